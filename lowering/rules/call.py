@@ -1,4 +1,4 @@
-"""Lowering of calls: a call of the program's function."""
+"""Lowering of calls: a call of the function that the program becomes in the module."""
 
 from typing import Any
 

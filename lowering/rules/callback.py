@@ -1,4 +1,4 @@
-"""Lowering of host callbacks: a custom call of jaxlib's; eagerly, a call of the function."""
+"""Lowering of host callbacks: a custom call of jaxlib's; in eager mode, a call of the Python function."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -42,11 +42,11 @@ emit.rules[c.pure_callback_p] = _pure
 emit.rules[c.io_callback_p] = _effectful
 emit.rules[c.debug_callback_p] = _effectful
 
-# ---- in order ------------------------------------------------------------------------------------------------
+# ---- ordered effects -----------------------------------------------------------------------------------------
 
 
 class _Passing:
-    """A callback that takes and gives the token besides."""
+    """A callback that also takes a token, first, and returns it, first."""
 
     def __init__(self, callback: c.Callback) -> None:
         self._callback = callback
@@ -57,7 +57,7 @@ class _Passing:
 
 
 def _in_order(eqn: Equation, token: Atom, out: Var) -> Equation:
-    """The equation as an io_callback, with the token first."""
+    """Rewrite a callback's equation to an io_callback, with the token as first operand and first result."""
     params = {
         "callback": _Passing(eqn.params["callback"]),
         "result_avals": (ordering.TOKEN, *[v.aval for v in eqn.outvars]),
@@ -69,7 +69,7 @@ def _in_order(eqn: Equation, token: Atom, out: Var) -> Equation:
 ordering.rules[c.io_callback_p] = _in_order
 ordering.rules[c.debug_callback_p] = _in_order
 
-# ---- eagerly -------------------------------------------------------------------------------------------------
+# ---- eager mode ----------------------------------------------------------------------------------------------
 
 
 def _run(*args: Any, callback: c.Callback, result_avals: Sequence[ShapedArray] = (), **_: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Collectives do not run: the `vmap` that binds their axes has resolved them, or they are out of place."""
+"""Lowering of collectives: an error, as the `vmap` that binds their axes should have resolved them."""
 
 from typing import Any, NoReturn
 

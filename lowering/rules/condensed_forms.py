@@ -23,7 +23,7 @@ def _tridiagonal(f: Function, outs: Any, x: Value, *, lower: bool) -> Any:
 def _reflected(
     f: Function, routine: str, outs: Sequence[ShapedArray], x: Value, **options: lapack.Option
 ) -> list[Value]:
-    """Call a routine that ends whatever the elements are, and does not read all of them."""
+    """Emit a call of a routine by reflections: it ends for any elements, and does not read all, so none is checked."""
     if not x.aval.size:
         return [f.constant(0, y) for y in outs]
     info = ShapedArray(x.aval.shape[:-2], np.dtype(np.int32))

@@ -31,7 +31,10 @@ def _dot_general(
 
 
 def _by_algorithm(f: Function, out: ShapedArray, x: Value, y: Value, dims: c.Dims, preset: Any) -> Value:
-    """Convert operands to the types of an algorithm, multiply, and convert the result."""
+    """Emit a contraction by a preset algorithm: convert operands to its types, multiply, and convert the result.
+
+    Raises: NotImplementedError for a preset that the CPU does not have.
+    """
     if f.platform == "cpu" and preset.name not in _ON_CPU:
         given = f"{x.aval} and {y.aval}"
         raise NotImplementedError(f"dot_general: CPU has the precisions {', '.join(_ON_CPU)}, not {preset}: {given}.")
@@ -63,7 +66,7 @@ def _dot_attributes(dimension_numbers: c.Dims, precision: c.Precisions) -> str:
 
 
 def _conv_general_dilated(f: Function, outs: Any, x: Value, y: Value, **params: Any) -> Any:
-    """XLA has convolutions of integers and complex numbers on the CPU only."""
+    """Emit a convolution; except on the CPU, XLA has none of complex numbers (decomposed) or of integers (an error)."""
     if f.platform != "cpu" and dtypes.is_complex(outs[0].dtype):
         return write_out(f, partial(_complex_convolution, **params), [x, y])
     if f.platform != "cpu" and not dtypes.is_inexact(x.aval.dtype):
@@ -75,7 +78,7 @@ def _conv_general_dilated(f: Function, outs: Any, x: Value, y: Value, **params: 
 
 
 def _complex_convolution(x: Any, y: Any, *, preferred_element_type: Any, **params: Any) -> Any:
-    """(a + ib) * (p + iq) by four real convolutions."""
+    """Compute (a + ib) * (p + iq) by four real convolutions."""
     dtype = None if preferred_element_type is None else dtypes.real_part_dtype(preferred_element_type)
 
     def convolved(u: Any, v: Any) -> Any:
@@ -119,13 +122,13 @@ def _convolution(
 
 
 def _axes(heads: str, spec: Sequence[int]) -> str:
-    """`[b, 0, 1, f]`: the meaning of each axis."""
+    """Print the meaning of each axis, as in `[b, 0, 1, f]`."""
     meanings = [*heads, *map(str, range(len(spec) - 2))]
     return f"[{', '.join(m for _, m in sorted(zip(spec, meanings)))}]"
 
 
 def _precision(precision: c.Precisions) -> str:
-    """The attribute; an algorithm, which is not one of the product, is the default."""
+    """Print the precision attribute; an algorithm, which has an attribute of its own, counts as the default."""
     names = [p.name if isinstance(p, c.Precision) else "DEFAULT" for p in precision]
     return f"precision_config = [{', '.join(f'#stablehlo<precision {name}>' for name in names)}]"
 

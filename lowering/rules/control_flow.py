@@ -1,6 +1,6 @@
-"""Lowering of control flow: StableHLO's case, if and while.
+"""Lowering of control flow to StableHLO's case, if and while.
 
-Regions use the values around them, so that constants of a loop are not carried. A scan is a loop over a counter that
+Regions capture the values around them, so constants of a loop are not carried. A scan is a loop over a counter that
 reads one element of every sequence and writes one of every result, in place: XLA shares the buffers of a carry.
 """
 
@@ -21,7 +21,10 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def _cond(f: Function, outs: Any, index: Value, *operands: Value, branches: tuple[Jaxpr, ...]) -> Sequence[Value]:
-    """Emit case; a negative index is clamped, as StableHLO takes the last branch for any index outside."""
+    """Emit case or if; a negative index is clamped, as StableHLO takes the last branch for any index outside.
+
+    If the index is constant, only its branch is emitted; branches that update a loop's arrays become loops.
+    """
     known = 0 if len(branches) == 1 else f.number(index)
     if known is not None:
         return emit.apply(f, branches[min(max(int(known), 0), len(branches) - 1)], operands)
@@ -46,7 +49,7 @@ def _in_place(
 ) -> Sequence[Value]:
     """Emit branches that update arrays as loops of one step or none: XLA copies the results of branches.
 
-    The results are carried from one to the next; `homes` tells which begin as an operand.
+    The results are carried from loop to loop; `homes` has the operand that a result begins as, or None.
     """
     state: Sequence[Value] = [f.constant(0, out) if p is None else operands[p] for out, p in zip(outs, homes)]
     for k, branch in enumerate(branches):
@@ -62,12 +65,12 @@ def _in_place(
 
 
 def _gives_back(branch: Jaxpr, homes: Sequence[int | None]) -> bool:
-    """Tell whether every result of a branch is the operand that it begins as: the one at its place in `homes`."""
+    """Tell whether every result of a branch is the operand that it begins as, by `homes`: then it changes nothing."""
     return all(p is not None and v is branch.invars[p] for v, p in zip(branch.outvars, homes))
 
 
 def _chosen(f: Function, index: Value, k: int, n: int) -> Value:
-    """Tell whether the index is that of branch k of n; those outside mean the first and the last."""
+    """Emit the predicate that the index selects branch k of n; indices outside select the first or the last."""
     if index.aval.dtype == np.dtype(bool):
         return index if k else f.op("not", [index], index.aval)
     direction = "LE" if k == 0 else "GE" if k == n - 1 else "EQ"
@@ -118,16 +121,16 @@ def _scan(
 
 
 class _Steps:
-    """The steps of one scan."""
+    """Emission of the steps of one scan; `end` is the length of a reverse one, else None."""
 
     def __init__(
         self, f: Function, jaxpr: Jaxpr, consts: Sequence[Value], xs: Sequence[Value], n_carry: int, end: int | None
     ) -> None:
         self._f, self._jaxpr, self._consts, self._xs = f, jaxpr, consts, xs
-        self._n_carry, self._end = n_carry, end  # the end that reverse scans begin at, else None
+        self._n_carry, self._end = n_carry, end
 
     def written_out(self, carry: Sequence[Value], length: int, outs: Sequence[ShapedArray]) -> list[Value]:
-        """All steps one after the other, without a loop."""
+        """Emit all steps one after another, without a loop (unrolled)."""
         rows: list[Sequence[Value]] = []
         for i in range(length):
             k = i if self._end is None else length - 1 - i
@@ -137,7 +140,7 @@ class _Steps:
         return [*carry, *[_stacked(self._f, [ys[j] for ys in in_order], out) for j, out in enumerate(outs)]]
 
     def looped(self, carry: Sequence[Value], length: int, unroll: int, outs: Sequence[ShapedArray]) -> list[Value]:
-        """Emit a loop that takes `unroll` steps at once, and the remaining steps."""
+        """Emit a loop that takes `unroll` steps at once, and the remaining steps behind it."""
         f = self._f
         counter = ShapedArray((), np.dtype(np.int32 if length <= np.iinfo(np.int32).max else np.int64))
         in_loop = length - length % unroll
@@ -157,7 +160,7 @@ class _Steps:
         return list(state)
 
     def _at(self, i: Value, state: Sequence[Value]) -> tuple[Value, ...]:
-        """The carry and the buffers of results after step `i`."""
+        """Emit step `i` on the carry and the buffers of results; return both after it."""
         f, n = self._f, self._n_carry
         if self._end is not None:
             i = f.op("subtract", [f.constant(self._end - 1, i.aval), i], i.aval)
@@ -174,21 +177,21 @@ def _plus(f: Function, i: Value, k: int) -> Value:
 
 
 def _element(f: Function, x: Value, k: int) -> Value:
-    """Element k along axis 0."""
+    """Slice element k along axis 0."""
     rest = x.aval.shape[1:]
     row = f.slice(x, (k, *[0] * len(rest)), (k + 1, *rest))
     return f.op("reshape", [row], x.aval.update(shape=rest))
 
 
 def _element_at(f: Function, x: Value, i: Value) -> Value:
-    """Element i along axis 0."""
+    """Slice element i along axis 0."""
     sizes = (1, *x.aval.shape[1:])
     row = f.op("dynamic_slice", [x, *_start(f, x, i)], x.aval.update(shape=sizes), f"slice_sizes = {hlo.array(sizes)}")
     return f.op("reshape", [row], x.aval.update(shape=sizes[1:]))
 
 
 def _updated(f: Function, buffer: Value, y: Value, i: Value) -> Value:
-    """The buffer with element i along axis 0 replaced."""
+    """Replace element i along axis 0 of a buffer."""
     return f.op("dynamic_update_slice", [buffer, _row(f, y), *_start(f, buffer, i)], buffer.aval)
 
 
@@ -213,11 +216,11 @@ emit.rules[c.scan_p] = _scan
 in_place_loops.loops[c.while_p] = "n_body"
 in_place_loops.loops[c.scan_p] = "n_consts"
 
-# ---- eagerly -------------------------------------------------------------------------------------------------
+# ---- eager mode ----------------------------------------------------------------------------------------------
 
 
 def _run_cond(index: Any, *operands: Any, branches: tuple[Jaxpr, ...]) -> Any:
-    """The chosen branch, and no other."""
+    """Run the selected branch, and no other."""
     c.cond_p.type((aval_of(index), *map(aval_of, operands)), {"branches": branches})
     return dispatch.run(branches[min(max(int(index), 0), len(branches) - 1)], operands)
 
@@ -268,7 +271,7 @@ def _order_cond(eqn: Equation, token: Atom, out: Var) -> Equation:
 
 
 def _order_scan(eqn: Equation, token: Atom, out: Var) -> Equation:
-    """The carry has the token first."""
+    """Thread a token through a scan, as the first carried value."""
     n_consts, n_carry = eqn.params["n_consts"], eqn.params["n_carry"]
     params = {**eqn.params, "jaxpr": ordering.threaded(eqn.params["jaxpr"], n_consts), "n_carry": n_carry + 1}
     invars = ordering.with_token(eqn.invars, token, n_consts)
@@ -276,7 +279,10 @@ def _order_scan(eqn: Equation, token: Atom, out: Var) -> Equation:
 
 
 def _order_while(eqn: Equation, token: Atom, out: Var) -> Equation:
-    """The carry has the token first. A condition gives nothing but its verdict, so it cannot pass a token on."""
+    """Thread a token through a while loop, as the first carried value.
+
+    Raises: NotImplementedError for an effect in the condition, whose only result is the predicate.
+    """
     condition, n = eqn.params["condition"], eqn.params["n_condition"]
     if ORDERED in effects_of(condition):
         raise NotImplementedError(

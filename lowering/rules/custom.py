@@ -1,4 +1,4 @@
-"""Lowering of custom_jvp, custom_vjp and custom_linear: a call of the function; transposed, of the derived program."""
+"""Lowering of custom_jvp and custom_vjp, calls of the function; of custom_linear, the program derived from its rule."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,7 +15,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def _custom_linear(f: Function, outs: Any, *operands: Value, pull: Any, n: int) -> Any:
-    """The program that is derived from the user's rule; it is only known here, too late to keep an order."""
+    """Emit the program that is derived from the user's rule. It is traced only here: too late for ordered effects."""
     program = _derived([x.aval for x in operands], pull, n, f.source)
     return emit.lower(f, physical.program(program), operands)
 
@@ -35,7 +35,7 @@ def _derived(avals: Sequence[ShapedArray], pull: Any, n: int, source: Any) -> Ja
 
 
 def _ordered(program: Jaxpr) -> Equation:
-    """The first equation that has an ordered effect of its own."""
+    """Find the first equation, in bodies too, that has an ordered effect of its own."""
     eqn = next(eqn for eqn in program.eqns if ORDERED in effects(eqn))
     inner = next((p for p in subjaxprs(eqn.params) if ORDERED in effects_of(p)), None)
     return _ordered(inner) if inner else eqn

@@ -1,4 +1,4 @@
-"""Lowering of custom_vmap: a call of the function."""
+"""Lowering of custom_vmap: a call of the function, as its vmap rule plays no part."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`ein` does not run: a pass has written it as other operations before a program is lowered."""
+"""Lowering of `ein`: an internal error, as the pass lower_ein has rewritten each `ein` to other primitives."""
 
 from typing import Any, NoReturn
 

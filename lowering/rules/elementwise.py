@@ -21,7 +21,7 @@ from tapeless.tracer.types import aval_of
 
 
 def operation(name: str) -> Callable[..., Any]:
-    """Make the rule of an operation that StableHLO (or chlo) has: operands of rank 0 are broadcast first."""
+    """Return the emit rule of an operation of StableHLO or chlo; operands of rank 0 are broadcast first."""
 
     def rule(f: Function, outs: Any, *operands: Value) -> Any:
         shape = outs[0].shape
@@ -84,7 +84,7 @@ def _abs(f: Function, outs: Any, x: Value) -> Any:
 
 
 def _extreme(name: str) -> Callable[..., Any]:
-    """Emit max or min as reductions do: StableHLO leaves complex numbers of equal real parts unordered."""
+    """Return the rule of max or min, as in reductions: StableHLO does not order complex numbers of equal real parts."""
     chosen = extreme(name)
 
     def rule(f: Function, outs: Any, x: Value, y: Value) -> Any:
@@ -112,7 +112,10 @@ emit.rules[e.round_p] = _round
 
 
 def _divided(name: str, by_zero: Callable[[Function, Value], Value]) -> Callable[..., Any]:
-    """Never by an integer 0: XLA ends the process where it divides constants by it (docs/xla_defects.md)."""
+    """Return the rule of an integer division with `by_zero(x)` for x / 0: XLA ends the process where it folds that.
+
+    See docs/xla_defects.md. Other divisions are StableHLO's.
+    """
     divide = operation(name)
 
     def rule(f: Function, outs: Any, x: Value, y: Value) -> Any:
@@ -164,7 +167,7 @@ _power = operation("power")
 
 
 def _opaque(f: Function, x: Value) -> Value:
-    """Hide from XLA how a real number was made, for it takes exp(a)**b for exp(ab), and log(x**b) for b log|x|.
+    """Hide from XLA how a real number is computed: it rewrites exp(a)**b to exp(ab), and log(x**b) to b log|x|.
 
     Rounding to the precision that the number has already takes no time that could be measured.
     """
@@ -174,14 +177,14 @@ def _opaque(f: Function, x: Value) -> Value:
 
 
 def _without_zeros(x: Any, y: Any, power: Any) -> Any:
-    """0 to a power with a positive real part is 0, of which XLA knows only if it is real."""
+    """Return 0 for powers of 0 with a positive real part, which XLA does only for real numbers; else `power`."""
     return e.select_n(bitwise_and(e.eq(x, 0), e.gt(e.real(y), 0)), power, full_like(power, 0))
 
 
 def _integer_power(f: Function, x: Value, y: Value) -> Any:
-    """Emit an integer power by squaring, for as long as an exponent has bits: StableHLO's reads six bits on CPU.
+    """Emit an integer power by squaring, for as long as an exponent has bits: StableHLO's reads only six bits on CPU.
 
-    Of a negative power only those of 1 and -1 are left.
+    Negative powers are 0, except those of 1 and -1.
     """
     state = write_out(f, lambda x, y: (full_like(x, 1), x, e.max(y, 0)), [x, y])
     power = while_loop(f, _has_bits, _next_bit, state)[0]
@@ -206,7 +209,7 @@ def _or_inverse(x: Any, y: Any, power: Any) -> Any:
 
 
 def _exp2(f: Function, outs: Any, x: Value) -> Any:
-    """2^x, exact for integers x, as exp(x log 2) would not be."""
+    """Emit 2^x, exact for integers x, unlike exp(x log 2)."""
     return (f.op("power", [f.constant(2, x.aval), x], outs[0]),)
 
 
@@ -215,11 +218,11 @@ emit.rules[e.square_p] = lambda f, outs, x: (f.op("multiply", [x, x], outs[0]),)
 emit.rules[e.pow_p] = _pow
 emit.rules[e.exp2_p] = _exp2
 
-# ---- functions of complex numbers that XLA has but for special values -----------------------------------------
+# ---- functions of complex numbers that XLA has, except for special values -------------------------------------
 
 
 def _mended(name: str, mend: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """StableHLO's of real numbers; of complex ones `mend(operand, its result)`."""
+    """Return the rule of a StableHLO operation; complex results are corrected by `mend(operand, result)`."""
     plain = operation(name)
 
     def rule(f: Function, outs: Any, x: Value) -> Any:
@@ -230,7 +233,7 @@ def _mended(name: str, mend: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def _keeps_zero(z: Any, found: Any, *, real: bool) -> Any:
-    """Zeros of imaginary parts, and if so of real ones, stay as they are, with their sign."""
+    """Correct a complex result: where a part of z (the real one only if `real`) is 0 or -0, so is the result's."""
     parts = [e.select_n(e.eq(x, 0), y, x) for x, y in ((e.real(z), e.real(found)), (e.imag(z), e.imag(found)))]
     return e.complex(parts[0] if real else e.real(found), parts[1])
 
@@ -245,9 +248,9 @@ emit.rules[e.expm1_p] = _mended("exponential_minus_one", partial(_keeps_zero, re
 
 
 def _by_parts(name: str, of_complex: Callable[..., Any]) -> Callable[..., Any]:
-    """StableHLO's of real numbers; of complex ones `of_complex(real, imaginary part)`, its parts.
+    """Return the rule of an operation; complex results have the parts `of_complex(real part, imaginary part)`.
 
-    XLA takes sinh of the real numbers among these for a difference of exponentials, which leaves nothing of small ones.
+    XLA's complex functions compute sinh of a part as a difference of exponentials, which cancels for small numbers.
     """
     real_rule = operation(name)
 
@@ -260,12 +263,12 @@ def _by_parts(name: str, of_complex: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _times(a: Any, b: Any) -> Any:
-    """a b, but 0 where a is, whatever b has grown to."""
+    """Compute a b, but 0 where a is 0, even if b is infinite."""
     return e.select_n(e.eq(a, 0), e.mul(a, b), _times_sign(a, b))
 
 
 def _times_sign(a: Any, b: Any, sign: int = 1) -> Any:
-    """a times the sign of b, of zeros, too, and another one."""
+    """Multiply a by the sign of b, which zeros have, too, and by another sign."""
     bits = bitcast_convert_type(b, f"int{dtypes.bits_of(aval_of(b).dtype)}")
     cases = (a, e.neg(a)) if sign > 0 else (e.neg(a), a)
     return e.select_n(e.lt(bits, 0), *cases)
@@ -283,9 +286,10 @@ emit.rules[e.cosh_p] = _by_parts("chlo.cosh", lambda x, y: (_times(e.cos(y), e.c
 
 
 def _beside_cuts(name: str, real: int, imaginary: int) -> Callable[..., Any]:
-    """Make a rule by which the parts of complex results take the signs of the operand's, times these if not 0.
+    """Return the rule of an operation; parts of complex results get the signs of the operand's parts times these.
 
-    XLA does not look at the signs of zeros, which say on which side of a branch cut an operand is.
+    A 0 instead of a sign leaves a part as it is. XLA ignores signs of zeros, which tell on which side of a branch cut
+    an operand is.
     """
     return _mended(name, partial(_with_signs, signs=(real, imaginary)))
 
@@ -306,7 +310,7 @@ def _atan(z: Any, found: Any) -> Any:
 
 
 def _known_angle(angle: Any, along: Any, across: Any) -> Any:
-    """nan beside a nan, where XLA has half of pi, but for an infinite part along the axis of the angle."""
+    """Return nan if a part of the operand is nan, where XLA returns half of pi; unless `along` is infinite."""
     unknown = bitwise_or(e.ne(along, along), bitwise_and(e.ne(across, across), e.is_finite(along)))
     return e.select_n(unknown, angle, full_like(angle, float("nan")))
 
@@ -319,7 +323,7 @@ emit.rules[e.asinh_p] = _beside_cuts("chlo.asinh", 1, 1)
 emit.rules[e.atan_p] = _mended("chlo.atan", _atan)
 emit.rules[e.atanh_p] = _mended("chlo.atanh", _atanh)
 
-# ---- choice --------------------------------------------------------------------------------------------------
+# ---- selection -----------------------------------------------------------------------------------------------
 
 
 def _select_n(f: Function, outs: Any, which: Value, *cases: Value) -> Any:
@@ -356,7 +360,7 @@ emit.rules[e.convert_element_type_p] = _convert
 
 
 def _broadcast_words(w: WordWriter, words: Sequence[Atom]) -> list[Atom]:
-    """Broadcast the words of operands of one shape, or rank 0, to one shape."""
+    """Broadcast the words of keys of one shape, or of rank 0, to one shape."""
     shape = max([x.aval.shape for x in words], key=len)
     return [w.spread(x, shape, range(len(shape) - x.aval.ndim, len(shape))) for x in words]
 
@@ -372,7 +376,7 @@ def _select_words(w: WordWriter, which: Atom, *cases: Atom) -> Any:
 
 
 def _compare_words(compare: Primitive, reduce: Primitive) -> Any:
-    """Compare keys by their words: equal if both are, different if one is."""
+    """Return the rule that compares keys by their words: equal if all words are, different if some word is."""
 
     def rule(w: WordWriter, x: Atom, y: Atom) -> Any:
         (same,) = w.write(compare, *_broadcast_words(w, [x, y]))

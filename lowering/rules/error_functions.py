@@ -1,4 +1,4 @@
-"""Lowering of functions made of the error function, by Chebyshev series on two or three intervals.
+"""Lowering of functions related to the error function, by Chebyshev series on two or three intervals.
 
 All is computed in float64: in float32 results are rounded once. Error in float64: 5 ulp, and where a function has the
 factor exp(x^2) as many ulp more as x^2 is large.
@@ -55,7 +55,7 @@ def _ndtr(x: Any) -> Any:
 
 
 def _log_ndtr(x: Any) -> Any:
-    """Take the logarithm of erfcx below -1, of the probability up to 1/2, and beyond of 1 less the other side's."""
+    """Compute log(ndtr(x)) by erfcx below -1, by ndtr(x) up to 1/2, and by log1p(-ndtr(-x)) beyond."""
     tail = sub(log(mul(0.5, _erfcx(mul(-math.sqrt(0.5), min(x, -1.0))))), mul(0.5, square(x)))
     middle = log(_ndtr(clipped(x, -1.0, 0.5)))
     high = log1p(neg(_ndtr(neg(max(x, 0.5)))))

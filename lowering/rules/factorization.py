@@ -41,7 +41,7 @@ def _lu(f: Function, outs: Any, x: Value) -> Any:
 
 
 def _permutation(f: Function, pivots: Value, aval: ShapedArray) -> Value:
-    """Compute the row permutation from LAPACK's sequence of exchanges."""
+    """Emit the row permutation of LAPACK's sequence of exchanges."""
 
     def exchanged(i: Any, rows: Any, pivots: Any) -> Any:
         return e.add(i, 1), exchange(i, rows, pivots), pivots
@@ -66,7 +66,7 @@ def _qr(f: Function, outs: Any, x: Value, *, full_matrices: bool, pivoting: bool
     k = min(m, n)
     scales = x.aval.update(shape=(*batch, k))
     if pivoting:
-        free = f.constant(0, places[0])  # no column has to be among the first
+        free = f.constant(0, places[0])  # no column is fixed to the front
         found, places, scales = lapack.call_plainly(f, "geqp3", [x, free], [x.aval, *places, scales], ((0, 0), (1, 1)))
         places = write_out(f, lambda p: e.sub(p, np.int32(1)), [places])
     else:
@@ -84,11 +84,11 @@ def _geqrf(f: Function, outs: Any, x: Value) -> Any:
 
 
 def _columns(x: Any, k: int, n: int) -> Any:
-    """The first k columns, and zeros up to n."""
+    """Keep the first k columns, and append zeros up to n columns."""
     return pad(slice_in_dim(x, 0, k, axis=-1), exact(0, x.dtype), [(0, 0, 0)] * (x.ndim - 1) + [(0, n - k, 0)])
 
 
-# ---- what follows
+# ---- functions of these factorizations
 
 
 def _det(x: Any) -> Any:
@@ -97,7 +97,7 @@ def _det(x: Any) -> Any:
 
 
 def _adjugate(f: Function, outs: Any, x: Value) -> Any:
-    """Emit the adjugate as det(A) A^-1 from LU factors, in which errors of pivots cancel; if singular, by values."""
+    """Emit the adjugate as det(A) A^-1 from LU factors, where errors of pivots cancel; if singular, from the SVD."""
     if not x.aval.size:
         return (x,)
     known = write_out(f, a.lu, [x])
@@ -118,7 +118,7 @@ def _scaled_inverse(factors: Any, pivots: Any, permutation: Any) -> Any:
 
 
 def _adjugate_by_values(x: Any) -> Any:
-    """U S V^H has the adjugate det(U V^H) V adj(S) U^H: in adj(S), each value is the product of the others."""
+    """Compute the adjugate of U S V^H as det(U V^H) V adj(S) U^H, where adj(S) has the products of the other values."""
     u, s, vh = svd(x, full_matrices=False)
     others = reduce_prod(select(_identities(x, bool), 1.0, _in_rows(s, x.shape)), (x.ndim - 1,))
     turned = a.det(batch_matmul(u, vh))
@@ -132,7 +132,7 @@ def _identities(like: Any, dtype: Any) -> Any:
 
 
 def _in_rows(values: Any, shape: tuple[int, ...]) -> Any:
-    """values [.., n] in every row of a matrix."""
+    """Repeat values [.., n] in every row of matrices."""
     n = len(shape)
     return broadcast_in_dim(values, shape, (*range(n - 2), n - 1))
 

@@ -19,7 +19,10 @@ def _fft(f: Function, outs: Any, x: Value, *, fft_type: FftType, fft_lengths: tu
 
 
 def irfft_after_ifft(x: Any, lengths: tuple[int, ...]) -> Any:
-    """Transform the other axes first, then the last one: cuFFT takes it that bins are conjugates along all of them."""
+    """Compute an inverse real FFT by IFFT of the other axes, then IRFFT of the last.
+
+    cuFFT's own assumes that bins are symmetric (conjugates) along all axes.
+    """
     *batch, last = range(x.ndim)
     place = len(batch) - len(lengths) + 1
     before, others = batch[:place], batch[place:]

@@ -3,7 +3,7 @@
 gamma(x) = L(x) exp(-y) y^(x - 1/2), where y = x + g - 1/2 and L is a quotient of polynomials with positive coefficients
 (Lanczos 1964; the coefficients for g = 6.02 and 13 terms, of error below 1e-16, are those of Boost and CPython). Ratios
 are taken of its three factors one by one (Boost, `beta`). Negative arguments are reflected, DLMF 5.5.3.
-All is computed in float64, whose powers lose what a float32 has not: there results are rounded once.
+All is computed in float64, as powers lose digits; float32 results are rounded once.
 Error: gamma 7 ulp of float64; beta, poch and comb 30 ulp up to arguments of 140, beyond them about as many ulp as the
 arguments are large.
 """
@@ -61,7 +61,7 @@ _NUMERATOR = (
 )
 _DENOMINATOR = (0, 39916800, 120543840, 150917976, 105258076, 45995730, 13339535, 2637558, 357423, 32670, 1925, 66, 1)
 _SHIFT = 6.024680040776729583740234375 - 0.5
-_LAST_EXACT = 18  # of the integers whose gamma is told by rounding: 17! < 2^49
+_LAST_EXACT = 18  # gamma is rounded to an integer for integers up to this one: 17! < 2^49
 
 
 def _elementwise(function: Callable[..., Any]) -> Any:
@@ -72,7 +72,7 @@ def _elementwise(function: Callable[..., Any]) -> Any:
 
 
 def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """The sum of c_k x^k by Horner's rule."""
+    """Compute the sum of c_k x^k by Horner's rule."""
     total: Any = add(mul(x, coefficients[-1]), coefficients[-2])
     for c in reversed(coefficients[:-2]):
         total = add(mul(total, x), c)
@@ -80,7 +80,7 @@ def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 
 
 def _lanczos(x: Any) -> Any:
-    """L(x) for x >= 0, beyond 5 by powers of 1/x."""
+    """Compute L(x) for x >= 0, beyond 5 by powers of 1/x."""
     far = gt(x, 5.0)
     power = select_n(far, x, div(1.0, x))
     near = div(_polynomial(power, _NUMERATOR), _polynomial(power, _DENOMINATOR))
@@ -106,7 +106,7 @@ def _sign_by_parity(n: Any) -> Any:
 
 
 def _sin_pi(x: Any) -> Any:
-    """sin(pi x), exact at the integers."""
+    """Compute sin(pi x), exactly at the integers."""
     nearest = round(x)
     return mul(sin(mul(math.pi, sub(x, nearest))), _sign_by_parity(nearest))
 
@@ -116,9 +116,9 @@ def _sin_pi(x: Any) -> Any:
 
 def _gamma(x: Any) -> Any:
     size = abs(x)
-    a = min(size, 200.0)  # where it has long been infinite
+    a = min(size, 200.0)  # gamma is infinite far below that
     y = add(a, _SHIFT)
-    root = pow(y, sub(mul(0.5, a), 0.25))  # whose square may overflow where the product does not
+    root = pow(y, sub(mul(0.5, a), 0.25))  # the root, as its square may overflow though the product does not
     positive = mul(mul(div(_lanczos(a), exp(y)), root), root)
     integer = bitwise_and(_is_integer(x), bitwise_and(ge(x, 1.0), le(x, float(_LAST_EXACT))))
     positive = select_n(integer, positive, round(positive))
@@ -131,20 +131,20 @@ def _gamma(x: Any) -> Any:
 
 
 def _beta_factors(a: Any, b: Any) -> tuple[Any, Any]:
-    """A factor of beta(a, b) and the logarithm of the other, for positive numbers."""
+    """Compute a factor of beta(a, b) and the logarithm of the other factor, for positive numbers."""
     a, b = max(a, b), min(a, b)
     c = add(a, b)
     a_shifted, b_shifted, c_shifted = (add(x, _SHIFT) for x in (a, b, c))
     lanczos = mul(_lanczos(a), div(_lanczos(b), _lanczos(c)))
     factor = mul(mul(lanczos, math.exp(-_SHIFT)), rsqrt(b_shifted))
-    small = lt(b, mul(0.25, c))  # where log1p has the digits that the quotient of a and c rounds away
+    small = lt(b, mul(0.25, c))  # there log1p keeps digits that the quotient of a and c rounds away
     logarithm = select_n(small, log(div(a_shifted, c_shifted)), log1p(neg(div(b, c_shifted))))
     first = mul(sub(sub(a, 0.5), b), logarithm)
     return factor, add(first, mul(b, log(mul(div(a_shifted, c_shifted), div(b_shifted, c_shifted)))))
 
 
 def _reflected(a: Any, b: Any) -> tuple[Any, Any]:
-    """1 - a - b instead of a, and the sign, where beta is finite though a is a pole: (-1)^b beta(1 - a - b, b)."""
+    """Reflect where beta is finite though a is a pole, to (-1)^b beta(1 - a - b, b): return the new a, and the sign."""
     other = sub(sub(1.0, a), b)
     there = bitwise_and(bitwise_and(_is_pole(a), _is_integer(b)), bitwise_and(gt(b, 0.0), gt(other, 0.0)))
     return select_n(there, a, other), select_n(there, mul(b, 0.0) + 1.0, _sign_by_parity(b))
@@ -156,7 +156,7 @@ def _sign_of_gamma(x: Any) -> Any:
 
 
 def _by_beta(combine: Callable[[Any, Any, Any], Any], at_infinity: float) -> Callable[..., Any]:
-    """The function `combine(sign, factor, logarithm)` of beta(a, b) = sign factor exp(logarithm)."""
+    """Return the function `combine(sign, factor, logarithm)` of a and b, where beta = sign factor exp(logarithm)."""
 
     def function(a: Any, b: Any) -> Any:
         infinite = bitwise_and(gt(min(a, b), 0.0), ne(eq(a, math.inf), eq(b, math.inf)))
@@ -171,12 +171,12 @@ def _by_beta(combine: Callable[[Any, Any, Any], Any], at_infinity: float) -> Cal
 
 
 def _beta_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    """A factor and the logarithm of another, for a >= b: by gamma itself unless arguments are large.
+    """Split beta(a, b), a >= b, into a factor and the logarithm of another: by gamma itself unless arguments are large.
 
     Source: DLMF 5.12.1; beta(a, b) beta(a + b, -b) = -pi / (b sin(pi b)) by 5.5.3, for a negative b.
     """
     c = add(a, b)
-    small = lt(max(max(a, abs(b)), abs(c)), 140.0)  # where no product of the three overflows
+    small = lt(max(max(a, abs(b)), abs(c)), 140.0)  # there no product of the three gammas overflows
     positive, rising = gt(b, 0.0), bitwise_and(lt(b, 0.0), gt(c, 0.0))
     by_gamma = mul(_gamma(a), div(_gamma(b), _gamma(c)))
     safe = bitwise_or(positive, rising)
@@ -195,7 +195,7 @@ _betaln = _by_beta(lambda sign, factor, logarithm: add(log(abs(factor)), logarit
 
 
 def _comb(n: Any, k: Any) -> Any:
-    """Binomial coefficients, 0 <= k <= n, DLMF 1.2.6. Of integers they are rounded, where the error is below 1/2."""
+    """Compute binomial coefficients, 0 <= k <= n, DLMF 1.2.6; of integers, rounded where the error is below 1/2."""
     count = div(1.0, mul(add(n, 1.0), _beta(add(sub(n, k), 1.0), add(k, 1.0))))
     whole = bitwise_and(bitwise_and(_is_integer(n), _is_integer(k)), lt(count, 2.0**47))
     return select_n(whole, count, round(count))
@@ -205,14 +205,17 @@ def _comb(n: Any, k: Any) -> Any:
 
 
 def _positive_poch(z: Any, m: Any) -> Any:
-    """Divide gamma(m) by beta(z, m), for z and z + m that are positive; of a negative m by the inverse."""
+    """Compute gamma(z + m) / gamma(z) for positive z and z + m, as gamma(m) / beta(z, m); inverted for negative m."""
     size = select_n(eq(m, 0.0), abs(m), 1.0)
     rising = div(_gamma(size), _beta(min(z, add(z, m)), size))
     return select_n(eq(m, 0.0), select_n(lt(m, 0.0), rising, div(1.0, rising)), 1.0)
 
 
 def _poch(z: Any, m: Any) -> Any:
-    """Reflect what is not positive: gamma(z) = pi / (sin(pi z) gamma(1 - z))."""
+    """Compute gamma(z + m) / gamma(z); arguments that are not positive are reflected, DLMF 5.5.3.
+
+    gamma(z) = pi / (sin(pi z) gamma(1 - z)).
+    """
     end = add(z, m)
     both = bitwise_and(gt(z, 0.0), gt(end, 0.0))
     neither = bitwise_and(bitwise_and(le(z, 0.0), le(end, 0.0)), ne(m, 0.0))
@@ -227,7 +230,7 @@ def _poch(z: Any, m: Any) -> Any:
     direct = bitwise_and(small, bitwise_not(bitwise_or(_is_pole(z), _is_pole(end))))
     out = select_n(direct, out, div(_gamma(end), _gamma(z)))
     out = select_n(bitwise_and(_is_pole(end), bitwise_not(_is_pole(z))), out, math.inf)
-    # Where z is so near to an integer that z + m is rounded to a pole, there is none: the product has finite factors.
+    # If z is so near to an integer that z + m is rounded to a pole, that is no pole: the product has finite factors.
     lost = bitwise_and(bitwise_and(_is_pole(end), bitwise_not(_is_integer(z))), _is_integer(m))
     reflected = mul(_sign_by_parity(m), div(_gamma(sub(1.0, z)), _gamma(sub(1.0, end))))
     out = select_n(lost, out, reflected)

@@ -1,7 +1,8 @@
 """Lowering of gather, scatter, dynamic_slice and dynamic_update_slice.
 
-StableHLO moves the windows of a gather inside and drops those of a scatter; the other modes are made of these:
-a mask fills what a gather reads outside, clamped indices move the windows of a scatter inside.
+Of windows out of bounds, StableHLO moves those of a gather inside and drops those of a scatter. The other modes are
+emitted with these: a mask fills elements that a gather reads out of bounds, clamped indices move the windows of a
+scatter inside.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from tapeless.tracer.primitives.indexing import GatherScatterMode
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """A signed type for indices of `dtype` that holds any size of an axis too: XLA clamps in the type of the index."""
+    """Return a signed dtype for indices of `dtype` that also holds sizes of axes: XLA clamps in the index's dtype."""
     bits = dtypes.bits_of(dtype) + (not dtypes.is_signed(dtype))
     return np.dtype(np.int32 if bits <= 32 else np.int64)
 
@@ -37,7 +38,7 @@ def _signed(f: Function, indices: Value, dtype: Any) -> Value:
 
 
 def _starts(f: Function, indices: Sequence[Value], shape: Sequence[int], window: Sequence[int]) -> list[Value]:
-    """Scalar starts of a window in one type, as StableHLO wants them, each moved inside.
+    """Convert the scalar starts of a window to one type, as StableHLO requires, and clamp them so that it is inside.
 
     StableHLO moves windows inside as well, but XLA adds the starts of nested windows before it does that
     (docs/xla_defects.md, `nested_windows`).
@@ -48,7 +49,7 @@ def _starts(f: Function, indices: Sequence[Value], shape: Sequence[int], window:
 
 
 def _moved_inside(f: Function, start: Value, room: int, dtype: np.dtype[Any]) -> Value:
-    """The nearest number from 0 to `room`, of this type."""
+    """Clamp a start to 0 .. `room`, in this dtype; a constant if it is known."""
     aval, known, room = start.aval.update(dtype=dtype), f.number(start), min(room, np.iinfo(dtype).max)
     if room == 0 or known is not None:
         return f.constant(min(max(int(known or 0), 0), room), aval)
@@ -56,7 +57,7 @@ def _moved_inside(f: Function, start: Value, room: int, dtype: np.dtype[Any]) ->
 
 
 def _last_starts(f: Function, indices: Value, index_map: Sequence[int], shape: Any, window: Any) -> Value:
-    """Compute, for every index vector, the greatest start whose window is inside the operand."""
+    """Emit the greatest start whose window is inside the operand, for every index vector."""
     dtype = indices.aval.dtype
     last = np.array([min(shape[d] - window[d], np.iinfo(dtype).max) for d in index_map], dtype)
     vector = f.constant(last, indices.aval.update(shape=last.shape))
@@ -64,13 +65,13 @@ def _last_starts(f: Function, indices: Value, index_map: Sequence[int], shape: A
 
 
 def _all_inside(f: Function, indices: Value, index_map: Sequence[int], shape: Any, window: Any) -> Value:
-    """Index vectors, moved so that their windows are inside."""
+    """Clamp index vectors so that their windows are inside."""
     last = _last_starts(f, indices, index_map, shape, window)
     return f.op("clamp", [f.constant(0, indices.aval), indices, last], indices.aval)
 
 
 def _is_one(indices: Value) -> bool:
-    """Tell whether there is one index vector: XLA makes a dynamic slice of that, which it merges with others."""
+    """Tell whether there is one index vector: XLA rewrites that to a dynamic slice, and merges it with others."""
     return 0 < indices.aval.size == indices.aval.shape[-1]
 
 
@@ -82,7 +83,7 @@ def _dynamic_slice(f: Function, outs: Any, x: Value, *starts: Value, slice_sizes
 
 
 def _read(f: Function, x: Value, starts: Sequence[Value], sizes: tuple[int, ...]) -> Value:
-    """The window of these sizes that begins at `starts`, which is inside."""
+    """Emit the read of the window of these sizes that begins at `starts` and is inside."""
     part = f.op("dynamic_slice", [x, *starts], x.aval.update(shape=sizes), f"slice_sizes = {hlo.array(sizes)}")
     if f.dataflow is not None:
         f.dataflow.window(part.name, x.name, _places(f, starts))
@@ -90,7 +91,7 @@ def _read(f: Function, x: Value, starts: Sequence[Value], sizes: tuple[int, ...]
 
 
 def _places(f: Function, starts: Sequence[Value]) -> list[str | int]:
-    """Starts as numbers, or by name if they are computed."""
+    """Return starts as numbers, or names if they are computed."""
     return [i.name if (known := f.number(i)) is None else int(known) for i in starts]
 
 
@@ -99,9 +100,10 @@ def _dynamic_update_slice(f: Function, outs: Any, x: Value, update: Value, *star
 
 
 def _replaced(f: Function, x: Value, update: Value, starts: Sequence[Value]) -> Value:
-    """x with the window that begins at `starts`, which is inside, replaced.
+    """Replace the window of x that begins at `starts` and is inside by `update`.
 
-    What XLA could compute while it overwrites what that is computed from stands apart. One element is read before.
+    Starts and updates that XLA could compute while it overwrites their operands are kept apart (dataflow.py). An update
+    of one element is read before it is written, so it needs none.
     """
     flow = f.dataflow
     if flow is not None and update.aval.size > 1:
@@ -154,7 +156,7 @@ def _gather(
 
 
 def _inside(f: Function, indices: Value, index_map: Sequence[int], shape: Any, window: Any) -> Value:
-    """Compute, for every index vector, whether its window is inside the operand."""
+    """Emit, for every index vector, the predicate that its window is inside the operand."""
     low = f.compare(indices, f.constant(0, indices.aval), "GE")
     high = f.compare(indices, _last_starts(f, indices, index_map, shape, window), "LE")
     both = f.op("and", [low, high], low.aval)
@@ -183,7 +185,7 @@ in_place_loops.reads[i.gather_p] = 1
 
 
 def _scatter(combine: Operation) -> Callable[..., Any]:
-    """Make the rule of a scatter that combines an element and its update by `combine`."""
+    """Return the emit rule of a scatter that combines an element and its update by `combine`."""
 
     def rule(
         f: Function,
@@ -228,7 +230,7 @@ def _scatter_of_one(
     d: i.ScatterDimensionNumbers,
     mode: GatherScatterMode,
 ) -> Value:
-    """A scatter of one index vector, as XLA writes it, but for starts that are moved inside before they are used."""
+    """Emit a scatter of one index vector by a read and a write of its window, as XLA does, but with clamped starts."""
     index_map, shape, window = d.scatter_dims_to_operand_dims, x.aval.shape, window_sizes(x.aval, updates.aval, d)
     starts = [f.constant(0, indices.aval.update(shape=()))] * len(shape)
     vector = f.op("reshape", [indices], indices.aval.update(shape=(len(index_map),)))
@@ -248,8 +250,10 @@ def _scatter_of_one(
 def _with_an_index(
     f: Function, d: i.ScatterDimensionNumbers, x: Value, indices: Value
 ) -> tuple[i.ScatterDimensionNumbers, Value, Value]:
-    """The operand with a first axis of length 1, and its index: of windows whose index vectors are empty, XLA writes
-    only one (jaxlib 0.10.2, CPU)."""
+    """Give a scatter with empty index vectors an operand with a first axis of length 1, indexed by zeros.
+
+    XLA writes only one of the windows whose index vectors are empty (jaxlib 0.10.2, CPU).
+    """
     inserted, batching = (tuple(k + 1 for k in dims) for dims in (d.inserted_window_dims, d.operand_batching_dims))
     indexed = d._replace(
         inserted_window_dims=(0, *inserted), scatter_dims_to_operand_dims=(0,), operand_batching_dims=batching
@@ -268,7 +272,7 @@ for _p in (i.scatter_p, i.scatter_add_p, i.scatter_mul_p, i.scatter_min_p, i.sca
 
 # ---- keys, as words along a last axis ------------------------------------------------------------------------
 
-_FIRST = Literal(np.zeros((), np.int32))  # where windows begin along the axis of words, all of which they hold
+_FIRST = Literal(np.zeros((), np.int32))  # the start of windows along the axis of words, which they span
 
 
 def _slice_words(w: WordWriter, x: Atom, *starts: Atom, slice_sizes: tuple[int, ...]) -> Any:

@@ -1,7 +1,7 @@
 """Lowering of integrals of elementary functions, by Chebyshev series on intervals.
 
-All is computed in float64: in float32 results are rounded once. Error in float64: 10 ulp; of sine and cosine integrals
-and Fresnel's, which oscillate about their limits, so many ulp of the limit, and for large arguments their rounding.
+All is computed in float64: in float32 results are rounded once. Error in float64: 10 ulp; for sine, cosine and Fresnel
+integrals, which oscillate about their limits, 10 ulp of the limit, and for large arguments the rounding of these.
 """
 
 import math
@@ -38,7 +38,7 @@ from tapeless.tracer.primitives.elementwise import (
 # ---- exponential integrals -----------------------------------------------------------------------------------
 
 _ZERO_OF_EI = 0.3725074107813666
-_AT_ZERO = -1.3140183414386028e-17 * math.exp(_ZERO_OF_EI) / _ZERO_OF_EI  # what Ei is there: 1.3e-17 is missing of it
+_AT_ZERO = -1.3140183414386028e-17 * math.exp(_ZERO_OF_EI) / _ZERO_OF_EI  # Ei there: _ZERO_OF_EI is 1.3e-17 off
 
 
 def _exp1(x: Any) -> Any:
@@ -55,7 +55,7 @@ def _expi(x: Any) -> Any:
 
 
 def _expi_near(x: Any) -> Any:
-    """Ei on [0, 3], by the distance from its zero."""
+    """Compute Ei on [0, 3], by the distance from its zero."""
     distance = sub(x, _ZERO_OF_EI)
     ratio = div(distance, _ZERO_OF_EI)
     logarithm = select_n(lt(abs(ratio), 0.25), log(div(x, _ZERO_OF_EI)), log1p(ratio))
@@ -63,7 +63,7 @@ def _expi_near(x: Any) -> Any:
 
 
 def _expi_far(x: Any) -> Any:
-    """Ei from 3 on, by two factors exp(x/2): one of them squared may overflow before the quotient does."""
+    """Compute Ei from 3 on, with two factors exp(x/2): exp(x) may overflow before the quotient does."""
     series = chebyshev(sub(div(96.0, max(x, 48.0)), 1.0), tables.EI_FAR)
     for low, table in (
         (24.0, tables.EI_24_TO_48),
@@ -100,7 +100,7 @@ _EULER = 0.57721566490153286
 
 
 def _sici_parts(x: Any) -> tuple[Any, Any, Any]:
-    """f and g of DLMF 6.2.17 and 6.2.18, of numbers from 4 on, and the angle; 0 at infinity."""
+    """Compute f and g of DLMF 6.2.17 and 6.2.18, for numbers from 4 on, and the angle, which is 0 for infinity."""
     inverse = div(1.0, max(x, 4.0))
     t = sub(mul(32.0, square(inverse)), 1.0)
     f, g = mul(chebyshev(t, tables.SICI_F), inverse), mul(chebyshev(t, tables.SICI_G), square(inverse))
@@ -108,7 +108,7 @@ def _sici_parts(x: Any) -> tuple[Any, Any, Any]:
 
 
 def _fresnel(near_table: Any, power: int, combine: Callable[..., Any]) -> Callable[..., Any]:
-    """The function x^power (series in x^4) up to 1.6, and 1/2 + combine(f, g, angle) beyond, DLMF 7.5.3, 7.5.4."""
+    """Return the function x^power (series in x^4) up to 1.6, 1/2 + combine(f, g, angle) beyond. DLMF 7.5.3, 7.5.4."""
 
     def function(x: Any) -> Any:
         size = abs(x)
@@ -133,7 +133,7 @@ _fresnel_cosine = _fresnel(tables.FRESNEL_C, 1, lambda f, g, a: sub(mul(f, sin(a
 
 
 def _spence(x: Any) -> Any:
-    """Reflect what is outside of [1/2, 3/2]: DLMF 25.12.4, of 1/x, and 25.12.6, of 1 - x."""
+    """Compute the dilogarithm; reflect x outside [1/2, 3/2]: DLMF 25.12.4, to 1/x, and 25.12.6, to 1 - x."""
     large = gt(x, 1.5)
     w = select_n(large, x, div(1.0, max(x, 1.5)))
     small = lt(w, 0.5)

@@ -1,4 +1,4 @@
-"""A function that is not known does not run."""
+"""Lowering of opaque (uninterpreted) functions: an error, as they have no values."""
 
 from typing import Any, NoReturn
 

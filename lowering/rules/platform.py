@@ -1,4 +1,4 @@
-"""Lowering of the platform, which is known here: a constant."""
+"""Lowering of platform_index: a constant, as the platform is known here."""
 
 from typing import Any
 

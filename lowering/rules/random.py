@@ -1,5 +1,7 @@
-"""Lowering of random bits: plain integer operations, hence the same bits on every device; of XLA's generators, and of
-keys, which are their words."""
+"""Lowering of random bits: plain integer operations, hence the same bits on every device; of XLA's generators; of keys.
+
+Keys are lowered to their words.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +26,7 @@ _PARITY = 0x1BD11BDA  # of the key schedule; Salmon et al. 2011, section 3.2
 
 
 def _threefry2x32(f: Function, outs: Any, *words: Value) -> Any:
-    """Twenty rounds, a word of the key schedule added before every fourth and after the last."""
+    """Emit Threefry: twenty rounds, with words of the key schedule added before the first and after every fourth."""
     key0, key1, x0, x1 = (f.broadcast(word, outs[0].shape) for word in (*_kept(f, words[:2]), *words[2:]))
     schedule = (key0, key1, _xor(f, _xor(f, key0, key1), f.constant(_PARITY, outs[0])))
     x0, x1 = _add(f, x0, key0), _add(f, x1, key1)
@@ -38,7 +40,7 @@ def _threefry2x32(f: Function, outs: Any, *words: Value) -> Any:
 
 
 def _kept(f: Function, key: Sequence[Value]) -> Sequence[Value]:
-    """The words of one key, which XLA would otherwise derive anew, by as many rounds, for every element."""
+    """Keep the words of a single key by a barrier; XLA would recompute them, by as many rounds, for every element."""
     return key if any(word.aval.shape for word in key) else f.ops("optimization_barrier", key, [x.aval for x in key])
 
 
@@ -51,7 +53,7 @@ def _xor(f: Function, x: Value, y: Value) -> Value:
 
 
 def _rotated(f: Function, x: Value, bits: int) -> Value:
-    """x rotated to the left."""
+    """Rotate x to the left."""
     left = f.op("shift_left", [x, f.constant(bits, x.aval)], x.aval)
     right = f.op("shift_right_logical", [x, f.constant(32 - bits, x.aval)], x.aval)
     return f.op("or", [left, right], x.aval)
@@ -63,7 +65,7 @@ emit.rules[threefry2x32_p] = _threefry2x32
 def _rng_bit_generator(
     f: Function, outs: Any, state: Value, *, shape: Any, dtype: Any, algorithm: RandomAlgorithm
 ) -> Any:
-    """StableHLO's state is of two words of 64 bits."""
+    """Emit StableHLO's generator, whose state is two words of 64 bits; a state of 32-bit words is bitcast."""
     words = ShapedArray((2,), np.dtype("uint64"))
     halves = ShapedArray((2, 2), np.dtype("uint32"))
     narrow = state.aval.dtype != words.dtype
@@ -80,20 +82,20 @@ def _rng_bit_generator(
 
 emit.rules[rng_bit_generator_p] = _rng_bit_generator
 
-# What is left of these in memory is nothing: keys are their words.
+# No operations: keys are their words.
 for _primitive in (random_wrap_p, random_unwrap_p):
     emit.rules[_primitive] = lambda f, outs, x, **_: [x]
     physical.rules[_primitive] = lambda w, x, **_: [x]
 
 
 def _wrap(words: Any, **params: Any) -> tuple[KeyArray]:
-    """The keys, in the memory of the words."""
+    """Return the keys, in the memory of their words."""
     (keys,) = random_wrap_p.type((aval_of(words),), params)
     return (KeyArray(dispatch.buffer_on(words, dispatch.device_of((words,))), keys.dtype),)
 
 
 def _unwrap(keys: Any, **params: Any) -> tuple[DeviceArray]:
-    """The words, in the same memory."""
+    """Return the words of keys, in the same memory."""
     random_unwrap_p.type((aval_of(keys),), params)
     return (keys.words,)
 

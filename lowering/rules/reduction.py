@@ -1,4 +1,4 @@
-"""Lowering of reductions: StableHLO's reduce with the operation in its region; scans as windows or pairwise."""
+"""Lowering of reductions to StableHLO's reduce, of cumulative ones to windows, of recurrences to pairwise steps."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,18 +12,18 @@ from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.types import ShapedArray
 
 Operation = Callable[[Function, Value, Value], Value]
-Reduction = tuple[Operation, Callable[[Any], Any]]  # with what it starts from, by dtype
+Reduction = tuple[Operation, Callable[[Any], Any]]  # with its neutral element, by dtype
 
-# ---- operations and what they start from ---------------------------------------------------------------------
+# ---- operations and their neutral elements -------------------------------------------------------------------
 
 
 def operation(name: str) -> Operation:
-    """An operation of StableHLO's on two values of one type."""
+    """Return the function that emits a StableHLO operation on two values of one type."""
     return lambda f, a, b: f.op(name, [a, b], a.aval)
 
 
 def extreme(name: str) -> Operation:
-    """maximum or minimum: StableHLO's for real numbers; complex ones are ordered lexicographically, nan wins."""
+    """Return the function that emits maximum or minimum; complex numbers are ordered lexicographically, nan wins."""
     real, direction = operation(name), "GT" if name == "maximum" else "LT"
 
     def apply(f: Function, a: Value, b: Value) -> Value:
@@ -43,7 +43,7 @@ def _before(f: Function, a: Value, b: Value, direction: str) -> Value:
 
 
 def parts(f: Function, x: Value) -> tuple[Value, Value]:
-    """Real and imaginary part of a complex value."""
+    """Emit the real and imaginary parts of a complex value."""
     aval = x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype))
     return f.op("real", [x], aval), f.op("imag", [x], aval)
 
@@ -81,7 +81,7 @@ MIN: Reduction = extreme("minimum"), highest
 
 
 def reduce(f: Function, x: Value, combine: Operation, initial: Any, axes: Sequence[int], out: ShapedArray) -> Value:
-    """x reduced over `axes` by an operation, from `initial`."""
+    """Emit the reduction of x over `axes` by an operation, from `initial`."""
     scalar = x.aval.update(shape=())
     region = f.combination(combine, scalar)
     return f.op("reduce", [x, f.constant(initial, scalar)], out, f"dimensions = {hlo.array(axes)}", region)
@@ -106,7 +106,7 @@ emit.rules[r.reduce_xor_p] = _reduction(operation("xor"), lambda dtype: 0)
 
 
 def _position(combine: Operation, initial: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The least position of an element equal to the extreme, or of a nan: two reductions, both of them vectorised."""
+    """Return the rule of argmax or argmin: the first position of the extreme or a nan, by two vectorised reductions."""
 
     def rule(f: Function, outs: Any, x: Value, *, axis: int, index_dtype: Any) -> Any:
         kept = [i for i in range(x.aval.ndim) if i != axis]
@@ -130,7 +130,7 @@ emit.rules[r.argmin_p] = _position(*MIN)
 
 
 def window_attributes(window: Sequence[int], strides: Sequence[int], padding: Sequence[Sequence[int]]) -> str:
-    """The attributes that all of StableHLO's windowed operations have."""
+    """Print the attributes that all of StableHLO's windowed operations have."""
     return (
         f"window_dimensions = {hlo.array(window)}, window_strides = {hlo.array(strides)}, "
         f"padding = {padding_attribute(padding)}"
@@ -138,15 +138,15 @@ def window_attributes(window: Sequence[int], strides: Sequence[int], padding: Se
 
 
 def padding_attribute(padding: Sequence[Sequence[int]]) -> str:
-    """`dense<[[1, 0]]> : tensor<1x2xi64>`."""
+    """Print padding, as in `dense<[[1, 0]]> : tensor<1x2xi64>`."""
     return f"dense<{[list(pair) for pair in padding] or ''}> : tensor<{len(padding)}x2xi64>"
 
 
 def _cumulated(f: Function, x: Value, combine: Operation, initial: Any, axis: int, reverse: bool) -> Value:
-    """Running reductions along an axis.
+    """Emit the running reductions along an axis.
 
-    XLA's defect `window_over_one_padded_element` (docs/xla_defects.md) needs an axis of odd length: of such an axis
-    the last element, in the order of the operation, is combined on its own.
+    XLA's defect `window_over_one_padded_element` (docs/xla_defects.md) needs an axis of odd length: the last element of
+    such an axis, in the order of the operation, is combined on its own.
     """
     n = x.aval.shape[axis]
     if n <= 1 or not x.aval.size:
@@ -161,7 +161,7 @@ def _cumulated(f: Function, x: Value, combine: Operation, initial: Any, axis: in
 
 
 def _running_window(f: Function, x: Value, combine: Operation, initial: Any, axis: int, reverse: bool) -> Value:
-    """A window as long as the axis: XLA knows that form and runs it as a prefix scan."""
+    """Emit running reductions as windows as long as the axis, a form that XLA runs as a prefix scan."""
     n, rank, scalar = x.aval.shape[axis], x.aval.ndim, x.aval.update(shape=())
     along = [i == axis for i in range(rank)]
     padding = [((0, n - 1) if reverse else (n - 1, 0)) if here else (0, 0) for here in along]
@@ -184,7 +184,7 @@ emit.rules[r.cummin_p] = _cumulative(*MIN)
 
 
 def _cumlogsumexp(f: Function, outs: Any, x: Value, *, axis: int, reverse: bool) -> Any:
-    """y = m + log s, where m is the running maximum and s[i] = s[i-1] exp(m[i-1] - m[i]) + exp(x[i] - m[i])."""
+    """Emit y = m + log s, with the running maximum m and s[i] = s[i-1] exp(m[i-1] - m[i]) + exp(x[i] - m[i])."""
     aval = x.aval
     if not aval.shape[axis] or not aval.size:
         return (x,)
@@ -211,7 +211,7 @@ def _linear_recurrence(f: Function, outs: Any, decay: Value, x: Value, *, axis: 
         return (x,)
     if reverse:
         decay, x = _reversed(f, decay, axis), _reversed(f, x, axis)
-    decay = _padded(f, _padded(f, decay, axis, -1, 0, 1), axis, 1, 0, 1)  # the first may be inf or nan: it has no say
+    decay = _padded(f, _padded(f, decay, axis, -1, 0, 1), axis, 1, 0, 1)  # the first is not used: it may be inf or nan
     z = _recurrence(f, decay, x, axis)[1]
     return (_reversed(f, z, axis) if reverse else z,)
 
@@ -220,9 +220,9 @@ emit.rules[r.linear_recurrence_p] = _linear_recurrence
 
 
 def _recurrence(f: Function, decay: Value, x: Value, axis: int) -> tuple[Value, Value]:
-    """Emit a linear recurrence recursively: pairs of steps first, then the steps between; with cumulative decays.
+    """Emit a linear recurrence as an associative scan: pairs of steps first, recursively, then the steps between them.
 
-    The step that composes z -> decay z + x with the one before it is associative, and there are 2 n such steps in all.
+    Returns: cumulative decays, and z. The composition of steps z -> decay z + x is associative; there are 2 n in all.
     """
     n = x.aval.shape[axis]
     if n == 1:
@@ -251,7 +251,7 @@ def _resized(x: Value, axis: int, n: int) -> ShapedArray:
 
 
 def _cut(f: Function, x: Value, axis: int, start: int, limit: int, stride: int = 1) -> Value:
-    """Elements from `start` to `limit` of an axis."""
+    """Slice the elements from `start` to `limit` of an axis."""
     limits = [limit if i == axis else n for i, n in enumerate(x.aval.shape)]
     return f.slice(x, _along(x, axis, start, 0), limits, _along(x, axis, stride, 1))
 
@@ -274,7 +274,7 @@ def _joined(f: Function, x: Value, y: Value, axis: int) -> Value:
 
 
 def _interleaved(f: Function, even: Value, odd: Value, axis: int, n: int) -> Value:
-    """[even[0], odd[0], even[1], ..]; adding is what XLA fuses best."""
+    """Interleave elements: even[0], odd[0], even[1], .., by adding padded arrays, which XLA fuses best."""
     left = _padded(f, even, axis, 0, (n + 1) % 2, 0, 1)
     return f.op("add", [left, _padded(f, odd, axis, 1, n % 2, 0, 1)], left.aval)
 
@@ -284,5 +284,5 @@ def _reversed(f: Function, x: Value, axis: int) -> Value:
 
 
 def _shifted(f: Function, x: Value, axis: int, fill: float) -> Value:
-    """Elements moved by one place towards the end of an axis; `fill` comes first."""
+    """Move elements by one place towards the end of an axis; `fill` comes first."""
     return _padded(f, x, axis, 1, -1, fill)

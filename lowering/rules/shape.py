@@ -36,14 +36,14 @@ def _concatenate(f: Function, outs: Any, *xs: Value, dimension: int) -> Any:
 
 
 def _pad(f: Function, outs: Any, x: Value, value: Value, *, padding_config: Any) -> Any:
-    """Emit a pad, its negative padding as a slice apart: docs/xla_defects.md, `window_over_less_than_nothing`."""
+    """Emit a pad, and negative padding as a slice of its own: docs/xla_defects.md, `window_over_less_than_nothing`."""
     if any(low < 0 or high < 0 for low, high, _ in padding_config):
         return (_cut(f, _padded(f, x, value, padding_config), padding_config),)
     return (_padded(f, x, value, padding_config),)
 
 
 def _padded(f: Function, x: Value, value: Value, config: Sequence[Sequence[int]]) -> Value:
-    """x with padding around and between its elements, as far as that is not negative."""
+    """Pad x around and between its elements, by the padding that is not negative."""
     config = [(max(low, 0), max(high, 0), between) for low, high, between in config]
     shape = [n + low + high + max(n - 1, 0) * gap for n, (low, high, gap) in zip(x.aval.shape, config)]
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
@@ -53,7 +53,7 @@ def _padded(f: Function, x: Value, value: Value, config: Sequence[Sequence[int]]
 
 
 def _cut(f: Function, x: Value, config: Sequence[Sequence[int]]) -> Value:
-    """x without as many elements as negative padding says."""
+    """Slice off the elements of x that negative padding removes."""
     starts = [max(-low, 0) for low, _, _ in config]
     return f.slice(x, starts, [n - max(-high, 0) for n, (_, high, _) in zip(x.aval.shape, config)])
 
@@ -89,7 +89,7 @@ def _broadcast_words(w: WordWriter, x: Atom, *, shape: tuple[int, ...], dims: tu
 
 
 def _pad_words(w: WordWriter, x: Atom, value: Atom, *, padding_config: Any) -> Any:
-    """Pad keys one word after the other, for a pad takes one scalar."""
+    """Pad keys word by word, as a pad takes one scalar."""
     padded = [
         w.write(s.pad_p, *[_word(w, y, k) for y in (x, value)], padding_config=padding_config)[0]
         for k in range(x.aval.shape[-1])
@@ -101,7 +101,7 @@ def _pad_words(w: WordWriter, x: Atom, value: Atom, *, padding_config: Any) -> A
 
 
 def _word(w: WordWriter, x: Atom, k: int) -> Atom:
-    """Word k of every key."""
+    """Slice word k of every key."""
     shape = x.aval.shape[:-1]
     cut = {"start_indices": (*[0] * len(shape), k), "limit_indices": (*shape, k + 1), "strides": (1,) * x.aval.ndim}
     return w.write(s.reshape_p, w.write(s.slice_p, x, **cut)[0], shape=shape)[0]

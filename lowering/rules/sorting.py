@@ -1,4 +1,4 @@
-"""Lowering of sort: StableHLO's sort with our order in its region."""
+"""Lowering of sort to StableHLO's sort, with NumPy's order in its region (nan last), and of top_k to chlo's."""
 
 from typing import Any
 
@@ -27,14 +27,14 @@ def _sort(f: Function, outs: Any, *operands: Value, dimension: int, is_stable: b
 
 
 def _keys(f: Function, a: Value, b: Value) -> list[tuple[Value, Value]]:
-    """The real numbers by which two elements are compared."""
+    """List the pairs of real numbers by which two elements are compared: the parts of complex ones."""
     if dtypes.is_complex(a.aval.dtype):
         return list(zip(parts(f, a), parts(f, b)))
     return [(a, b)]
 
 
 def _before(f: Function, keys: list[tuple[Value, Value]]) -> Value:
-    """Tell whether the left ones come before the right ones, lexicographically: a < b, or a number before a nan."""
+    """Emit whether the left keys come before the right ones, lexicographically: a < b, or a number before a nan."""
     (a, b), rest = keys[0], keys[1:]
     less = f.compare(a, b, "LT")
     same = f.compare(a, b, "EQ") if rest else None
@@ -57,7 +57,7 @@ def _top_k(f: Function, outs: Any, x: Value, *, k: int) -> Any:
     """Emit chlo's top_k, which orders floats by their bits: a nan whose sign is set (0/0 on x86) would come last."""
     values, positions = outs
     if dtypes.is_float(x.aval.dtype):
-        if dtypes.bits_of(x.aval.dtype) < 16:  # of some the only nan has its sign set
+        if dtypes.bits_of(x.aval.dtype) < 16:  # the only nan of some such dtypes has its sign set
             x = f.convert(x, np.dtype(np.float32))
         x = f.op("select", [f.compare(x, x, "NE"), f.constant(np.nan, x.aval), x], x.aval)
     elif dtypes.bits_of(x.aval.dtype) < 8:  # XLA gives the positions the elements' width

@@ -4,9 +4,9 @@ bessel_i0e: Chebyshev series on [0, 8] and [8, inf), as in Clenshaw 1962; accura
 igamma: power series below x = a + 1 (A&S 6.5.29), continued fraction above it (A&S 6.5.31) by the modified Lentz method
 (Thompson & Barnett 1986), until they converge. Relative error about 1e-12 in float64 and 2e-4 in float32 up to a = 1e6,
 far in the tails and where the other of igamma and igammac is close to 1; else 1e-14 and 1e-6. For a < 1/2, where
-igammac is small though x is, it has a series of its own below x = 1 (Kummer's function of -x, A&S 6.5.12), above it the
-fraction. For a > 1e6 and x near it, where these need too many terms, Temme's uniform expansion (DLMF 8.12).
-betainc: continued fraction (A&S 26.5.8) by the same method, of 1 - x where that converges faster.
+igammac is small though x is, too, it has a series of its own below x = 1 (Kummer's function of -x, A&S 6.5.12), and the
+fraction above. For a > 1e6 and x near a, where these need too many terms, Temme's uniform expansion (DLMF 8.12).
+betainc: continued fraction (A&S 26.5.8) by the same method, in 1 - x where that converges faster.
 Half precision is computed in float32.
 """
 
@@ -67,7 +67,7 @@ def _digamma(f: Function, outs: Any, x: Value) -> Any:
 
 
 def _with_pole_at_zero(x: Any, y: Any) -> Any:
-    """-1/x at 0 and -0, as SciPy's and DLMF 5.7.6, where chlo's is nan."""
+    """Return -1/x at 0 and -0, as SciPy and DLMF 5.7.6, where chlo's digamma is nan; else y."""
     return select_n(eq(x, 0.0), y, div(-1.0, x))
 
 
@@ -159,7 +159,7 @@ def _bessel_i1(x: Any) -> Any:
 
 
 def _unscaled(x: Any, scaled: Any) -> Any:
-    """`scaled` times exp(|x|), in two factors: one may overflow before the product does."""
+    """Multiply `scaled` by exp(|x|), in two factors, as exp(|x|) may overflow before the product does."""
     root = exp(mul(0.5, abs(x)))
     return mul(mul(scaled, root), root)
 
@@ -208,7 +208,7 @@ def _series_start(a: Any, x: Any) -> Any:
 
 
 def _series_step(n: Any, going: Any, term: Any, slope: Any, total: Any, total_slope: Any, a: Any, x: Any) -> Any:
-    """The next term of x^n / ((a+1) ... (a+n)), and of its derivative by a, which is term * slope."""
+    """Add the next term of x^n / ((a+1) ... (a+n)), and of its derivative by a, which is term * slope."""
     n = add(n, 1.0)
     r = div(1.0, add(a, n))
     term, slope = mul(term, mul(x, r)), sub(slope, r)
@@ -229,7 +229,7 @@ def _fraction_start(a: Any, x: Any) -> Any:
 def _fraction_step(
     n: Any, going: Any, b: Any, c: Any, c_slope: Any, d: Any, d_slope: Any, h: Any, h_slope: Any, a: Any
 ) -> Any:
-    """One more level of 1/(x+1-a - 1(1-a)/(x+3-a - 2(2-a)/(x+5-a - ...))), and of its derivative by a.
+    """Add a level of 1/(x+1-a - 1(1-a)/(x+3-a - 2(2-a)/(x+5-a - ...))), and of its derivative by a.
 
     With p = n (a - n), p' = n, b' = -1:  d <- 1/(p d + b), c <- b + p/c, h <- h c d; slopes by the chain rule.
     """
@@ -240,7 +240,7 @@ def _fraction_step(
     c_slope = sub(div(sub(n, mul(p, div(c_slope, c))), c), 1.0)
     c, d = add(b, div(p, c)), inverse
     factor, factor_slope = mul(c, d), add(mul(c_slope, d), mul(c, d_slope))
-    # An element that has converged is left alone while others go on: each factor would add its rounding to it.
+    # Elements that have converged stay as they are while others go on: each factor would add its rounding to them.
     h_slope = select_n(going, h_slope, add(mul(h_slope, factor), mul(h, factor_slope)))
     h = select_n(going, h, mul(h, factor))
     tolerance = 4 * _epsilon(a)
@@ -254,7 +254,7 @@ def _unfinished(n: Any, going: Any, *state: Any) -> Any:
 
 
 def _igamma_regions(a: Any, x: Any) -> Any:
-    """Tell whether the series serves, and operands for series and fraction that are harmless where they do not."""
+    """Tell where to use the series; return operands of series and fraction, harmless where these are not used."""
     proper = bitwise_and(bitwise_and(gt(a, 0.0), ge(x, 0.0)), lt(x, math.inf))
     proper = bitwise_and(proper, bitwise_not(_is_of_large_order(a, x)))
     a = select_n(proper, 1.0, a)
@@ -268,7 +268,7 @@ def _igamma_regions(a: Any, x: Any) -> Any:
 
 
 def _by_series_and_fraction(result: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule of `result(a, x, near, sum, its slope, fraction, its slope)`, slopes by a."""
+    """Return the rule that computes `result(a, x, near, sum, its slope, fraction, its slope)`; slopes are by a."""
 
     def rule(f: Function, outs: Any, a: Value, x: Value) -> Any:
         a, x = (f.broadcast(v, outs[0].shape) for v in (a, x))
@@ -281,7 +281,7 @@ def _by_series_and_fraction(result: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _within_domain(a: Any, x: Any, inside: Any, ends: tuple[float, float, float, float]) -> Any:
-    """`inside`, or what it tends to at its ends, x = 0, infinite x, a = 0 and infinite a; nan beyond them."""
+    """Return `inside`; at x = 0, infinite x, a = 0 and infinite a the limits `ends`; nan outside of the domain."""
     at_zero, at_infinity, at_order_zero, at_infinite_order = ends
     out = select_n(eq(x, 0.0), select_n(eq(x, math.inf), inside, at_infinity), at_zero)
     out = select_n(eq(a, 0.0), select_n(eq(a, math.inf), out, at_infinite_order), at_order_zero)
@@ -306,7 +306,7 @@ def _igammac(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: Any, h_
 
 
 def _igammac_of_small_order(a: Any, x: Any) -> Any:
-    """1 - e^g (1 - a s), none of which cancels: g = log(x^a / gamma(a + 1)), s = x/(a+1) - x^2/(2! (a+2)) + ..."""
+    """Compute 1 - e^g (1 - a s) without cancellation: g = log(x^a / gamma(a+1)), s = x/(a+1) - x^2/(2! (a+2)) + ..."""
     g, s, power = sub(mul(a, log(x)), _log_gamma_1p(a)), mul(a, 0.0), mul(x, -1.0)
     for n in range(1, 19):
         s, power = sub(s, div(power, add(a, float(n)))), mul(power, mul(x, -1 / (n + 1)))
@@ -314,7 +314,7 @@ def _igammac_of_small_order(a: Any, x: Any) -> Any:
 
 
 def _log_gamma_1p(a: Any) -> Any:
-    """log gamma(1 + a) for 0 <= a < 1/2, to the last digits of a small one. Source: A&S 6.1.33."""
+    """Compute log gamma(1 + a) for 0 <= a < 1/2, with full relative precision for small a. Source: A&S 6.1.33."""
     total = mul(a, 0.0)
     for k in range(len(_ZETA) + 1, 1, -1):
         total = mul(add(total, _ZETA[k - 2] * (-1) ** k / k), a)
@@ -322,7 +322,7 @@ def _log_gamma_1p(a: Any) -> Any:
 
 
 def _relative_slope(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: Any, h_slope: Any) -> Any:
-    """(dP/da) / weight. The weight's logarithm has the slope log(x) - digamma(a + 1)."""
+    """Compute (dP/da) / weight. The weight's logarithm has the slope log(x) - digamma(a + 1)."""
     log_x = log(x)
     by_series = add(mul(sub(log_x, s.digamma(add(a, 1.0))), total), total_slope)
     by_fraction = mul(neg(a), add(mul(sub(log_x, s.digamma(a)), h), h_slope))
@@ -336,7 +336,7 @@ def _is_of_large_order(a: Any, x: Any) -> Any:
     return bitwise_and(large, le(abs(sub(x, a)), mul(a, 0.01)))
 
 
-# Of c0(eta) + c1(eta) / a + ...: DLMF 8.12.12.
+# Coefficients of c0(eta) + c1(eta) / a + ...: DLMF 8.12.12.
 _C0 = (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515)
 _C1 = (-1 / 540, -1 / 288, 1 / 378, -77 / 77760)
 _SQUARED = tuple(2 * (-1) ** k / (k + 2) for k in range(8))  # (eta / mu)^2 in mu = x/a - 1
@@ -354,7 +354,7 @@ def _derivative(coefficients: Sequence[float]) -> list[float]:
 
 
 def _eta(a: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Compute mu = x/a - 1, eta of its sign with eta^2 / 2 = mu - log(1 + mu), and mu / eta."""
+    """Compute mu = x/a - 1, eta of the sign of mu with eta^2 / 2 = mu - log(1 + mu), and mu / eta."""
     mu = div(sub(x, a), a)
     squared = _polynomial(mu, _SQUARED)
     ratio = rsqrt(squared)
@@ -362,7 +362,7 @@ def _eta(a: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def _tail_of_large_order(a: Any, x: Any, sign: float) -> Any:
-    """erfc(sign eta sqrt(a/2)) / 2 + sign R: the upper tail, or for -1 the lower one. Source: DLMF 8.12.3 and 4."""
+    """Compute erfc(sign eta sqrt(a/2)) / 2 + sign R: the upper tail; for sign -1, the lower. DLMF 8.12.3 and 8.12.4."""
     _, eta, _ = _eta(a, x)
     scaled = mul(eta, mul(a, rsqrt(mul(a, 2.0))))
     rest = mul(_stirling_weight(a, x), add(_polynomial(eta, _C0), div(_polynomial(eta, _C1), a)))
@@ -370,12 +370,12 @@ def _tail_of_large_order(a: Any, x: Any, sign: float) -> Any:
 
 
 def _stirling_weight(a: Any, x: Any) -> Any:
-    """exp(-a eta^2 / 2) / sqrt(2 pi a): the weight, with the first term of Stirling's series of gamma(a)."""
+    """Compute exp(-a eta^2 / 2) / sqrt(2 pi a): the weight, with the first term of Stirling's series of gamma(a)."""
     return mul(s.gamma_weight(a, x), add(div(1 / 12, a), 1.0))
 
 
 def _relative_slope_of_large_order(a: Any, x: Any) -> Any:
-    """The derivative of the lower tail by a, term by term: eta has the slope -(mu / eta) / a."""
+    """Compute (dP/da) / weight of the lower tail P, term by term: eta has the slope -(mu / eta) / a."""
     mu, eta, ratio = _eta(a, x)
     c = add(_polynomial(eta, _C0), div(_polynomial(eta, _C1), a))
     by_weight = mul(sub(log1p(mu), div(0.5, a)), c)
@@ -390,7 +390,7 @@ def _igamma_grad_a(a: Any, x: Any, *state: Any) -> Any:
 
 
 def _random_gamma_grad(a: Any, x: Any, *state: Any) -> Any:
-    """dP/dx is the weight times a / x."""
+    """Compute dx/da at constant P, as -(dP/da) / (dP/dx); dP/dx is the weight times a / x."""
     inside = mul(neg(_relative_slope(a, x, *state)), div(x, a))
     return _within_domain(a, x, inside, (0.0, math.inf, math.nan, math.nan))
 
@@ -410,7 +410,7 @@ def _beta_start(a: Any, b: Any, x: Any) -> Any:
 
 
 def _beta_step(n: Any, going: Any, c: Any, d: Any, h: Any, a: Any, b: Any, x: Any) -> Any:
-    """Two more levels of 1/(1 + d1/(1 + d2/(1 + ...))): c <- 1 + p/c, d <- 1/(1 + p d), h <- h c d."""
+    """Add two levels of 1/(1 + d1/(1 + d2/(1 + ...))): c <- 1 + p/c, d <- 1/(1 + p d), h <- h c d."""
     n = add(n, 1.0)
     top = add(a, mul(2.0, n))
     even = div(mul(mul(n, sub(b, n)), x), mul(sub(top, 1.0), top))
@@ -424,7 +424,7 @@ def _beta_step(n: Any, going: Any, c: Any, d: Any, h: Any, a: Any, b: Any, x: An
 
 
 def _beta_regions(a: Any, b: Any, x: Any) -> Any:
-    """Tell whether 1 - x serves, and operands that are harmless at the ends and outside of the domain."""
+    """Tell where to use 1 - x; return operands for that, harmless at the ends and outside of the domain."""
     inside = _beta_domain(a, b, x)
     inside = bitwise_and(inside, bitwise_and(gt(x, 0.0), lt(x, 1.0)))
     a, b, x = (select_n(inside, v, y) for v, y in ((1.0, a), (1.0, b), (0.25, x)))

@@ -1,4 +1,4 @@
-"""Lowering of eigh and svd, by LAPACK's divide and conquer, or its QR iteration, which eig is lowered to."""
+"""Lowering of eigh and svd to LAPACK's divide and conquer (for svd, or QR iteration), of eig to its QR iteration."""
 
 from typing import Any
 

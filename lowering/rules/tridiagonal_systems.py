@@ -1,4 +1,4 @@
-"""Lowering of tridiagonal systems: LAPACK's Gaussian elimination, and jaxlib's that moves pivots away from 0."""
+"""Lowering of tridiagonal systems to LAPACK's Gaussian elimination, or jaxlib's, which moves pivots away from 0."""
 
 from typing import Any
 

@@ -43,10 +43,10 @@ def _windowed(combine: Operation, initial: Callable[[Any], Any]) -> Callable[...
 def _may_pass_for_a_broadcast(
     shape: Sequence[int], window: Sequence[int], strides: Sequence[int], padding: w.Padding
 ) -> bool:
-    """True if XLA could take the window for a broadcast of the one element in the middle of a padded axis.
+    """Tell whether XLA could take the window for a broadcast of the one element in the middle of a padded axis.
 
-    It does so without a look at the window's own padding, but never with strides (docs/xla_defects.md,
-    `window_over_one_padded_element`): a further axis, with a stride that has no effect, keeps it from that.
+    It ignores the window's own padding then, but never does so if there are strides (docs/xla_defects.md,
+    `window_over_one_padded_element`): one more axis, with a stride that has no effect, prevents that.
     """
     if any(n != 1 for n in strides) or not any(map(any, padding)):
         return False
@@ -89,7 +89,7 @@ def _select_and_gather_add(
     window_strides: tuple[int, ...],
     padding: w.Padding,
 ) -> Any:
-    """One window over both arrays; the pair whose operand wins is carried."""
+    """Emit one windowed reduction over pairs of operand and tangent, which keeps the pair whose operand wins."""
     scalar = x.aval.strong().update(shape=())
 
     def winner(a: Value, u: Value, b: Value, v: Value) -> list[Value]:
@@ -114,9 +114,9 @@ def _select_and_scatter_add(
     window_strides: tuple[int, ...],
     padding: w.Padding,
 ) -> Any:
-    if not x.aval.shape:  # one window of one element; XLA ends the process here, too
+    if not x.aval.shape:  # one window of one element, at which XLA ends the process, too
         return (source,)
-    if not source.aval.size:  # XLA ends the process at windows that are longer than what they move over
+    if not source.aval.size:  # XLA ends the process at windows that are longer than their operand
         return (f.constant(0, outs[0]),)
     scalar = x.aval.strong().update(shape=())
     chosen = f.block([scalar, scalar], lambda a, b: [f.compare(a, b, select.upper())])
