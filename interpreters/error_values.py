@@ -281,7 +281,7 @@ def _while(
     n_condition: int,
     n_body: int,
 ) -> Any:
-    """Check errors in a `while` loop: those of its condition before the loop and after every step."""
+    """Detect errors in a `while` loop; in its condition, before the loop and after every step."""
     of_test, consts, carry = split_list(args, n_condition, n_body)
     n = len(state)
     types = [aval_of(x) for x in state]

@@ -48,7 +48,7 @@ def jet(
     Args:
       primals: the coefficients of order 0.
       series: for every argument its coefficients of orders 1 to `order`, which may be `Zero`, or None for a constant.
-      function: what the user wrote, for messages.
+      function: the user's function, for messages.
     Returns: the coefficients of order 0 of the results, and for each the others, or None if it is constant.
     """
     trace = JetTrace(core.current_trace(), function, order)

@@ -50,7 +50,7 @@ def product(f: LinearizedJaxpr, g: LinearizedJaxpr) -> LinearizedJaxpr:
 
 
 def plus(f: LinearizedJaxpr, g: LinearizedJaxpr) -> LinearizedJaxpr:
-    """Add two maps of the same inputs: x -> f(x) + g(x). Results are promoted as those of numpy.add."""
+    """Add two maps of the same inputs: x -> f(x) + g(x). Results are promoted as by numpy.add."""
     n = len(f.residuals)
 
     def added(residuals: Values, xs: Values) -> list[Any]:

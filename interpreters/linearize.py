@@ -61,7 +61,7 @@ def linearize(
 ) -> tuple[list[Any], LinearizedJaxpr]:
     """Compute a flat function at `primals`, and its linear jaxpr there; integers among them have no tangent input.
 
-    `function` and `what` are for error messages: what the user wrote, and what it is transformed for.
+    `function` (the user's) and `what` (the name of the transformation) are for error messages.
     """
     unzip = LinearizeTrace(core.current_trace(), function or f)
     trace = JVPTrace(unzip, function or f, what)

@@ -149,7 +149,7 @@ class Executable:
             self._explain(bufs, error)
 
     def __call__(self, *arrays: DeviceArray) -> list[DeviceArray]:
-        """Run on arrays. Raises: TypeError or ValueError if they are not what was compiled for."""
+        """Run on arrays, after checks. Raises: TypeError or ValueError if the program was compiled for others."""
         self._check(arrays)
         return self.call([x.buf for x in arrays])
 
@@ -292,7 +292,7 @@ class MemoryAnalysis:
 
     @property
     def total_size_in_bytes(self) -> int:
-        """Arguments, results and temporaries, with what they share counted once."""
+        """The bytes of arguments, results and temporaries; shared memory (aliases) is counted once."""
         return (
             self.argument_size_in_bytes + self.output_size_in_bytes - self.alias_size_in_bytes + self.temp_size_in_bytes
         )

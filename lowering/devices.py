@@ -1,6 +1,6 @@
 """Platforms and devices: which there are, and which is used by default.
 
-A platform's client is made when its devices are first asked for: CPU is built in, CUDA and TPU are PJRT plugins that
+A platform's client is made at the first use of its devices: CPU is built in, CUDA and TPU are PJRT plugins that
 are loaded if they are installed (their packages `jax_plugins.*` and `libtpu`; jax itself is never imported).
 
 Settings, read when a client is made:

@@ -210,7 +210,7 @@ def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], 
 
 
 def device_of(args: Sequence[Any]) -> Any:
-    """Return the device to compute values on: that of the arrays, else the default. Raises: ValueError if several."""
+    """Return the device of the arrays among values, else the default. Raises: ValueError if they are on several."""
     only = devices.only()
     if only is not None:
         return only

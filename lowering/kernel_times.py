@@ -12,8 +12,8 @@ from tapeless.lowering.profiling import RecordedEvent
 class Kernel(NamedTuple):
     """An instruction of a compiled program, and its cost in one run, on average.
 
-    places: the user's line that it computes, and those that are fused into it. calls: how often it ran.
-    seconds, nbytes: of all calls together; the bytes are those that it writes.
+    places: the user's source lines: its own, and those of instructions fused into it. calls: how often it ran.
+    seconds, nbytes: the time of all calls together, and the bytes that they write.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Rules of calls: transform the program once, whoever calls it, and call the transformed program."""
+"""Rules of calls: transform the program once for all its calls, and call the transformed program."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

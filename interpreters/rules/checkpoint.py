@@ -68,7 +68,7 @@ rematerialization_budget.rules[c.checkpoint_p] = rematerialization_budget.call
 
 # ---- name ----------------------------------------------------------------------------------------------------
 
-# The name is that of the value: a policy that saves it does not mean the tangent.
+# The name belongs to the value: a policy that saves it does not mean the tangent.
 jvp.rules[c.name_p] = lambda primals, tangents, *, name: ((c.name(primals[0], name),), tangents)
 jvp.structurally_linear[c.name_p] = jvp.All.JOINTLY
 transpose.unary(c.name_p, lambda ct, x, *, name: ct)

@@ -31,7 +31,7 @@ def _zeros(aval: ShapedArray) -> Any:
     return full(aval.shape, 0, aval.dtype)
 
 
-# Starts are those of a primitive here, not a user's: negative ones do not count from the end.
+# Starts come from a primitive here, not from a user: negative ones do not count from the end.
 _cut = partial(i.dynamic_slice, allow_negative_indices=False)
 _put = partial(i.dynamic_update_slice, allow_negative_indices=False)
 
@@ -200,9 +200,9 @@ transpose.rules[i.scatter_add_p] = _scatter_add_transpose
 
 
 def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """Apply the product rule. Raises: NotImplementedError for moving updates that may share an element.
+    """Apply the product rule. Raises: NotImplementedError for updates with a tangent that are not promised unique.
 
-    The derivative by one of these would need the product of the others.
+    The derivative by one of several updates of an element would need the product of the others.
     """
     operand, indices, updates = primals
     t, _, t_updates = tangents
