@@ -198,7 +198,7 @@ def fabs(x: ArrayLike, /) -> Array:
 def sign(x: ArrayLike, /) -> Array:
     """Compute -1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x. For -0.0 it is 0.0, as in NumPy."""
     found = apply("sign", lax.sign_p, x)
-    return _positive_zero(found) if dtypes.is_float(found.dtype) else found
+    return _positive_zero(found) if dtypes.is_inexact(found.dtype) else found
 
 
 @core.compound
