@@ -9,6 +9,7 @@
       KeyReuseError                   a random key was used twice, which config.debug_key_reuse looks for
       LinearityError                  a function that must be linear is not; also a NotImplementedError
     ValueError
+      AxisError                       an array has no such axis; also an IndexError, as NumPy's
       TypePromotionError              an implicit change of dtypes, which config.numpy_dtype_promotion forbids
       ProgramTextError                the text of a program cannot be read, or is of no well-typed program
     RuntimeError
@@ -64,6 +65,10 @@ class LinearityError(TypeError, NotImplementedError):
         super().__init__(message)
         self.reason: Final = reason
         self.equation: Final = equation
+
+
+class AxisError(ValueError, IndexError):
+    """An array has no such axis. NumPy's is both, and the array API standard asks for an IndexError in places."""
 
 
 class TypePromotionError(ValueError):

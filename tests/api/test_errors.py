@@ -269,7 +269,7 @@ DOT = "{}: contracted axes differ in size: axis 1 of float64[2,3] has 3, axis 0 
          "@: the leading axes of float64[2,2,3] and float64[5,3,2] do not broadcast: (2,) and (5,)."),
         (lambda x: tnp.concatenate(x, tnp.asarray(B)), TypeError,
          "concatenate: the arrays must be one list, concatenate([x, y]), but one is given as axis."),
-        (lambda x: tnp.concatenate([x, x], axis=2), ValueError,
+        (lambda x: tnp.concatenate([x, x], axis=2), tl.errors.AxisError,
          "concatenate: axis 2 is out of range for an array of 2 axes."),
         (lambda x: tnp.stack([x, x], axis=1.0), TypeError, "stack: axis must be an integer, not 1.0."),
         (lambda x: tnp.sum(x, axis=1.0), TypeError,
@@ -928,9 +928,9 @@ def test_what_is_no_device():
 
 
 def test_axes_that_scalars_lack():
-    with raises(ValueError, "categorical: axis -1 is out of range for an array of 0 axes."):
+    with raises(tl.errors.AxisError, "categorical: axis -1 is out of range for an array of 0 axes."):
         tl.random.categorical(tl.random.key(0), 3.0)
-    with raises(ValueError, "associative_scan: axis 0 is out of range for an array of 0 axes."):
+    with raises(tl.errors.AxisError, "associative_scan: axis 0 is out of range for an array of 0 axes."):
         tl.lax.associative_scan(tnp.add, 3.0)
 
 

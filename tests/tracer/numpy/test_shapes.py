@@ -441,6 +441,14 @@ def test_errors(call, error, message):
         call()
 
 
+@pytest.mark.parametrize("error", [ValueError, IndexError, tl.errors.AxisError])
+def test_missing_axes_are_errors_of_values_and_of_indices(error):
+    """As in NumPy; the array API standard asks expand_dims for an IndexError."""
+    for call in (tnp.expand_dims, tnp.sum, tnp.flip, tnp.sort, tnp.unstack):
+        with pytest.raises(error):
+            call(M, axis=3)
+
+
 @pytest.mark.parametrize("number", [0, -1, np.int64(0)])
 def test_what_cannot_be_cut(number):
     for cut in (tnp.split, tnp.array_split):
