@@ -1,5 +1,7 @@
 """What is said of branches and loops that do not fit: whole messages, every leaf that differs."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,21 @@ def test_branches_that_take_other_arguments():
     with raises(TypeError, f"switch: branch 0, {place(keyed)}, {two}"):
         lax.switch(tnp.ones((), int), [keyed, lambda x: x], 1.0)
     assert lax.cond(tnp.ones((), bool), tnp.sin, lambda *xs, scale=2.0: scale * xs[0], 0.0) == 0.0
+
+
+def test_a_wrapper_takes_its_own_arguments():
+    """What `functools.wraps` copies is the name of the function inside, not what the wrapper takes."""
+
+    def of_pair(f):
+        @functools.wraps(f)
+        def wrapper(pair):
+            return f(*pair)
+
+        return wrapper
+
+    pair = (tnp.float32(1), tnp.float32(2))
+    assert lax.cond(True, of_pair(tnp.add), of_pair(lambda x, y: x - y), pair) == 3
+    assert lax.switch(1, [of_pair(tnp.add), of_pair(lambda x, y: x - y)], pair) == -1
 
 
 def keyed(carry, x):
