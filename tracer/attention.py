@@ -49,7 +49,9 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """Weigh values by the softmax of scale * (query @ key) + bias, for each head.
+    """Weigh values by the softmax of scale * (query @ key) + bias, for each head, in float32 at least.
+
+    The heads come after the times: PyTorch's [B, N, T, H] is `transpose(0, 2, 1, 3)` of these axes.
 
     Args:
       query: [B, T, N, H] or [T, N, H].
@@ -79,7 +81,7 @@ def dot_product_attention(
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     logits = _logits(q, k, factor, None if bias is None else _four_axes("bias", bias))
     shape = aval_of(query).shape
-    out, residual = _attended(_masked(logits, masks).astype(np.float32), v, masks.queries)
+    out, residual = _attended(_masked(logits, masks), v, masks.queries)
     out = tnp.reshape(out, shape)
     return (out, stop_gradient(tnp.reshape(residual, shape[:-1]))) if return_residual else out
 
