@@ -266,10 +266,12 @@ def _is_mask(index: Any) -> bool:
 
 
 def _write_mask(x: Array, mask: Any, new: Any) -> Array:
-    if mask.shape != x.shape[: mask.ndim]:
+    if mask.ndim > x.ndim or any(m not in (0, n) for m, n in zip(mask.shape, x.shape, strict=False)):
         raise IndexError(
             f"a mask of shape {format_shape(mask.shape)} does not fit an array of shape {format_shape(x.shape)}."
         )
+    if mask.shape != x.shape[: mask.ndim]:  # it has a length of 0, and chooses nothing
+        return x
     return choose_between(expand_dims(mask, tuple(range(mask.ndim, x.ndim))), new, x)
 
 

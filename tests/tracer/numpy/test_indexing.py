@@ -282,6 +282,7 @@ def test_masks_without_elements_choose_nothing(shape):
     x, mask = numbered((3, 4)), np.ones(shape, bool)
     for found in (tnp.asarray(x)[mask], tl.jit(lambda x: x[mask])(x)):
         assert found.shape == x[mask].shape
+    np.testing.assert_array_equal(tnp.asarray(x).at[mask].set(1), x)
     with pytest.raises(IndexError, match=re.escape("axis 1 has size 4")):
         tnp.asarray(x)[np.ones((0, 5), bool)]
 
