@@ -54,12 +54,14 @@ def array(
     Converting an array to a given `dtype` is as `astype`: integers that do not fit wrap.
 
     Args:
+      order: of the memory, which is XLA's: "K", "A", "C" or "F", all with the same result.
       copy: whether an array of ours is copied, so that it may be donated and the result used on.
       device: where to put it, one of `tl.devices()` or the sharding of an array: by default an array of ours stays, and
         others go to the default device. So in all functions here; a traced array stays where its program runs.
-    Raises: TypeError if elements are no numbers, or masked; ValueError if lists differ in length; OverflowError if an
-      integer does not fit its dtype.
+    Raises: TypeError if elements are no numbers, or masked; ValueError if lists differ in length, or there is no such
+      order; OverflowError if an integer does not fit its dtype.
     """
+    _check_order("array", order)
     object = object if isinstance(object, Array) else by_protocol(object)
     if isinstance(object, _SEQUENCES):
         found = _from_list(object, None if dtype is None else dtypes.canonical(dtype))
@@ -75,6 +77,11 @@ def array(
         )
     found = found if found.ndim >= ndmin else expand_dims(found, tuple(range(ndmin - found.ndim)))
     return core.placed(found, device)
+
+
+def _check_order(name: str, order: Any) -> None:
+    if order not in (None, "K", "A", "C", "F"):
+        raise ValueError(f"{name}: order must be 'K', 'A', 'C' or 'F', not {order!r}.")
 
 
 def _is_buffer(x: Any) -> bool:
@@ -93,8 +100,10 @@ def asarray(
 ) -> Array:
     """Convert to an array, without a copy if possible, unless `copy` is true: see `array`.
 
-    Raises: ValueError if `copy` is false and there must be one: elements go to a device, or change their dtype.
+    Raises: ValueError if `copy` is false and there must be one: elements go to a device, or change their dtype; or if
+      there is no such order.
     """
+    _check_order("asarray", order)
     if copy is False and not (isinstance(a, Array) and (dtype is None or a.dtype == dtypes.canonical(dtype))):
         raise ValueError(f"asarray: {a!r:.80} becomes an array only by a copy, which copy=False forbids.")
     found = a if dtype is None and not copy and isinstance(a, Array) else array(a, dtype, bool(copy), order)
@@ -159,7 +168,8 @@ def _stacked(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """Copy an array."""
+    """Copy an array. Raises: ValueError if there is no such order of memory, which is XLA's in any case."""
+    _check_order("copy", order)
     return lax.copy(array_operand("copy", a))
 
 

@@ -240,9 +240,11 @@ def take(
       mode: "fill" (the default; positions outside read as `fill_value`, nan if None), "clip" or "wrap".
       unique_indices, indices_are_sorted: promises.
     Returns: [axes of a before, k.., axes of a after].
-    Raises: TypeError if indices are not integers, ValueError if axis is out of range.
+    Raises: TypeError if indices are not integers, ValueError if axis is out of range, or there is no such mode.
     """
     check_no_out("take", out)
+    if mode != "wrap":
+        GatherScatterMode.from_any(mode)
     x, indices = array_operand("take", a), by_protocol(indices)
     check_operands("take", x, indices)
     if axis is None:
