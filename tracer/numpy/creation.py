@@ -29,7 +29,14 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axis, check_numbers_fit, constant, converted
 from tapeless.tracer.primitives.random import random_wrap
-from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, expand_dims, reshape
+from tapeless.tracer.primitives.shape import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    concatenate,
+    expand_dims,
+    reshape,
+    slice_in_dim,
+)
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, conversion_hint, is_arraylike, is_masked
 
 Shape = int | Sequence[int]
@@ -359,7 +366,10 @@ def linspace(
     if count < 0:
         raise ValueError(f"linspace: the number of samples must not be negative: {count}.")
     own = aval_of(low).dtype if dtype is None else dtypes.canonical(dtype)
-    found = core.placed(_linspace(low, high, num=count, endpoint=bool(endpoint), dtype=own, axis=axis), device)
+    found = _linspace(low, high, num=count if endpoint else count + 1, dtype=own, axis=axis)
+    if not endpoint:  # a program of another length rounds a few of the others differently
+        found = slice_in_dim(found, 0, count, axis=axis)
+    found = core.placed(found, device)
     if not retstep:
         return found
     gaps = count - 1 if endpoint else count
@@ -378,7 +388,7 @@ def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> Sequence[
 
 
 @core.compound
-def _linspace(low: Any, high: Any, *, num: int, endpoint: bool, dtype: np.dtype[Any], axis: int) -> Array:
+def _linspace(low: Any, high: Any, *, num: int, dtype: np.dtype[Any], axis: int) -> Array:
     """Compute a weighted mean of both ends, exact at both. Integers are rounded down, as NumPy does."""
     shape = np.broadcast_shapes(low.shape, high.shape)
     full_shape = (num, *shape)
@@ -386,7 +396,7 @@ def _linspace(low: Any, high: Any, *, num: int, endpoint: bool, dtype: np.dtype[
         broadcast_in_dim(stretched(v, shape), full_shape, tuple(range(1, len(full_shape)))) for v in (low, high)
     )
     real = dtypes.real_part_dtype(low.dtype)
-    gaps = builtins.max(num - 1 if endpoint else num, 1)
+    gaps = builtins.max(num - 1, 1)
     place = broadcasted_iota(real, full_shape, 0)
     place = place if place.dtype == low.dtype else lax.convert_element_type(place, low.dtype)
     if dtypes.is_integer(dtype):  # a quotient that is whole is found to a rounding error: XLA multiplies by 1 / gaps
@@ -394,7 +404,7 @@ def _linspace(low: Any, high: Any, *, num: int, endpoint: bool, dtype: np.dtype[
     else:
         t = lax.div(place, float(gaps))
         found = lax.add(lax.mul(low, lax.sub(1.0, t)), lax.mul(high, t))
-    if endpoint and num > 1:
+    if num > 1:
         found = _with_end(found, high, num - 1)
     if dtypes.is_integer(dtype) and not dtypes.is_complex(found.dtype):
         found = lax.floor(found)

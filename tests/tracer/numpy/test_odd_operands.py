@@ -34,6 +34,15 @@ def test_booleans_are_positions_in_take(compute: Any):
     np.testing.assert_array_equal(tnp.take(x, True), np.take(x, True))
 
 
+def test_linspace_without_its_end_is_linspace_but_for_it(rng: np.random.Generator):
+    """To the last bit, as the array API standard defines it."""
+    for n in range(1, 30):
+        start, stop = rng.normal(size=2)
+        np.testing.assert_array_equal(
+            tnp.linspace(start, stop, n, endpoint=False), tnp.linspace(start, stop, n + 1)[:-1]
+        )
+
+
 @pytest.mark.parametrize("endpoint", [True, False])
 def test_integers_of_linspace_are_not_one_too_small(endpoint: bool):
     for start, stop, num in [(-3, 3, 4), (0, 7, 8), (-100, 100, 201), (5, -7, 13), (1, 10, 4), (0, 5, 4), (3, 3, 5)]:
