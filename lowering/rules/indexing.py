@@ -345,7 +345,7 @@ def _summed_first(
 
 
 def _first_equal(f: Function, indices: Value) -> Value:
-    """For every index vector, the number of the first that equals it, as an index vector of one element."""
+    """Number the first index vector that equals each, as index vectors of one element."""
     *batch, m = indices.aval.shape
     n = math.prod(batch)
     vectors = f.op("reshape", [indices], indices.aval.update(shape=(n, m)))
