@@ -6,7 +6,7 @@ state. An optimizer is a chain of them, and `apply_updates` makes the step. Shap
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
@@ -28,6 +28,16 @@ class GradientTransformation(NamedTuple):
 
     init: TransformInitFn
     update: TransformUpdateFn
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(_NO_ATTRIBUTE.format(name), name=name, obj=None)
+
+
+_NO_ATTRIBUTE = """an optimizer has no attribute {!r}: it is a pair of functions, init and update.
+  Write updates, state = optimizer.update(gradient, state, params), then \
+params = tl.optimizers.apply_updates(params, updates)."""
 
 
 class GradientTransformationExtraArgs(GradientTransformation):

@@ -10,7 +10,7 @@ import pytest
 
 from tapeless.jax_src import version
 
-LACKING = "Tapeless stands for JAX here, and does not have it; see 'Not supported yet' in its README."
+LACKING = "Tapeless stands for JAX here, and does not have it; see 'Coverage' in its documentation."
 
 
 def run(*arguments: str, code: str = "") -> Any:
