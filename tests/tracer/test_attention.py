@@ -102,6 +102,8 @@ def test_what_does_not_fit_is_refused():
         dot_product_attention(Q, KEY, VALUE, mask=BIAS)
     with raises(ValueError, "dot_product_attention: query_seq_lengths must be int32[2], not int32[3]."):
         dot_product_attention(Q, KEY, VALUE, query_seq_lengths=np.ones(3, np.int32))
+    with raises(TypeError, "dot_product_attention: is_causal must be True or False, not 'yes'."):
+        dot_product_attention(Q, KEY, VALUE, is_causal="yes")  # pyright: ignore[reportArgumentType]  # which is the test
     with pytest.raises(NotImplementedError, match="cuDNN"):
         dot_product_attention(Q, KEY, VALUE, implementation="cudnn")
     with raises(ValueError, "dot_product_attention: implementation must be None or 'xla', not 'flash'."):

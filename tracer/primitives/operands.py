@@ -142,6 +142,13 @@ def exact_integer(value: Any, name: str) -> int:
         raise TypeError(f"{name} must be an integer, not {value!r}.") from None
 
 
+def exact_bool(value: Any, name: str) -> bool:
+    """The parameter `name` as True or False. Raises: TypeError if it is anything else, such as a name."""
+    if isinstance(value, (int, np.bool_, Array)):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, not {value!r}.")
+
+
 def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     """Axes counted from the front, sorted; None means all. Raises: ValueError if out of range or repeated."""
     if axes is None:
