@@ -290,6 +290,7 @@ def _read(given: Any) -> DType:
     raise TypeError(
         f"{given!r}{meaning} is not a dtype of arrays: "
         "use bool, an integer, a float or a complex type, for example 'float32', np.int8 or float."
+        + ("\n  If it says whether axes stay, name it: keepdims=True." if isinstance(given, bool) else "")
     )
 
 

@@ -164,6 +164,14 @@ def test_refused_dtypes_are_named(bad: Any, start: str):
     raises(TypeError, f"{start} {USE}", lambda: dtypes.canonical(bad))
 
 
+def test_a_truth_value_in_the_place_of_the_dtype_is_taken_for_keepdims():
+    raises(
+        TypeError,
+        f"True {USE}\n  If it says whether axes stay, name it: keepdims=True.",
+        lambda: dtypes.canonical(True),
+    )
+
+
 def test_limits():
     assert (dtypes.iinfo("int4").min, dtypes.iinfo(np.uint8).max) == (-8, 255)
     assert float(dtypes.finfo("bfloat16").eps) == 2**-7

@@ -525,3 +525,22 @@ def test_bytes_in_the_other_order(dtype):
     found = tl.jit(lambda x: x.byteswap())(x)
     np.testing.assert_array_equal(np.asarray(found).view(np.uint8), x.byteswap().view(np.uint8))
     np.testing.assert_array_equal(found.byteswap(), x)
+
+
+def test_calls_as_of_pytorch_say_what_to_write():
+    x = tnp.asarray(X)
+    with raises(TypeError, "view: 6, -1 is not a dtype. It reads the bytes as another dtype; write x.reshape(6, -1)."):
+        x.view(6, -1)  # pyright: ignore[reportCallIssue]  # which is the test
+    with raises(TypeError, "view: -1 is not a dtype. It reads the bytes as another dtype; write x.reshape(-1)."):
+        x.view(-1)
+    with raises(
+        ValueError,
+        "reshape: order must be 'C' or 'F', not 1.\n  To flatten from axis 1 on, write x.reshape(*x.shape[:1], -1).",
+    ):
+        x.flatten(1)  # pyright: ignore[reportArgumentType]  # which is the test
+    with raises(
+        ValueError,
+        "transpose: (0, -1) is not a permutation of the 3 axes of float32[2,3,4].\n"
+        "  To exchange two axes, write swapaxes(x, 0, 2).",
+    ):
+        x.transpose(0, -1)
