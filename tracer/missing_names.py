@@ -96,7 +96,7 @@ _MEANT_OF_ARRAY = {
 }
 _SHORT = {"tapeless": "tl", "tapeless.numpy": "tnp"}
 # Where a name is looked for: the first that has it is named.
-_NAMESPACES = (
+NAMESPACES = (
     "tapeless tapeless.numpy tapeless.lax tapeless.nn tapeless.random tapeless.tree tapeless.numpy.linalg "
     "tapeless.numpy.fft tapeless.scipy.special tapeless.scipy.linalg tapeless.scipy.stats tapeless.scipy.signal "
     "tapeless.nn.initializers tapeless.optimizers tapeless.image tapeless.ops tapeless.debug tapeless.tree_util "
@@ -130,7 +130,7 @@ def _advice_on_array(name: str) -> str:
         return f"\n  Do you mean {_MEANT_OF_ARRAY[name]}?"
     if name.endswith("_"):
         return "\n  Arrays are never changed in place: write x = x + y, or x = x.at[index].add(y)."
-    space = next((space for space in _NAMESPACES if callable(vars(importlib.import_module(space)).get(name))), None)
+    space = next((space for space in NAMESPACES if callable(vars(importlib.import_module(space)).get(name))), None)
     if space is not None:
         return f"\n  Do you mean {_shortened(space)}.{name}(x)?"
     close = importlib.import_module("difflib").get_close_matches(name, _names_of_arrays(), 1, 0.75)
@@ -147,7 +147,7 @@ def _advice(module: str, name: str) -> str:
         return f"Do you mean {_MEANT[name]}?"
     if name in PYTORCH:
         return f"Write {PYTORCH[name]}.\n  The page 'Coming from PyTorch' of the documentation has more."
-    elsewhere = next((space for space in _NAMESPACES if space != module and name in _names(space)), None)
+    elsewhere = next((space for space in NAMESPACES if space != module and name in _names(space)), None)
     if elsewhere is not None:
         return f"It is {_shortened(elsewhere)}.{name}."
     close = importlib.import_module("difflib").get_close_matches(name, _names(module), 1, 0.75)

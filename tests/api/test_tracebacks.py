@@ -163,3 +163,45 @@ def test_ipython_prints_no_frames_of_ours():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "do not broadcast" in done.stdout
     assert "tapeless/" not in done.stdout
+
+
+KEYWORDS = {
+    "tnp.sum(x, dim=1)": "(Write axis= in the place of PyTorch's dim=.)",
+    "x.mean(0, keepdim=True)": "(Write keepdims= in the place of PyTorch's keepdim=.)",
+    "tl.nn.softmax(x, dim=-1)": "(Write axis= in the place of PyTorch's dim=.)",
+    "tnp.concatenate([x, x], dim=1)": "(Write axis= in the place of PyTorch's dim=.)",
+    "tl.optimizers.adam(lr=1e-3)": "(Write learning_rate= in the place of PyTorch's lr=.)",
+    "tl.vmap(tnp.sin, in_dims=0)": "(Write in_axes= in the place of PyTorch's in_dims=.)",
+    "tl.nn.relu(x, inplace=True)": "(In the place of PyTorch's inplace= write nothing: arrays never change.)",
+    "tnp.var(x, unbiased=False)": (
+        "(In the place of PyTorch's unbiased= write ddof=1 for unbiased=True; here the default is ddof=0.)"
+    ),
+    "tl.optimizers.adam(1e-3, weight_decay=0.1)": (
+        "(In the place of PyTorch's weight_decay= write tl.optimizers.adamw, or "
+        "tl.optimizers.chain(tl.optimizers.add_decayed_weights(c), optimizer).)"
+    ),
+    "tl.nn.dot_product_attention(x, x, x, attn_mask=x)": (
+        "(In the place of PyTorch's attn_mask= write mask= for booleans, bias= for numbers that are added; "
+        "the axes are [batch, time, heads, features].)"
+    ),
+    "tnp.sum(x, nonsense=1)": None,
+    "(lambda x: x)(x, dim=1)": None,
+}
+
+
+@pytest.mark.parametrize("call", KEYWORDS)
+def test_keywords_of_pytorch_are_noted(call):
+    with pytest.raises(TypeError, match="unexpected keyword argument") as caught:
+        eval(call, {"tl": tl, "tnp": tnp, "x": tnp.ones((2, 2))})
+    for _ in range(2):
+        tracebacks.filtered(caught.value, caught.value.__traceback__)
+    advice = KEYWORDS[call]
+    assert getattr(caught.value, "__notes__", []) == ([] if advice is None else [advice])
+
+
+def test_what_python_prints_of_a_keyword():
+    code = "import tapeless.numpy as tnp\ntnp.ones(3).sum(dim=0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.endswith(
+        "TypeError: sum() got an unexpected keyword argument 'dim'\n(Write axis= in the place of PyTorch's dim=.)\n"
+    )
