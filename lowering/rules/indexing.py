@@ -362,9 +362,8 @@ def _read_again(
     f: Function, out: ShapedArray, x: Value, indices: Value, d: i.ScatterDimensionNumbers, window: tuple[int, ...]
 ) -> Any:
     """The windows that a scatter writes, as its updates stand."""
-    d = i.GatherDimensionNumbers(*d)
-    how = {"dimension_numbers": d, "slice_sizes": window, "mode": _INSIDE, "fill_value": None}
-    return _gather(f, [out], x, indices, **how, **_NO_PROMISES)
+    how: Any = {"mode": _INSIDE, "fill_value": None, **_NO_PROMISES}
+    return _gather(f, [out], x, indices, dimension_numbers=i.GatherDimensionNumbers(*d), slice_sizes=window, **how)
 
 
 def _last_update(f: Function, old: Value, new: Value) -> Value:

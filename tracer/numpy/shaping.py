@@ -32,13 +32,15 @@ def reshape(a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy:
     if order == "C":
         return shapes.reshape(x, wanted)
     if order != "F":
-        kept = (
-            f"\n  To flatten from axis {order} on, write x.reshape(*x.shape[:{order}], -1)."
-            if type(order) is int
-            else ""
-        )
-        raise ValueError(f"reshape: order must be 'C' or 'F', not {order!r}.{kept}")
+        raise ValueError(f"reshape: order must be 'C' or 'F', not {order!r}.{_flattening(order)}")
     return transpose(shapes.reshape(transpose(x), wanted[::-1]))
+
+
+def _flattening(order: Any) -> str:
+    """Advise what to write for `x.flatten(1)`, whose operand is no order but an axis."""
+    if not isinstance(order, int):
+        return ""
+    return f"\n  To flatten from axis {order} on, write x.reshape(*x.shape[:{order}], -1)."
 
 
 def _completed(x: Array, shape: tuple[Any, ...]) -> tuple[int, ...]:
