@@ -37,7 +37,8 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
       path: of the file; one that is there is replaced when the new one is complete.
       tree: nested containers of arrays of any dtype, ours or NumPy's, keys of random numbers, Python's numbers, strings
         and None. Named tuples and registered classes are taken apart: what is no leaf of theirs is not written.
-    Raises: TypeError, naming its path, for a leaf that is none of these or a key of a dict that is no string or number;
+    Raises: TypeError, naming its path, for a leaf that is none of these or a key of a dict that is no string or number,
+      and if a tree stands in the place of the path;
       NotImplementedError on a big-endian machine; OSError if the file cannot be written.
     Source: the layout is that of safetensors; docs/saving.md says how the tree is described in it.
 
@@ -47,6 +48,9 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
     >>> tl.load(path)
     {'steps': 10, 'w': Array([0, 1, 2], dtype=int32)}
     """
+    if not isinstance(path, (str, os.PathLike)):
+        name = type(path).__name__
+        raise TypeError(f"save: the path comes first, save(path, tree): {pytree.article_of(name)} {name} is no path.")
     write_tree(path, tree)
 
 
@@ -229,7 +233,8 @@ def _check_no_class(path: Path, nodes: Sequence[Node]) -> None:
         if node[0] == "class":
             module, _, name = node[1].partition(":")
             raise ValueError(
-                f"load: {path} holds a {name} of module {module}, and files do not say how to make one.\n"
+                f"load: {path} holds {pytree.article_of(name)} {name} of module {module}, "
+                "and files do not say how to make one.\n"
                 "  Give a tree that has one: load(path, like=tree)."
             )
 
@@ -278,9 +283,10 @@ def _in_words(header: FileHeader, path: Path, node: Node) -> str:
         case ["array" | "key", *_]:
             return str(_type_of(path, header, node).strong())
         case ["class", name, keys]:
-            return f"a {name.partition(':')[2]} of {', '.join(keys)}"
+            kind = name.partition(":")[2]
+            return f"{pytree.article_of(kind)} {kind} of {', '.join(keys)}"
         case ["dict" | "OrderedDict" as name, keys]:
-            return f"a {name} of {', '.join(repr(tree_nodes.scalar(key)) for key in keys)}"
+            return f"{pytree.article_of(name)} {name} of {', '.join(repr(tree_nodes.scalar(key)) for key in keys)}"
         case ["None"]:
             return "None"
         case ["tuple" | "list" | "deque" as name, n, *_]:
