@@ -124,7 +124,7 @@ class EagerEvaluator:
             found = self._primitives.enter(key, executable(_program(primitive, avals, params), device))
         outs = found.call(bufs)
         if nonfinite.are_watched():
-            nonfinite.check(primitive, outs)
+            nonfinite.check(primitive, outs, args)
         return tuple(outs)
 
     def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:

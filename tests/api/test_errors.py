@@ -977,9 +977,54 @@ def test_nan_that_comes_up_in_the_backward_pass():
     def f(x):
         return x * tnp.sqrt(x)
 
+    message = f"nan in the result of 'mul', at {place(f, 'sqrt')}.\n  It is 0 times infinity."
     for under in (tl.grad(f), tl.jit(tl.grad(f)), tl.grad(tl.jit(f))):
-        with raises(FloatingPointError, f"nan in the result of 'mul', at {place(f, 'sqrt')}."):
+        with raises(FloatingPointError, message):
             under(np.float64(0.0))
+
+
+INF = np.float32(np.inf)
+CAUSES = {
+    "operand": (tnp.sin, (np.nan,), "'sin'", "Its operand already holds nan."),
+    "second": (lambda x, y: x + y, (1.0, np.nan), "'add'", "Its second operand, float32[], already holds nan."),
+    "both": (
+        lambda x, y: x * y,
+        (np.nan, np.nan),
+        "'mul'",
+        "Its first operand, float32[], and its second operand, float32[], already hold nan.",
+    ),
+    "product": (lambda x, y: x * y, (0.0, INF), "'mul'", "It is 0 times infinity."),
+    "difference": (lambda x, y: x - y, (INF, INF), "'sub'", "It is a difference of infinities."),
+    "sum": (lambda x, y: x + y, (INF, -INF), "'add'", "It is a difference of infinities."),
+    "quotient of zeros": (lambda x, y: x / y, (0.0, 0.0), "'div'", "It is 0 divided by 0."),
+    "quotient of infinities": (lambda x, y: x / y, (INF, -INF), "'div'", "It is infinity divided by infinity."),
+}
+
+
+@pytest.mark.usefixtures("debug_nans")
+@pytest.mark.parametrize("f, args, name, cause", CAUSES.values(), ids=CAUSES)
+def test_the_cause_of_a_nan_is_said(f, args, name, cause):
+    with tl.debug_nans(False):
+        xs = [tnp.asarray(np.float32(x)) for x in args]
+    for under in (f, tl.jit(f)):
+        with pytest.raises(FloatingPointError) as caught:
+            under(*xs)
+        first, second = str(caught.value).split("\n")
+        assert first.startswith(f"nan in the result of {name}, at ") and second == f"  {cause}"
+
+
+def test_the_cause_of_an_infinity_is_said():
+    for f, x, cause in (
+        (lambda x: 1 / x, [0.0, 2.0], "'div', at {}.\n  It is a division by 0."),
+        (tnp.log, [0.0, 2.0], "'log', at {}.\n  It is the logarithm of 0."),
+        (tnp.exp, [INF, 2.0], "'exp', at {}.\n  Its operand already holds inf."),
+    ):
+        y = tnp.asarray(np.float32(x))
+        with tl.debug_infs():
+            with pytest.raises(FloatingPointError) as caught:
+                f(y)
+            start, end = f"inf in the result of {cause}".split("{}")
+            assert str(caught.value).startswith(start) and str(caught.value).endswith(end)
 
 
 @pytest.mark.usefixtures("debug_nans")
