@@ -492,6 +492,7 @@ def _index(o: Input, indices: Mapping[str, Any]) -> tuple[Any, Any]:
         raise TypeError(f"the free index {o.name} is {i.aval}: expected an integer.")
     if isinstance(i, Tracer):
         return i.astype(np.int32), (i >= 0) & (i < o.size)
-    if not 0 <= int(i) < o.size:
-        raise IndexError(f"the free index {o.name}={int(i)} is outside of its axis of {o.size}.")
-    return asarray(int(i), np.int32), None
+    k = int(np.asarray(i))
+    if not 0 <= k < o.size:
+        raise IndexError(f"the free index {o.name}={k} is outside of its axis of {o.size}.")
+    return asarray(k, np.int32), None
