@@ -27,6 +27,7 @@ from tapeless.tracer.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
     UnexpectedTracerError,
+    hidden_by_numpy,
 )
 from tapeless.tracer.scopes import Arguments, Result
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
@@ -270,6 +271,8 @@ def under_new(
 ended_traces: ContextVar[list[weakref.ref[Trace]] | None] = ContextVar("ended traces", default=None)  # see leaks.py
 
 
+        if (hidden := hidden_by_numpy(error)) is not None:
+            raise hidden from None
 class FoldingTrace(Trace):
     """Applying a primitive to values that are known computes it; to tracers, it is the parent's business."""
 
@@ -436,7 +439,7 @@ class Tracer(Array):
         asked = f" at {here}" if here else ""
         help = help.format(known=how_to_be_known(self.owner))
         traced = f"Traced: {self.owner.describe()}.{self.origin()}"
-        return f"{refusal}: {self.aval}, asked for{asked}.\n  {traced}{made}\n  {help}"
+        return f"{refusal}: {self.aval}, asked for{asked}.\n  {traced}{made}\n  {help}{fill}"
 
 
 def how_to_be_known(trace: Trace) -> str:
@@ -445,6 +448,7 @@ def how_to_be_known(trace: Trace) -> str:
     while around is not _bottom:
         if around.what in _WITH_STATIC:
             return "make the argument static (static_argnums)"
+        fill = _FILL_HELP if help is not _BOOL_HELP and source.writes_element() else ""
         around = around.parent
     return "close over the value where it is known"
 
@@ -466,6 +470,9 @@ def leak_error(tracer: Tracer) -> UnexpectedTracerError:
         f"a traced array escaped its function: {tracer.aval} of {tracer.owner.describe()}.{made}{_used_here()}\n"
         "  Return it from the function instead of storing it in a global, an attribute or a closure."
     )
+_FILL_HELP = (
+    "\n  To fill an array, make it with tnp.zeros and write out = out.at[i].set(x); or collect a list and tnp.stack it."
+)
 
 
 def nested_too_deeply(error: RecursionError, trace: Trace) -> RecursionError:

@@ -98,3 +98,11 @@ class InternalError(RuntimeError):
 def not_supported(who: str, keyword: str, value: Any) -> NotImplementedError:
     """Make the error for a keyword that has one value."""
     return NotImplementedError(f"{who}: {keyword}={value!r} is not supported, only None.")
+
+
+def hidden_by_numpy(error: Exception) -> Exception | None:
+    """Our error about a traced value, where NumPy gave another for it: "setting an array element with a sequence"."""
+    hidden = error.__cause__
+    if type(error) is ValueError and isinstance(hidden, (ConcretizationTypeError, UnexpectedTracerError)):
+        return hidden.with_traceback(error.__traceback__)
+    return None

@@ -199,15 +199,53 @@ def test_float_under_grad():
         tl.grad(as_float)(3.0)
 
 
-def test_writing_into_a_numpy_array_under_grad_is_not_a_silent_zero():
-    def f(x):
-        out = np.zeros(2)
-        out[0] = x
-        return out.sum()
+FILL = "To fill an array, make it with tnp.zeros and write out = out.at[i].set(x); or collect a list and tnp.stack it."
 
-    with pytest.raises(ValueError, match="setting an array element") as caught:
-        tl.grad(f)(3.0)
-    assert isinstance(caught.value.__cause__, tl.errors.ConcretizationTypeError)
+
+def filled(x):
+    out = np.zeros(2)
+    out[0] = 2 * x
+    return out.sum()
+
+
+def test_writing_into_a_numpy_array():
+    """NumPy's own error, "setting an array element with a sequence", hides ours; and it is no silent zero."""
+    made = f"  It was computed at {place(filled, 'out[0]')}.\n"
+    message = refusal("float value", "float32[]", filled, "out[0]", f"{FLOAT}\n  {FILL}", made)
+    with raises(tl.errors.ConcretizationTypeError, message):
+        tl.jit(filled)(3.0)
+    with pytest.raises(tl.errors.ConcretizationTypeError) as caught:
+        tl.jit(filled)(3.0)
+    assert any(frame.name == "filled" for frame in traceback.extract_tb(caught.value.__traceback__))
+    for transformed in (tl.grad(filled), tl.jit(tl.grad(filled)), tl.grad(tl.grad(filled)), tl.make_jaxpr(filled)):
+        with pytest.raises(tl.errors.ConcretizationTypeError) as caught:
+            transformed(3.0)
+        assert str(caught.value).endswith(FILL)
+
+
+def test_writing_arrays_into_a_numpy_array_and_at_a_traced_place():
+    def rows(x):
+        out = np.zeros((2, 2))
+        out[0] = x
+        return out
+
+    def at(i):
+        out = np.zeros(2)
+        out[i] += 1.0
+        return out
+
+    def chosen(x):
+        out = {}
+        out["sign"] = 1 if x > 0 else -1
+        return out
+
+    for f, x in ((rows, np.ones(2)), (at, 1)):
+        with pytest.raises(tl.errors.ConcretizationTypeError) as caught:
+            tl.jit(f)(x)
+        assert str(caught.value).endswith(FILL)
+    with pytest.raises(tl.errors.TracerBoolConversionError) as caught:
+        tl.jit(chosen)(1.0)
+    assert FILL not in str(caught.value)
 
 
 def test_size_under_jit():
