@@ -29,7 +29,7 @@ class Variable:
     """A variable of a body: 0 <= value < size.
 
     `period`: arrays are read modulo it. `middle`: the index of the variable is less by so much. `name`: in its body.
-    `stays`: formulas do not eliminate it.
+    `stays`: formulas do not eliminate it. `range_name`: that of its range, if that has one.
     """
 
     value: Scalar
@@ -38,6 +38,7 @@ class Variable:
     middle: int | None = None
     name: str = ""
     stays: bool = False
+    range_name: str = ""
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -353,18 +354,35 @@ def in_array(index: Index, n: int) -> Index:
 
     Raises: ValueError if the axis has another size than the range.
     """
-    parts = [p for p in index.parts if isinstance(p, Variable)]
-    if any(p.period is not None for p in parts):
-        if any(p.period not in (None, n) for p in parts):
-            raise ValueError(f"an axis of {n} is read by an index of a periodic range of another size, {index}.")
+    periodic = [v for v in _variables_of(index) if v.period is not None]
+    if periodic:
+        other = next((v for v in periodic if v.period != n), None)
+        if other is not None:
+            raise ValueError(
+                f"an axis of {n} is read by an index of the periodic range {other.range_name}, of {other.period}: reads "
+                "are modulo its size, so the axis must have the same. Read with an index of a plain range, and `%`."
+            )
         return index % n
+    parts = [p for p in index.parts if isinstance(p, Variable)]
     middle = parts[0].middle if len(index.parts) == 1 and parts else None
     k = index.parts[parts[0]] if parts else 0
     if middle is None or abs(k) != 1 or index.constant != -k * middle:
         return index
     if parts[0].size != n:
-        raise ValueError(f"an axis of {n} is read by an index of a symmetric range of {parts[0].size}.")
+        raise ValueError(
+            f"an axis of {n} is read by an index of the symmetric range {parts[0].range_name}, of {parts[0].size}: reads "
+            "are from its middle, so the axis must have the same size. What is added to the index counts from 0."
+        )
     return index + middle
+
+
+def _variables_of(index: Index) -> Iterator[Variable]:
+    """List the variables in an index, those in quotients, too."""
+    for part in index.parts:
+        if isinstance(part, Variable):
+            yield part
+        elif isinstance(part, IndexQuotient):
+            yield from _variables_of(part.dividend)
 
 
 def elements_of(index: Index) -> Iterator[tuple[Element, int]]:
