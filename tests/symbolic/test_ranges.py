@@ -258,14 +258,14 @@ def test_wannier_functions_with_shells_that_stay(rng):
         (
             lambda: ix.build(ix.range("k", 4, periodic=True), lambda k: tnp.ones(3)[k + 1]),
             ValueError,
-            "an axis of 3 is read by an index of the periodic range k, of 4: reads are modulo its size, so the axis must "
-            "have the same. Read with an index of a plain range, and `%`.",
+            "an axis of 3 is read by an index of the periodic range k, of 4: reads are modulo its size, so the axis "
+            "must have the same. Read with an index of a plain range, and `%`.",
         ),
         (
             lambda: ix.build(ix.range("b", 3, symmetric=True), lambda b: tnp.ones(5)[b]),
             ValueError,
-            "an axis of 5 is read by an index of the symmetric range b, of 3: reads are from its middle, so the axis must "
-            "have the same size. What is added to the index counts from 0.",
+            "an axis of 5 is read by an index of the symmetric range b, of 3: reads are from its middle, so the "
+            "axis must have the same size. What is added to the index counts from 0.",
         ),
         (lambda: ix.Space("w", (3,), even=[1]), ValueError, "w: even=(1,) are no axes of float64[3]."),
     ],

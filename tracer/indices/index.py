@@ -359,8 +359,8 @@ def in_array(index: Index, n: int) -> Index:
         other = next((v for v in periodic if v.period != n), None)
         if other is not None:
             raise ValueError(
-                f"an axis of {n} is read by an index of the periodic range {other.range_name}, of {other.period}: reads "
-                "are modulo its size, so the axis must have the same. Read with an index of a plain range, and `%`."
+                f"an axis of {n} is read by an index of the periodic range {other.range_name}, of {other.period}: "
+                "reads are modulo its size, so the axis must have the same. Read with an index of a plain range, and `%`."
             )
         return index % n
     parts = [p for p in index.parts if isinstance(p, Variable)]
@@ -370,8 +370,8 @@ def in_array(index: Index, n: int) -> Index:
         return index
     if parts[0].size != n:
         raise ValueError(
-            f"an axis of {n} is read by an index of the symmetric range {parts[0].range_name}, of {parts[0].size}: reads "
-            "are from its middle, so the axis must have the same size. What is added to the index counts from 0."
+            f"an axis of {n} is read by an index of the symmetric range {parts[0].range_name}, of {parts[0].size}: "
+            "reads are from its middle, so the axis must have the same size. What is added to the index counts from 0."
         )
     return index + middle
 
