@@ -260,6 +260,8 @@ def under_new(
         return f(*args, **params)
     except (TypeError, ValueError) as error:
         source.name_line(error)
+        if (hidden := hidden_by_numpy(error)) is not None:
+            raise hidden from None
         raise
     finally:
         current.set(outside)
@@ -271,8 +273,6 @@ def under_new(
 ended_traces: ContextVar[list[weakref.ref[Trace]] | None] = ContextVar("ended traces", default=None)  # see leaks.py
 
 
-        if (hidden := hidden_by_numpy(error)) is not None:
-            raise hidden from None
 class FoldingTrace(Trace):
     """Applying a primitive to values that are known computes it; to tracers, it is the parent's business."""
 
@@ -437,6 +437,7 @@ class Tracer(Array):
         made = f"\n  It was computed at {self.where()}." if self.where() else ""
         here = source.describe_here()
         asked = f" at {here}" if here else ""
+        fill = _FILL_HELP if help is not _BOOL_HELP and source.writes_element() else ""
         help = help.format(known=how_to_be_known(self.owner))
         traced = f"Traced: {self.owner.describe()}.{self.origin()}"
         return f"{refusal}: {self.aval}, asked for{asked}.\n  {traced}{made}\n  {help}{fill}"
@@ -448,7 +449,6 @@ def how_to_be_known(trace: Trace) -> str:
     while around is not _bottom:
         if around.what in _WITH_STATIC:
             return "make the argument static (static_argnums)"
-        fill = _FILL_HELP if help is not _BOOL_HELP and source.writes_element() else ""
         around = around.parent
     return "close over the value where it is known"
 
@@ -459,6 +459,9 @@ _INT_HELP = "Shapes, counts and Python indices must be known when tracing: {know
 _FLOAT_HELP = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
 _LOST_HELP = "Keep it an array (tnp.* instead of math.*), or use float(tl.stop_gradient(x)) where it is a constant."
 _ARRAY_HELP = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute outside of the traced function."
+_FILL_HELP = (
+    "\n  To fill an array, make it with tnp.zeros and write out = out.at[i].set(x); or collect a list and tnp.stack it."
+)
 
 
 def leak_error(tracer: Tracer) -> UnexpectedTracerError:
@@ -470,9 +473,6 @@ def leak_error(tracer: Tracer) -> UnexpectedTracerError:
         f"a traced array escaped its function: {tracer.aval} of {tracer.owner.describe()}.{made}{_used_here()}\n"
         "  Return it from the function instead of storing it in a global, an attribute or a closure."
     )
-_FILL_HELP = (
-    "\n  To fill an array, make it with tnp.zeros and write out = out.at[i].set(x); or collect a list and tnp.stack it."
-)
 
 
 def nested_too_deeply(error: RecursionError, trace: Trace) -> RecursionError:
