@@ -259,7 +259,7 @@ def test_wannier_functions_with_shells_that_stay(rng):
             lambda: ix.build(ix.range("k", 4, periodic=True), lambda k: tnp.ones(3)[k + 1]),
             ValueError,
             "an axis of 3 is read by an index of the periodic range k, of 4: reads are modulo its size, so the axis "
-            "must have the same. Read with an index of a plain range, and `%`.",
+            "must have the same. Index by a plain range, and `%`.",
         ),
         (
             lambda: ix.build(ix.range("b", 3, symmetric=True), lambda b: tnp.ones(5)[b]),

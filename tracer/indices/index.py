@@ -360,7 +360,7 @@ def in_array(index: Index, n: int) -> Index:
         if other is not None:
             raise ValueError(
                 f"an axis of {n} is read by an index of the periodic range {other.range_name}, of {other.period}: "
-                "reads are modulo its size, so the axis must have the same. Read with an index of a plain range, and `%`."
+                "reads are modulo its size, so the axis must have the same. Index by a plain range, and `%`."
             )
         return index % n
     parts = [p for p in index.parts if isinstance(p, Variable)]
