@@ -835,7 +835,8 @@ def test_integer_that_fits_no_argument():
 def test_one_array_donated_and_used():
     f, x = tl.jit(lambda x, y: x + y, donate_argnums=(0, 1)), tnp.ones(3)
     message = (
-        "arguments 0 and 1 are one array, float32[3], and its memory is donated.\n"
+        "x, argument 0 of <lambda>, and y, argument 1 of <lambda>, are one array, float32[3], "
+        "and its memory is donated.\n"
         "  Pass a copy as one of them, or donate neither."
     )
     with raises(ValueError, message):
