@@ -81,7 +81,7 @@ class _Tolerance(NamedTuple):
         return (self.eps / n for n in (1, 4, 16))
 
     def wrong(self, ours: Any, differences: Iterator[Any]) -> tuple[Any, Any]:
-        """Where derivatives disagree with differences and are not approached by the next ones; and the first ones."""
+        """Mark where differences do not approach derivatives; also return the differences of the longest step."""
         first = before = next(differences)
         wrong = ~self.agree(ours, first)
         while np.any(wrong) and (closer := next(differences, None)) is not None:
