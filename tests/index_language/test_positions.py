@@ -72,6 +72,24 @@ def test_places_are_integers(index: Any):
         ix.scatter(3, X, index)
 
 
+COMPUTED = [
+    lambda i: i, lambda i: 2 * i - 1, lambda i: i - i + 3, lambda i: i // 2, lambda i: i**2, lambda i: abs(i),
+    lambda i: i / 3, lambda i: 1 / (i + 1), lambda i: 0.5 * i, lambda i: tnp.sqrt(i), lambda i: tnp.cos(i),
+    lambda i: i * tnp.float32(1), lambda i: i + tnp.int8(1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("f", COMPUTED)
+def test_an_index_is_an_integer_of_the_default_width(f, bits: int):
+    """What is computed of an index has the type, and the digits, of what is computed of `arange`."""
+    with tl.enable_x64(bits == 64):
+        expected = tl.vmap(f)(tnp.arange(4))
+        for found in (ix.build(4, f), ix.scan(lambda c, i: (c, f(i)), 0, 4)[1]):
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+
+
 # ---- arrays of positions -----------------------------------------------------------------------------------------
 
 TABLE = np.arange(12.0).reshape(3, 4)

@@ -20,6 +20,7 @@ from tapeless.tracer.indices.sizes import Size
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.terms.affine import Affine, Symbol
 from tapeless.tracer.terms.term import Bracket, IsZero
+from tapeless.tracer.types import ShapedArray, aval_of
 
 Scalar = Any  # a traced integer of rank 0
 
@@ -105,7 +106,7 @@ class Index:
 
     @property
     def value(self) -> Scalar:
-        """Return the index as a traced integer, of 64 bits if the range of an affine one needs them."""
+        """Return the index as an integer of the default width, of 64 bits if the range of an affine one needs them."""
         return self._added(self._dtype())
 
     @property
@@ -121,12 +122,13 @@ class Index:
     def _dtype(self) -> Any:
         if self.is_affine and not _fits(*self.bounds):
             return np.int64
-        met = dtypes.result_type(*[p.value for p in self.parts])[0] if self.parts else np.dtype(np.int32)
+        met = dtypes.result_type(*[p.value for p in self.parts])[0] if self.parts else dtypes.default_dtype("i")
         return met if np.issubdtype(met, np.integer) else np.int64
 
     def _added(self, dtype: Any) -> Scalar:
         """Add up in a dtype, in which negative multiples are subtracted, as an unsigned one has none."""
-        constant = (np.int32 if _fits(self.constant, self.constant) and dtype != np.int64 else np.int64)(self.constant)
+        wide = dtype == np.int64 or not _fits(self.constant, self.constant)
+        constant = (np.int64 if wide else np.int32)(self.constant)
         if not self.parts:
             return constant
         (part, k), *rest = sorted(self.parts.items(), key=lambda p: p[1] < 0)
@@ -138,6 +140,11 @@ class Index:
 
     def __jax_array__(self) -> Any:
         return self.value
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Return the type of the value, as arrays do: so an index is one wherever an array is expected."""
+        return aval_of(self.value)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -224,6 +231,17 @@ class Index:
 
     def __abs__(self) -> Any:
         return of_value(abs(self.value))
+
+    def __invert__(self) -> "Index":
+        return -self - 1
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return self if ndigits is None or ndigits >= 0 else of_value(round(self.value, ndigits))
+
+    def __trunc__(self) -> "Index":
+        return self
+
+    __floor__ = __ceil__ = __trunc__
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other

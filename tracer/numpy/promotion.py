@@ -124,7 +124,7 @@ def operand(name: str, x: Any) -> Operand:
 
 def as_array(x: ArrayLike) -> Array:
     """x as an array of ours: its elements go to the device, or into the program being traced."""
-    if isinstance(x, Array):
+    if isinstance(x, Array) or isinstance(x := by_protocol(x), Array):
         return x
     x = incoming_number(x)
     return copy_p.bind(x if isinstance(x, np.ndarray) else constant(x, aval_of(x)))[0]
