@@ -320,5 +320,6 @@ else:
     }
     __getattr__ = _imported_late(globals(), _LATE)
 
+globals().pop("compile")  # PyTorch's name of `jit`, whose error is not to be that a module is not callable
 _tracebacks.install()
 _seldom_collected.as_before()

@@ -3,6 +3,7 @@
 import typing as _typing
 
 from tapeless.tracer.errors import (
+    AxisError,
     ConcretizationTypeError,
     InternalError,
     JAXIndexError,
@@ -20,6 +21,7 @@ from tapeless.tracer.errors import (
 from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
+    "AxisError",
     "ConcretizationTypeError",
     "InternalError",
     "JAXIndexError",

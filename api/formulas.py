@@ -37,7 +37,7 @@ from tapeless.tracer.formulas.symmetries import Symmetry
 from tapeless.tracer.formulas.text import LATEX, TEXT, Notation, Operands, equation, formula, latex_name
 from tapeless.tracer.indices.hints import note, note_assumptions
 from tapeless.tracer.jaxpr import Literal
-from tapeless.tracer.numpy import asarray
+from tapeless.tracer.numpy import asarray, where
 from tapeless.tracer.primitives.opaque import derivative_name, opaque_p
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.terms.term import Term
@@ -394,11 +394,12 @@ class Formulas:
         for o in expected:
             for axis, name in o.hints:
                 note(given[o.name], axis, name, stays=axis in o.stays)
-        for o in self.inputs:
-            if o.size is not None:
-                given[o.name] = _index(o, indices)
+        free = {o.name: _index(o, indices) for o in self.inputs if o.size is not None}
+        given |= {name: i for name, (i, _) in free.items()}
         values = [o.value if o.value is not None else given[o.name] for o in self.inputs]
         found = evaluated(self._shared, values, self.avals)
+        for is_inside in [is_inside for _, is_inside in free.values() if is_inside is not None]:
+            found = [where(is_inside, x, 0) for x in found]  # formulas are linear in each one-hot
         return pytree.unflatten(self.tree, found)
 
     def compile(self, *, check: bool = True, **bound: Any) -> Callable[..., Any]:
@@ -478,11 +479,20 @@ def _checked(o: Input, x: Any, check: bool) -> Any:
     return x
 
 
-def _index(o: Input, indices: Mapping[str, Any]) -> Any:
+def _index(o: Input, indices: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Take the value of a free index, and whether it is on its axis: None if it is known to be.
+
+    Raises: TypeError if there is none, or it is no integer; IndexError if it is known to be outside.
+    """
     assert o.size is not None
     if o.name not in indices:
         raise TypeError(f"the formula has the free index {o.name}: give it a value, {o.name}=0.")
-    i = indices[o.name]
-    if isinstance(i, int) and not 0 <= i < o.size:
-        raise IndexError(f"the free index {o.name}={i} is outside of its axis of {o.size}.")
-    return asarray(i, np.int32)
+    i = asarray(indices[o.name])
+    if i.shape or not dtypes.is_integer(i.dtype):
+        raise TypeError(f"the free index {o.name} is {i.aval}: expected an integer.")
+    if isinstance(i, Tracer):
+        return i.astype(np.int32), (i >= 0) & (i < o.size)
+    k = int(np.asarray(i))
+    if not 0 <= k < o.size:
+        raise IndexError(f"the free index {o.name}={k} is outside of its axis of {o.size}.")
+    return asarray(k, np.int32), None

@@ -27,6 +27,7 @@ _ELSEWHERE = {
     "jax.example_libraries": "tapeless.jax_src.example_libraries",
     "jax.experimental.hijax": "tapeless.extend.hijax",
     "jax.interpreters": "tapeless.extend.interpreters",
+    "jax.test_util": "tapeless.testing",
     "jax.version": "tapeless.jax_src.version",
     "jax._src": "tapeless.jax_src",
 }

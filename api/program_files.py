@@ -123,8 +123,10 @@ def _rules_in(jaxpr: Jaxpr) -> dict[str, Any]:
 def _check_no_class(who: str, what: str, tree: Any) -> None:
     for part in tree_nodes.parts(tree):
         if part.node and part.node[0] == "class":
+            name = type(part.value).__name__
             raise TypeError(
-                f"{who}: there is a {type(part.value).__name__} in the {what}, and files do not say how to make one.\n"
+                f"{who}: there is {pytree.article_of(name)} {name} in the {what}, "
+                "and files do not say how to make one.\n"
                 "  Give the function tuples, lists and dicts."
             )
 

@@ -3,9 +3,10 @@
 The traceback of an error that passes through our code ends at the user's line, and a note says so.
 `config.traceback_filtering = "quiet_remove_frames"` leaves the note out; with "off" every frame is shown, as of an
 InternalError, which is a bug of ours. Tracebacks that a program formats itself, as `logging.exception` does, and those
-of test runners are whole.
+of test runners are whole. A note below a TypeError about a keyword of PyTorch's says what to write.
 """
 
+import importlib
 import sys
 import threading
 from types import TracebackType
@@ -42,6 +43,7 @@ def filtered(error: BaseException | None, traceback: TracebackType | None) -> Tr
     """
     if config.traceback_filtering == "off" or not isinstance(error, Exception) or isinstance(error, InternalError):
         return traceback
+    _advise(error)
     found = _without_ours(traceback)
     if found is traceback:
         return traceback
@@ -50,6 +52,14 @@ def filtered(error: BaseException | None, traceback: TracebackType | None) -> Tr
     if config.traceback_filtering != "quiet_remove_frames" and _NOTE not in getattr(error, "__notes__", ()):
         error.add_note(_NOTE)
     return found
+
+
+def _advise(error: Exception) -> None:
+    """Note what to write in the place of a keyword of PyTorch's."""
+    if type(error) is TypeError and "unexpected keyword argument" in str(error):
+        advice = importlib.import_module("tapeless.tracer.pytorch_keywords").advice(str(error))
+        if advice is not None and advice not in getattr(error, "__notes__", ()):
+            error.add_note(advice)
 
 
 def _with_causes(error: BaseException) -> list[BaseException]:

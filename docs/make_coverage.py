@@ -17,7 +17,9 @@ HEAD = """# Coverage
 
 This page lists the public names of JAX 0.10.2, of NumPy and of the array API standard 2024.12 that Tapeless has, and
 those that it lacks, with the reasons; `python docs/make_coverage.py` writes it. A name means the same as in the other
-library, except for the differences that [coming_from_jax.md](coming_from_jax.md) lists.
+library, except for the differences that [coming_from_jax.md](coming_from_jax.md) lists. A function of SciPy that is
+missing, such as a Bessel function, can be called from compiled programs and be given a derivative:
+[callbacks.md](callbacks.md#a-function-that-tapeless-lacks).
 """
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tapeless import config
+
 FOLDER = Path(__file__).parent / "notebooks"
 
 
@@ -35,9 +37,17 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def run(notebook: dict[str, Any]) -> Iterator[Ran]:
-    """Run the cells, one after another; what a cell raises is raised."""
+    """Run the cells, one after another; what a cell raises is raised. The default width they set ends with them."""
+    before = config.default_bits
+    try:
+        yield from _run_cells(notebook["cells"])
+    finally:
+        config.update("default_bits", before)
+
+
+def _run_cells(cells: list[dict[str, Any]]) -> Iterator[Ran]:
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for number, cell in enumerate(notebook["cells"]):
+    for number, cell in enumerate(cells):
         if cell["cell_type"] == "code":
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):

@@ -11,13 +11,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tapeless.interpreters import vmap
 from tapeless.interpreters.body_contractions import with_contractions
 from tapeless.interpreters.index_brackets import with_brackets
 from tapeless.interpreters.simplify import simplified
-from tapeless.tracer import core
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.indices.hints import parameter_names
 from tapeless.tracer.indices.index import Index, Variable
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
@@ -27,8 +25,6 @@ from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.primitives.shape import iota
 from tapeless.tracer.staging import StagingTrace, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
-
-INDEX = ShapedArray((), np.dtype(np.int32))
 
 
 class Body(NamedTuple):
@@ -69,7 +65,8 @@ def over(
     def indexed(*values: Any) -> Sequence[Any]:
         return body(*[Index(0, {Variable(x, n, name=i): 1}) for x, n, i in zip(values, sizes, names, strict=True)])
 
-    jaxpr, consts = trace_to_jaxpr(indexed, [INDEX] * len(sizes), what=BODY, function=function)
+    index = ShapedArray((), dtypes.default_dtype("i"))
+    jaxpr, consts = trace_to_jaxpr(indexed, [index] * len(sizes), what=BODY, function=function)
     jaxpr, recording = with_brackets(jaxpr), _recording.get()
     if recording is not None:
         recording.append(Body(jaxpr, tuple(sizes)))
@@ -95,7 +92,7 @@ def _batched(f: Callable[..., Sequence[Any]], sizes: Sequence[int]) -> list[Any]
     if not sizes:
         return list(f())
     n, *rest = sizes
-    positions = iota(np.int32, n)
+    positions = iota(dtypes.default_dtype("i"), n)
     outs, dims = vmap.vmap(
         lambda i: _batched(lambda *others: f(i, *others), rest), [positions], [0], n, positions=positions
     )

@@ -12,17 +12,12 @@ Source: He & Yu 2023, "Transcending runtime-memory tradeoffs in checkpointing by
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from tapeless.interpreters.index_rows import Combination, rows
 from tapeless.interpreters.minimum_cut import minimum_vertex_cut
 from tapeless.interpreters.rematerialization import RematerializationPlan
 from tapeless.interpreters.simplifications import licm
-from tapeless.interpreters.simplifications.common_subexpressions import FENCES
-from tapeless.interpreters.simplifications.fusion.licence import are_apart, only_moves, summed
+from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
 from tapeless.tracer import dtypes, passes
-from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
-from tapeless.tracer.primitives.elementwise import convert_element_type_p, select_n_p
-from tapeless.tracer.terms.term import Lookup, Term
 
 LARGEST = 256  # limit on the values of a connected component whose cut is computed by maximum flow
 _VALUES = 1 << 32  # more than the values of a program, so that one byte outweighs all tie-breakers
@@ -68,29 +63,6 @@ def _repeatable(program: Jaxpr, wanted: Sequence[Atom]) -> list[Equation]:
             found.append(eqn)
             needed.update(eqn.invars)
     return found[::-1]
-
-
-def may_be_repeated(eqn: Equation) -> bool:
-    """Tell whether an equation only moves, repeats, converts, compares or counts elements."""
-    row = None if eqn.primitive in FENCES else rows.get(eqn.primitive)
-    if row is None or len(eqn.outvars) != 1 or eqn.primitive.carries_programs or effects(eqn):
-        return False
-    if not eqn.invars or eqn.primitive is convert_element_type_p:
-        return True
-    found = row(eqn.params, [v.aval for v in eqn.invars])
-    if found.combination is Combination.POINTWISE:
-        return not dtypes.is_inexact(eqn.outvars[0].aval.dtype)
-    terms = found.results[0]
-    if found.combination is not Combination.TERMS or any(map(_places, terms)):
-        return False
-    if dtypes.is_inexact(eqn.outvars[0].aval.dtype):
-        return only_moves(terms) and (eqn.primitive is select_n_p or are_apart(terms))
-    return not any(len(t.factors) > 1 and summed(t) for t in terms)
-
-
-def _places(t: Term) -> bool:
-    """Tell whether an array says which elements are read or written, as for gather and scatter."""
-    return any(isinstance(b, Lookup) and b.index.variables for b in t.brackets)
 
 
 # ---- the cut -------------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from tapeless.lowering import compat, forking, host
-from tapeless.lowering.array import DeviceArray, deleted_error
+from tapeless.lowering.argument_errors import DeletedArgument, SharedArgument
+from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.compat import xc
 from tapeless.lowering.compilation_cache import default_cache, program_key
 from tapeless.lowering.devices import Device
@@ -160,7 +161,7 @@ class Executable:
             if not isinstance(x, DeviceArray):
                 raise TypeError(f"argument {i} of a compiled program is no array on a device, but {type(x).__name__}.")
             if x.is_deleted():
-                raise deleted_error(x.aval, f"argument {i}")
+                raise DeletedArgument(x.aval, i)
             if x.device is not self.device:
                 raise ValueError(f"argument {i} is on {x.device}, the program was compiled for {self.device}.")
             if self.in_avals is not None and (x.shape, x.dtype) != (self.in_avals[i].shape, self.in_avals[i].dtype):
@@ -242,7 +243,7 @@ def check_live(bufs: Sequence[Any]) -> None:
     """Raise RuntimeError if a buffer was deleted or donated. jaxlib does too, after a line on stderr."""
     for i, buf in enumerate(bufs):
         if buf.is_deleted():
-            raise deleted_error(buf.aval, f"argument {i}") from None
+            raise DeletedArgument(buf.aval, i) from None
 
 
 def check_distinct(bufs: Sequence[Any], donated: Sequence[int]) -> None:
@@ -253,10 +254,7 @@ def check_distinct(bufs: Sequence[Any], donated: Sequence[int]) -> None:
     for i, buf in enumerate(bufs):
         j = first.setdefault(id(buf), i)
         if j < i and not {i, j}.isdisjoint(donated):
-            raise ValueError(
-                f"arguments {j} and {i} are one array, {buf.aval}, and its memory is donated.\n"
-                "  Pass a copy as one of them, or donate neither."
-            ) from None
+            raise SharedArgument(buf.aval, j, i) from None
 
 
 def _handler(aval: ShapedArray, device: Device) -> Any:

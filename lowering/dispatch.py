@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from tapeless.lowering import array, devices, emit, nonfinite
+from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
 from tapeless.lowering.key_array import KeyArray, run_followed, wrapped
@@ -77,7 +78,11 @@ def _compiled_for_host(callbacks: Sequence[Any], text: str, out_avals: Any, devi
 def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
     """Compute a program on concrete values. Raises: FloatingPointError with `config.debug_nans`, see nonfinite.py."""
     device = device_of(args)
-    outs = executable(jaxpr, device).call([buffer_on(x, device) for x in args])
+    bufs = [buffer_on(x, device) for x in args]
+    try:
+        outs = executable(jaxpr, device).call(bufs)
+    except ArgumentError as error:
+        raise error.by_name("argument {}".format) from None
     if nonfinite.are_watched():
         nonfinite.check_program(jaxpr, outs, args)
     return tuple(outs)
@@ -91,7 +96,10 @@ def apply(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], own
     found = cache.get(key)
     if found is None:
         found = cache[key] = executable(_program(primitive, avals, params), device)
-    return tuple(found.call(bufs))
+    try:
+        return tuple(found.call(bufs))
+    except ArgumentError as error:
+        raise error.by_name(lambda i: f"operand {i} of '{primitive}'") from None
 
 
 _EAGER_LIMIT = 1024  # executables, each of which holds machine code
@@ -122,9 +130,12 @@ class EagerEvaluator:
         found = self._primitives.get(key) or self._primitives.recall(key)
         if found is None:
             found = self._primitives.enter(key, executable(_program(primitive, avals, params), device))
-        outs = found.call(bufs)
+        try:
+            outs = found.call(bufs)
+        except ArgumentError as error:
+            raise error.by_name(lambda i: f"operand {i} of '{primitive}'") from None
         if nonfinite.are_watched():
-            nonfinite.check(primitive, outs)
+            nonfinite.check(primitive, outs, args)
         return tuple(outs)
 
     def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -136,7 +147,10 @@ class EagerEvaluator:
         found = self._functions.get(key) or self._functions.recall(key)
         if found is None:
             found = self._functions.enter(key, _compile_function(f, avals, params, device))
-        outs = self._watched(found, args, bufs) if found.watched else found.run([*found.consts, *bufs])
+        try:
+            outs = self._watched(found, args, bufs) if found.watched else found.run([*found.consts, *bufs])
+        except ArgumentError as error:
+            raise error.after(len(found.consts)).by_name(lambda i: f"operand {i} of '{f.__name__}'") from None
         return outs[0] if found.single else tuple(outs)
 
     def _watched(self, f: "_CompiledFunction", args: tuple[Any, ...], bufs: list[Any]) -> Sequence[Any]:

@@ -1,5 +1,7 @@
 """README.md, its neighbours and docs/*.md are programs: each python block runs, in order; blocks of a file share names.
 
+Settings end with a file.
+
     ```python             executed
     ```python             containing `>>> `: run by doctest (an ellipsis ... matches anything)
     ```text output        what the block before it printed, compared (an ellipsis ... matches anything)
@@ -13,14 +15,16 @@ import doctest
 import io
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tapeless.tracer import core
+from tapeless.tracer.config import config
 from tapeless.tracer.rules import Table
+from tests.settings import restored_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [
@@ -79,9 +83,14 @@ def check_output(block: Block, printed: str | None, where: str) -> None:
 
 
 def run_file(path: Path, text: str) -> None:
+    with restored_settings():
+        run_blocks(path, blocks(text))
+
+
+def run_blocks(path: Path, found: Iterable[Block]) -> None:
     namespace: dict[str, object] = {"__name__": "__main__"}
     printed = None
-    for block in blocks(text):
+    for block in found:
         where = f"{path.name}:{block.line}"
         if block.is_python:
             assert block.info == "python", f"{where}: ```{block.info} is refused; every python block runs"
@@ -129,6 +138,11 @@ HERE = Path("here.md")
 
 def test_blocks_share_names_and_output_is_compared():
     run_file(HERE, "```python\nx = 2\nprint(x)\n```\n\n```text output\n2\n```\n```python\n>>> x + 1\n3\n```\n")
+
+
+def test_settings_of_a_file_end_with_it():
+    run_file(HERE, '```python\nimport tapeless as tl\n\ntl.config.update("default_bits", 64)\n```\n')
+    assert config.default_bits == 32
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_what_is_not_there(name: str):
     module = importlib.import_module(name)
     message = (
         f"module {name!r} has no attribute 'nothing'.\n"
-        "  If JAX has it, it is not there yet: see 'Not supported yet' in the README."
+        "  If JAX has it, it is not there yet: see the page 'Coverage' of the documentation."
     )
     with raises(AttributeError, message):
         _ = module.nothing

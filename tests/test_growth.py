@@ -373,6 +373,19 @@ def test_a_loop_of_n_steps_costs_of_the_order_of_n(name, mode):
     linear(LOOPS[name] if mode == "forwards" else tl.grad(LOOPS[name]))
 
 
+@pytest.mark.parametrize("name", ["add", "multiply"])
+def test_a_step_that_accumulates_few_narrow_numbers_converts_no_array(name):
+    """Several updates may meet at an element, and are summed in float32 before they are added."""
+
+    def f(x):
+        def body(i, buffer):
+            return getattr(buffer.at[(7 * i + tnp.arange(6) // 2) % len(x)], name)(tnp.float16(0.5))
+
+        return over(x, body, x.astype(tnp.float16))
+
+    linear(f)
+
+
 MEASURES = {  # each put out of action, and a loop that then copies
     "settling": ("unsettled", lambda jaxpr, overwritten: {}, "swaps"),
     "settling in a call": ("unsettled", lambda jaxpr, overwritten: {}, "swaps_through_calls"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tapeless.tracer.config import config
 from tests.pages import maker
 
 notebooks = maker("notebooks")
@@ -41,6 +42,12 @@ def test_the_last_expression_is_the_value():
     (ran,) = notebooks.run({"cells": cells})
     assert (ran.printed, ran.value) == ("2\n", 3)
     assert [each["output_type"] for each in notebooks.outputs(ran)] == ["stream", "execute_result"]
+
+
+def test_the_default_width_ends_with_a_notebook():
+    source = ["import tapeless as tl\n", "tl.config.update('default_bits', 64)\n", "tl.numpy.zeros(1).dtype.name"]
+    (ran,) = notebooks.run({"cells": [{"cell_type": "code", "source": source, "metadata": {}}]})
+    assert (ran.value, config.default_bits) == ("float64", 32)
 
 
 def test_errors_end_a_notebook():

@@ -15,7 +15,7 @@ from tapeless.tracer.core import compound
 from tapeless.tracer.numpy.promotion import apply_inexact, array_operand, inexact, promoted_inexact_dtypes
 from tapeless.tracer.numpy.reductions import Axis
 from tapeless.tracer.primitives.elementwise import logistic_p, rsqrt, stop_gradient
-from tapeless.tracer.primitives.operands import canonical_axis, exact_integer
+from tapeless.tracer.primitives.operands import canonical_axis, exact_bool, exact_integer
 from tapeless.tracer.primitives.special import erfc
 
 tanh: Final = tnp.tanh
@@ -62,8 +62,12 @@ swish = silu
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """Multiply x by the normal distribution function at x, elementwise; `approximate` by tanh."""
-    return _gelu(inexact("gelu", array_operand("gelu", x)), approximate=bool(approximate))
+    """Multiply x by the normal distribution function at x, elementwise; `approximate` by tanh.
+
+    Raises: TypeError if `approximate` is not True or False.
+    """
+    by_tanh = exact_bool(approximate, "gelu: approximate (by tanh)")
+    return _gelu(inexact("gelu", array_operand("gelu", x)), approximate=by_tanh)
 
 
 @compound
@@ -202,6 +206,7 @@ def logsumexp(
     Returns: the logarithm, or with `return_sign` a pair of it and the sign.
     """
     a = inexact("logsumexp", array_operand("logsumexp", a))
+    keepdims = exact_bool(keepdims, "logsumexp: keepdims")
     counts = tnp.asarray(True) if where is None else tnp.asarray(where)
     counts = counts if b is None else counts & (tnp.asarray(b) != 0)
     a = tnp.where(counts, a, -np.inf)
@@ -210,7 +215,7 @@ def logsumexp(
     terms = tnp.exp(a - top) if b is None else b * tnp.exp(a - top)
     total = tnp.sum(terms, axis, keepdims=keepdims)
     top = top if keepdims else tnp.reshape(top, total.shape)
-    if return_sign:
+    if exact_bool(return_sign, "logsumexp: return_sign"):
         return tnp.log(tnp.abs(total)) + top, tnp.sign(total)
     return tnp.log(total) + top
 

@@ -19,6 +19,7 @@ from tapeless.tracer.activations import logsumexp, softmax
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.promotion import array_operand
 from tapeless.tracer.primitives.elementwise import stop_gradient
+from tapeless.tracer.primitives.operands import exact_bool
 from tapeless.tracer.types import aval_of
 
 _NAME = "dot_product_attention"
@@ -49,7 +50,9 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """Weigh values by the softmax of scale * (query @ key) + bias, for each head.
+    """Weigh values by the softmax of scale * (query @ key) + bias, for each head, in float32 at least.
+
+    The heads come after the times: PyTorch's [B, N, T, H] is `transpose(0, 2, 1, 3)` of these axes.
 
     Args:
       query: [B, T, N, H] or [T, N, H].
@@ -70,7 +73,7 @@ def dot_product_attention(
     q, k, v = (_four_axes(name, x) for name, x in (("query", query), ("key", key), ("value", value)))
     masks = _Masks(
         None if mask is None else _four_axes("mask", mask),
-        is_causal,
+        exact_bool(is_causal, f"{_NAME}: is_causal"),
         None if query_seq_lengths is None else tnp.asarray(query_seq_lengths),
         None if key_value_seq_lengths is None else tnp.asarray(key_value_seq_lengths),
         (local_window_size, local_window_size) if isinstance(local_window_size, int) else local_window_size,
@@ -79,9 +82,10 @@ def dot_product_attention(
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     logits = _logits(q, k, factor, None if bias is None else _four_axes("bias", bias))
     shape = aval_of(query).shape
-    out, residual = _attended(_masked(logits, masks).astype(np.float32), v, masks.queries)
+    out, residual = _attended(_masked(logits, masks), v, masks.queries)
     out = tnp.reshape(out, shape)
-    return (out, stop_gradient(tnp.reshape(residual, shape[:-1]))) if return_residual else out
+    with_residual = exact_bool(return_residual, f"{_NAME}: return_residual")
+    return (out, stop_gradient(tnp.reshape(residual, shape[:-1]))) if with_residual else out
 
 
 def _logits(q: Array, k: Array, scale: Any, bias: Array | None) -> Array:

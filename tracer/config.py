@@ -128,7 +128,7 @@ class Config:
     dump_ir_to: a directory that the StableHLO of each program is written to before it is compiled; "" for none.
     default_device: the device on which values go that are on none; None for the first there is.
     high_dynamic_range_gumbel: whether `random.gumbel`, and what is made of it, has the mode "high" unless one is given.
-    allow_f16_reductions: whether `lax.reduce_sum` adds numbers of 16 bits in 16 bits, or that is an error.
+    allow_f16_reductions: whether `lax.reduce_sum` takes numbers of 16 bits, or that is an error.
     softmax_custom_jvp: the derivative of softmax; there is one, the accurate. array_garbage_collection_guard: what is
       done with arrays that are found unreachable, "allow": they are freed.
     progress: whether a compilation that takes longer than five seconds is logged while it runs.

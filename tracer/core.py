@@ -27,6 +27,7 @@ from tapeless.tracer.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
     UnexpectedTracerError,
+    hidden_by_numpy,
 )
 from tapeless.tracer.scopes import Arguments, Result
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
@@ -259,6 +260,8 @@ def under_new(
         return f(*args, **params)
     except (TypeError, ValueError) as error:
         source.name_line(error)
+        if (hidden := hidden_by_numpy(error)) is not None:
+            raise hidden from None
         raise
     finally:
         current.set(outside)
@@ -434,9 +437,10 @@ class Tracer(Array):
         made = f"\n  It was computed at {self.where()}." if self.where() else ""
         here = source.describe_here()
         asked = f" at {here}" if here else ""
+        fill = _FILL_HELP if help is not _BOOL_HELP and source.writes_element() else ""
         help = help.format(known=how_to_be_known(self.owner))
         traced = f"Traced: {self.owner.describe()}.{self.origin()}"
-        return f"{refusal}: {self.aval}, asked for{asked}.\n  {traced}{made}\n  {help}"
+        return f"{refusal}: {self.aval}, asked for{asked}.\n  {traced}{made}\n  {help}{fill}"
 
 
 def how_to_be_known(trace: Trace) -> str:
@@ -455,6 +459,9 @@ _INT_HELP = "Shapes, counts and Python indices must be known when tracing: {know
 _FLOAT_HELP = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
 _LOST_HELP = "Keep it an array (tnp.* instead of math.*), or use float(tl.stop_gradient(x)) where it is a constant."
 _ARRAY_HELP = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute outside of the traced function."
+_FILL_HELP = (
+    "\n  To fill an array, make it with tnp.zeros and write out = out.at[i].set(x); or collect a list and tnp.stack it."
+)
 
 
 def leak_error(tracer: Tracer) -> UnexpectedTracerError:

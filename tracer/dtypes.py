@@ -5,7 +5,8 @@ int2, int4), `float0`, the type of the only tangent of an integer, and those of 
 
 Types meet in JAX's lattice: https://docs.jax.dev/en/latest/type_promotion.html. A weak type takes part in it as its
 kind alone, so that a number gives way to any array of its kind. Knowingly different: a 64-bit type is never truncated,
-whatever the default width; NumPy scalars are weak, of their own width, which shows among weak operands only.
+whatever the default width, so that 64-bit integers become float64 wherever no width is stated (`float_of`); NumPy
+scalars are weak, of their own width, which shows among weak operands only.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -214,10 +215,26 @@ def complex_of(dtype: DType) -> DType:
 
 
 def inexact_of(dtype: DType) -> DType:
-    """`dtype` if floating point or complex; float32 for booleans and integers under 64 bits, else the default float."""
+    """`dtype` if floating point or complex; float32 for booleans and integers under 64 bits, else as `float_of`."""
     if _KINDS[dtype] in "fc":
         return dtype
-    return default_dtype("f") if _BITS[dtype] == 64 else _DEFAULTS[32]["f"]
+    return float_of(dtype) if _BITS[dtype] == 64 else _DEFAULTS[32]["f"]
+
+
+def float_of(*dtypes: DType, kind: str = "f") -> DType:
+    """The floating-point type, or complex one if `kind` is c, in which integers of `dtypes` meet a number like 0.1.
+
+    Such a number states no width. The type has the default one, but 64 bits beside integers of 64 bits, which float32
+    would round; unless programs are as in JAX (`config.numpy_bits` is 32).
+    """
+    return _DEFAULTS[64 if _need_64_bits(dtypes) else config.default_bits][kind]
+
+
+def _need_64_bits(dtypes: Iterable[DType]) -> bool:
+    return config.numpy_bits == 64 and any(dtype in _WIDE_INTEGERS for dtype in dtypes)
+
+
+_WIDE_INTEGERS = (np.dtype(np.int64), np.dtype(np.uint64))
 
 
 _DEFAULTS: dict[int, dict[str, DType]] = {
@@ -273,6 +290,7 @@ def _read(given: Any) -> DType:
     raise TypeError(
         f"{given!r}{meaning} is not a dtype of arrays: "
         "use bool, an integer, a float or a complex type, for example 'float32', np.int8 or float."
+        + ("\n  If it says whether axes stay, name it: keepdims=True." if isinstance(given, bool) else "")
     )
 
 
@@ -389,7 +407,7 @@ def result_type(*operands: Any) -> tuple[DType, bool]:
       operands: numbers, arrays, types of arrays (anything with `dtype` and `weak_type`), dtypes (strong, except the
         classes int, float and complex).
     Returns: among strong operands their join in JAX's lattice; a weak operand only raises the kind of that, to the
-      default width; among weak operands the widest.
+      default width, or 64 bits for integers of 64 (`float_of`); among weak operands the widest.
     Raises: TypeError if there is no common dtype, or an operand is none of these; TypePromotionError if
       `config.numpy_dtype_promotion` is "strict" and they are promoted.
 
@@ -458,12 +476,14 @@ def _meet(types: tuple[_TypeOf, ...]) -> tuple[DType, bool]:
     weak = [_dtype_of_class(t) for t in types if isinstance(t, type) and t not in _BOOLEANS]
     strong = [canonical(t) for t in types if not isinstance(t, type) or t in _BOOLEANS]
     if not strong:
-        return reduce(_widest, weak), True
+        return _of_numbers(weak), True
     joined = _join([*strong, *(_weak_kind(dtype) for dtype in weak)])
     if config.numpy_bits == 32 == config.default_bits and joined not in strong:
         joined = _narrowed(joined, strong)
     if joined == "f*" and not weak:  # uint64 and signed integers: no float but of 64 bits comes near to holding both
         return np.dtype(np.float64), True
+    if isinstance(joined, str) and joined[0] in "fc":
+        return float_of(*strong, kind=joined[0]), True
     return _default_if_weak(joined)
 
 
@@ -491,6 +511,14 @@ def _check_strict(types: tuple[_TypeOf, ...]) -> None:
 
 def _dtype_of_class(scalar_class: type) -> DType:
     return scalar_dtype(scalar_class) if scalar_class in _KIND_OF_PYTHON else np.dtype(scalar_class)
+
+
+def _of_numbers(weak: Sequence[DType]) -> DType:
+    """The widest of weak types; beside a NumPy scalar of int64 or uint64 as wide as that."""
+    widest = reduce(_widest, weak)
+    if config.default_bits == 32 and _KINDS[widest] in "fc" and _need_64_bits(weak):
+        return _widest(widest, float_of(*weak, kind=_KINDS[widest]))
+    return widest
 
 
 def _widest(x: DType, y: DType) -> DType:

@@ -9,6 +9,7 @@
       KeyReuseError                   a random key was used twice, which config.debug_key_reuse looks for
       LinearityError                  a function that must be linear is not; also a NotImplementedError
     ValueError
+      AxisError                       an array has no such axis; also an IndexError, as NumPy's
       TypePromotionError              an implicit change of dtypes, which config.numpy_dtype_promotion forbids
       ProgramTextError                the text of a program cannot be read, or is of no well-typed program
     RuntimeError
@@ -66,6 +67,10 @@ class LinearityError(TypeError, NotImplementedError):
         self.equation: Final = equation
 
 
+class AxisError(ValueError, IndexError):
+    """An array has no such axis. NumPy's is both, and the array API standard asks for an IndexError in places."""
+
+
 class TypePromotionError(ValueError):
     """Operands have several dtypes, and `config.numpy_dtype_promotion` is "strict"."""
 
@@ -93,3 +98,11 @@ class InternalError(RuntimeError):
 def not_supported(who: str, keyword: str, value: Any) -> NotImplementedError:
     """Make the error for a keyword that has one value."""
     return NotImplementedError(f"{who}: {keyword}={value!r} is not supported, only None.")
+
+
+def hidden_by_numpy(error: Exception) -> Exception | None:
+    """Our error about a traced value, where NumPy gave another for it: "setting an array element with a sequence"."""
+    hidden = error.__cause__
+    if type(error) is ValueError and isinstance(hidden, (ConcretizationTypeError, UnexpectedTracerError)):
+        return hidden.with_traceback(error.__traceback__)
+    return None

@@ -4,6 +4,7 @@ import importlib
 from typing import Final
 
 from tapeless.tracer.array import Array
+from tapeless.tracer.pytorch_names import PYTORCH
 
 # Words of other libraries, and of the literature, for what has a name here.
 _MEANT = {
@@ -13,12 +14,8 @@ _MEANT = {
     "clip_by_global_norm": "tl.optimizers.clip_by_global_norm",
     "compile": "tl.jit",
     "func": "tl.grad, tl.vmap, tl.jvp",
-    "functional": "tl.nn",
     "Generator": "tl.random.key",
-    "Linear": "x @ w + b: layers are functions, and parameters their arguments",
-    "Module": "functions whose parameters are arguments, or tl.tree_util.register_dataclass",
     "cuda": "tl.devices",
-    "optim": "tl.optimizers",
     "device_array": "tnp.asarray",
     "DeviceArray": "tl.Array",
     "from_numpy": "tnp.asarray",
@@ -28,7 +25,6 @@ _MEANT = {
     "index_update": "x.at[index].set(values)",
     "index_add": "x.at[index].add(values)",
     "manual_seed": "tl.random.key",
-    "no_grad": "tl.lax.stop_gradient",
     "detach": "tl.lax.stop_gradient",
     "PRNGKey": "tl.random.key",
     "rand": "tl.random.uniform",
@@ -63,23 +59,44 @@ _MEANT_OF_ARRAY = {
     "float": "x.astype(tnp.float32)",
     "double": "x.astype(tnp.float64)",
     "half": "x.astype(tnp.float16)",
+    "bfloat16": "x.astype(tnp.bfloat16)",
     "int": "x.astype(int)",
     "long": "x.astype(tnp.int64)",
     "bool": "x.astype(bool)",
     "clone": "x.copy()",
     "contiguous": "x: arrays have no other layout",
+    "chunk": "tnp.split(x, parts, axis)",
     "dim": "x.ndim",
     "expand": "tnp.broadcast_to(x, shape)",
+    "gather": "tnp.take_along_axis(x, indices, axis)",
+    "index_select": "tnp.take(x, indices, axis)",
+    "is_cuda": "x.device",
     "fill": "tnp.full_like(x, value)",
     "itemset": "x.at[index].set(value)",
     "masked_fill": "tnp.where(mask, value, x)",
+    "masked_select": "x[mask]",
+    "matmul": "x @ y",
+    "mm": "x @ y",
+    "bmm": "x @ y",
+    "nelement": "x.size",
+    "norm": "tnp.linalg.norm(x)",
+    "numel": "x.size",
     "permute": "x.transpose(axes)",
     "put": "x.at[index].set(values)",
+    "repeat_interleave": "tnp.repeat(x, n, axis)",
+    "reshape_as": "x.reshape(y.shape)",
+    "scatter": "x.at[index].set(values)",
+    "scatter_add": "x.at[index].add(values)",
+    "split": "tnp.split(x, parts, axis), which counts the parts, not the elements of a part",
+    "t": "x.T",
+    "topk": "tl.lax.top_k(x, k)",
+    "unbind": "tnp.unstack(x)",
     "unsqueeze": "tnp.expand_dims(x, axis)",
+    "view_as": "x.reshape(y.shape)",
 }
 _SHORT = {"tapeless": "tl", "tapeless.numpy": "tnp"}
 # Where a name is looked for: the first that has it is named.
-_NAMESPACES = (
+NAMESPACES = (
     "tapeless tapeless.numpy tapeless.lax tapeless.nn tapeless.random tapeless.tree tapeless.numpy.linalg "
     "tapeless.numpy.fft tapeless.scipy.special tapeless.scipy.linalg tapeless.scipy.stats tapeless.scipy.signal "
     "tapeless.nn.initializers tapeless.optimizers tapeless.image tapeless.ops tapeless.debug tapeless.tree_util "
@@ -113,7 +130,7 @@ def _advice_on_array(name: str) -> str:
         return f"\n  Do you mean {_MEANT_OF_ARRAY[name]}?"
     if name.endswith("_"):
         return "\n  Arrays are never changed in place: write x = x + y, or x = x.at[index].add(y)."
-    space = next((space for space in _NAMESPACES if callable(vars(importlib.import_module(space)).get(name))), None)
+    space = next((space for space in NAMESPACES if callable(vars(importlib.import_module(space)).get(name))), None)
     if space is not None:
         return f"\n  Do you mean {_shortened(space)}.{name}(x)?"
     close = importlib.import_module("difflib").get_close_matches(name, _names_of_arrays(), 1, 0.75)
@@ -128,13 +145,15 @@ def _names_of_arrays() -> list[str]:
 def _advice(module: str, name: str) -> str:
     if name in _MEANT:
         return f"Do you mean {_MEANT[name]}?"
-    elsewhere = next((space for space in _NAMESPACES if space != module and name in _names(space)), None)
+    if name in PYTORCH:
+        return f"Write {PYTORCH[name]}.\n  The page 'Coming from PyTorch' of the documentation has more."
+    elsewhere = next((space for space in NAMESPACES if space != module and name in _names(space)), None)
     if elsewhere is not None:
         return f"It is {_shortened(elsewhere)}.{name}."
     close = importlib.import_module("difflib").get_close_matches(name, _names(module), 1, 0.75)
     if close:
         return f"Do you mean {_shortened(module)}.{close[0]}?"
-    return "If JAX has it, it is not there yet: see 'Not supported yet' in the README."
+    return "If JAX has it, it is not there yet: see the page 'Coverage' of the documentation."
 
 
 def _names(module: str) -> list[str]:

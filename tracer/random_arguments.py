@@ -89,7 +89,7 @@ def weights(p: Any, count: int) -> Any:
     if shape_of(p) != (count,):
         raise ValueError(f"choice: p must have shape ({count},), a probability for each part, not {shape_of(p)}.")
     given = aval_of(p).dtype
-    dtype = given if dtypes.is_float(given) else dtypes.default_dtype("f")
+    dtype = given if dtypes.is_float(given) else dtypes.float_of(given)
     return parameter(p, dtype) if dtype == given else convert_element_type(p, dtype)
 
 

@@ -101,8 +101,8 @@ def threefry_partitionable(new_val: bool = True) -> Scope:
 
 
 def allow_f16_reductions(new_val: bool = True) -> Scope:
-    """Let `lax.reduce_sum` add numbers of 16 bits in 16 bits, or refuse to, in a with block or a decorated function.
-    `numpy.sum` adds them in 32 bits. Raises: there, ValueError."""
+    """Let `lax.reduce_sum` take numbers of 16 bits, or refuse them, in a with block or a decorated function.
+    `numpy.sum` converts them first. Raises: there, ValueError."""
     return config.scope(allow_f16_reductions=new_val)
 
 

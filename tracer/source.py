@@ -107,6 +107,15 @@ def describe_here() -> str:
     return place.describe() if place else ""
 
 
+def writes_element() -> bool:
+    """Tell whether the user's line that is running writes an element of something: `out[i] = x`."""
+    place = current()
+    return place is not None and _WRITES_ELEMENT.search(place.text) is not None
+
+
+_WRITES_ELEMENT = re.compile(r"\] *(?:[-+*/@%&|^]|//|\*\*|<<|>>)?=(?!=)")
+
+
 def name_line(error: Exception) -> None:
     """Add the user's line to the message of an error that our code raises, unless it names it: operands do not fit."""
     if isinstance(error, (JAXTypeError, JAXIndexError, LinearityError)) or [*map(type, error.args)] != [str]:

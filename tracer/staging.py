@@ -18,7 +18,7 @@ from tapeless.tracer.incoming import exact, incoming
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
 
 DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # `n, argument 1 of f`, or nothing, of numbers of inputs
 
@@ -159,6 +159,8 @@ class StagingTrace(WritingTrace):
             core.check_alive((x,))
             if x.owner.depth > self.depth:
                 raise core.inner_tracer_error(x, self)
+        elif hasattr(type(x), "__jax_array__"):  # such as an index of a body, which may be a sum of ours
+            return self.atom(core.under(self, by_protocol, x))
         elif not isinstance(x, Array) and np.ndim(x) == 0:
             return Literal(x)
         return self._constant(x)

@@ -106,9 +106,12 @@ def check_arguments(
 
 
 def check_takes(who: str, function: Callable[..., Any], n: int, what: str) -> None:
-    """Raise TypeError if a user's function cannot be called with n arguments by position, which are `what`."""
+    """Raise TypeError if a user's function cannot be called with n arguments by position, which are `what`.
+
+    A function that `functools.wraps` another takes its own arguments, which need not be those of the other.
+    """
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):
         return
     try:

@@ -5,7 +5,10 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from tapeless.arguments.checks import check_arrays
+from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree as trees
 from tapeless.tracer.array import Array
@@ -27,6 +30,17 @@ def ravel_pytree(pytree: Any) -> tuple[Array, trees.Partial]:
 def _unraveled(tree: Any, avals: Sequence[ShapedArray], wanted: ShapedArray, flat: Any) -> Any:
     have = aval_of(flat)
     if (have.shape, have.dtype) != (wanted.shape, wanted.dtype):
-        raise TypeError(f"the inverse of ravel_pytree takes {wanted}, not {have}.")
+        raise TypeError(f"the inverse of ravel_pytree takes {wanted}, not {have}.{_advice(avals, wanted, have)}")
     parts = tnp.split(flat, list(accumulate([aval.size for aval in avals]))[:-1])
     return trees.unflatten(tree, [part.reshape(aval.shape).astype(aval.dtype) for part, aval in zip(parts, avals)])
+
+
+def _advice(avals: Sequence[ShapedArray], wanted: ShapedArray, have: ShapedArray) -> str:
+    if have.shape != wanted.shape or not dtypes.is_inexact(have.dtype):
+        return ""
+    if have.dtype == np.float64 and any(aval.weak_type and aval.dtype == wanted.dtype for aval in avals):
+        return (
+            f"\n  Python numbers in the tree have the default width, {wanted.dtype}.\n"
+            '  Begin the program with tl.config.update("default_bits", 64), or make the tree of arrays of float64.'
+        )
+    return f"\n  Convert the vector, x.astype({wanted.dtype}), or make the tree of arrays of {have.dtype}."

@@ -27,7 +27,7 @@ def describe_inputs(fun: Any, tree: Any, removed: Sequence[int], inputs: Sequenc
     positions = [str(head) for head in found if isinstance(head, int)]
     s = "s" * (len(found) > 1)
     which = f"argument{s} {_listed(positions)}" if len(positions) == len(found) <= _MOST else f"argument{s}"
-    inside = "in " if len(inputs) == 1 and len(paths[inputs[0]]) > 2 else ""
+    inside = ("in " if positions else "in an ") if len(inputs) == 1 and len(paths[inputs[0]]) > 2 else ""
     return f"{_listed(heads)}, {inside}{which} of {core.describe_function(fun).partition(' at ')[0]}"
 
 

@@ -78,6 +78,10 @@ class Signature(NamedTuple):
             assert isinstance(found.what, int)
             weak_int_overflow.check_fits(found, leaves[found.what], functools.partial(self._whose, found.what))
 
+    def named_argument(self, i: int) -> str:
+        """Name a leaf of the arguments, for a message; of a negative number, an array that is none of them."""
+        return f"argument {self._path(i)} of {self.name}" if i >= 0 else f"an array that {self.name} takes from outside"
+
     def _whose(self, i: int) -> str:
         return f"jit: argument {self._path(i)} of {self.function}"
 

@@ -8,9 +8,11 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.names import leaf_names
 from tapeless.batch.references import BatchedReferences
 from tapeless.interpreters import vmap as batching
 from tapeless.tracer import core, leaks, pytree
+from tapeless.tracer.errors import AxisError
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.primitives.operands import canonical_axis, shape_of
 from tapeless.tracer.primitives.shape import expand_dims, squeeze
@@ -125,7 +127,37 @@ def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, flat: Sequence[Any]
     dims += [0] * len(pytree.leaves(kwargs))
     if not all(d is None or is_arraylike(x) for x, d in zip(flat, dims)):
         _check_mapped(fun, args, kwargs, dims)
-    return [_dim(x, d) for x, d in zip(flat, dims)]
+    try:
+        return [_dim(x, d) for x, d in zip(flat, dims)]
+    except AxisError:
+        raise _no_axis(fun, in_axes, args, kwargs, dims) from None
+
+
+def _no_axis(fun: Any, in_axes: Any, args: Any, kwargs: Any, dims: Sequence[Any]) -> ValueError:
+    """The error for the first leaf of the arguments that has no axis where it is to be mapped."""
+    leaves, names = pytree.leaves_with_path((args, kwargs)), leaf_names(fun, args, kwargs)
+    rows = zip(leaves, names, dims, strict=True)
+    path, name, d, aval = next(
+        (path, name, d, aval)
+        for (path, x), name, d in rows
+        if d is not None and not -(aval := aval_of(x)).ndim <= d < aval.ndim
+    )
+    advice = f"\n  Its last axis is {aval.ndim - 1}." if aval.ndim else _unmapped(in_axes, args, path)
+    return ValueError(f"vmap: in_axes names axis {d} of {name}, which is {aval}.{advice}")
+
+
+def _unmapped(in_axes: Any, args: Any, path: pytree.KeyPath) -> str:
+    """Advise how to give all examples the same value of an argument."""
+    named, i = path[0].idx, path[1]
+    if named:
+        return "\n  Arguments by name are mapped along axis 0. Give it by position, and None for it in in_axes."
+    if len(path) > 2:
+        return "\n  For the same value in all examples, give None for it in in_axes, in a tree like the argument's."
+    axes = list(in_axes) if isinstance(in_axes, (list, tuple)) else [in_axes] * len(args)
+    axes[i.idx] = None
+    if all(axis is None for axis in axes):
+        return "\n  There is no axis to map."
+    return f"\n  For the same value in all examples, write in_axes={tuple(axes)}."
 
 
 def _check_mapped(fun: Any, args: Any, kwargs: Any, dims: Sequence[Any]) -> None:
@@ -140,11 +172,7 @@ def _dim(x: Any, d: Any) -> int | None:
         return None
     if not isinstance(d, int) or isinstance(d, bool):
         raise TypeError(f"vmap: in_axes must be ints or None, not {d!r}.")
-    aval = aval_of(x)
-    try:
-        return canonical_axis(d, aval.ndim)
-    except ValueError:
-        raise ValueError(f"vmap: in_axes names axis {d} of an argument that is {aval}.") from None
+    return canonical_axis(d, aval_of(x).ndim)
 
 
 def _size(fun: Any, args: Any, kwargs: Any, flat: Sequence[Any], dims: Sequence[int | None], given: Any) -> int:

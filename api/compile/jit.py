@@ -23,6 +23,7 @@ from tapeless.compile.placement import one_device
 from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering import devices, dispatch, nonfinite
+from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray
 from tapeless.tracer import core, dtypes, leaks, logs, pytree
 from tapeless.tracer.config import config
@@ -211,15 +212,18 @@ class Jitted(Generic[P, R]):
         return programs_of(self._fun, key, _no_programs)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if not kwargs and _current() is _BOTTOM:
-            try:
-                run = self._fast.get((_settings(), *map(_aval, args)))
-                bufs = list(map(_buf, args))
-            except AttributeError:  # an argument is not an array of ours
-                run, bufs = None, []
-            if run is not None:
-                return run(bufs)
-        return self._call(args, kwargs)
+        try:
+            if not kwargs and _current() is _BOTTOM:
+                try:
+                    run = self._fast.get((_settings(), *map(_aval, args)))
+                    bufs = list(map(_buf, args))
+                except AttributeError:  # an argument is not an array of ours
+                    run, bufs = None, []
+                if run is not None:
+                    return run(bufs)
+            return self._call(args, kwargs)
+        except ArgumentError as error:
+            raise self._by_name(error, args, kwargs) from None
 
     @overload
     def __get__(self, instance: None, owner: Any = None) -> "Jitted[P, R]": ...
@@ -283,6 +287,15 @@ class Jitted(Generic[P, R]):
         elif self._plain and program.references is None and _is_plain(leaves):
             self._remember(program, leaves, tree)
         return program.call(leaves)
+
+    def _by_name(self, error: ArgumentError, args: Any, kwargs: Any) -> Exception:
+        """An error about arguments of the program as one that names what they are in the arguments of the function."""
+        statics: Any = ()
+        if self._static:
+            args, kwargs, statics = self._static.take_out(args, kwargs, self._fun)
+        describe = self._describes(statics, pytree.structure((args, kwargs)))
+        outside = f"an array that {core.describe_function(self._fun)} takes from outside"
+        return error.by_name(lambda i: f"{describe([i])}," if i >= 0 and describe([i]) else outside)
 
     def _fast_in_tree(self, given: Any) -> tuple[Callable[[list[Any]], Any] | None, list[Any]]:
         """Look up the compiled call for arguments of structure and types as before; return it and their buffers."""

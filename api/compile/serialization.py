@@ -135,7 +135,10 @@ def _tree_text(tree: Any, where: str) -> Any:
     if cls.__name__ in _CONTAINERS and _CONTAINERS[cls.__name__] is cls:
         return [cls.__name__, _value_text(_plain(cls, aux, where), where, cls), children]
     if cls.__module__ == "tapeless" or cls.__module__.startswith("tapeless."):
-        raise _unnamed(where, f"a {cls.__name__}, a function with a program or a function of its own")
+        raise _unnamed(
+            where,
+            f"{pytree.article_of(cls.__name__)} {cls.__name__}, a function with a program or a function of its own",
+        )
     return [f"{cls.__module__}:{cls.__qualname__}", _value_text(aux, where, cls), children]
 
 
@@ -172,7 +175,8 @@ def _class_named(name: str) -> type:
     if isinstance(found, type) and classify(found) is not None:
         return found
     raise TypeError(
-        f"{_LOAD}: the function takes or gives a {qualname} of module {module}, and no such node of pytrees is here.\n"
+        f"{_LOAD}: the function takes or gives {pytree.article_of(qualname)} {qualname} of module {module}, "
+        "and no such node of pytrees is here.\n"
         "  Import the module, and register the class, before the function is loaded."
     )
 
@@ -202,7 +206,8 @@ def _value_text(value: Any, where: str, owner: type) -> Any:
             return [name, write(value)]
     if isinstance(value, np.dtype):
         return ["dtype", dtypes.canonical(value).name]
-    raise _unnamed(where, f"a {owner.__name__} with {value!r:.80} of type {kind.__name__} as auxiliary data")
+    whose = f"{pytree.article_of(owner.__name__)} {owner.__name__}"
+    raise _unnamed(where, f"{whose} with {value!r:.80} of type {kind.__name__} as auxiliary data")
 
 
 def _value(text: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from tapeless.arguments.signatures import Signature
 from tapeless.compile.references import ProgramReferences
 from tapeless.lowering import compat, devices, dispatch, emit, nonfinite
+from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation
 from tapeless.lowering.key_array import run_followed, wrapped
@@ -88,14 +89,21 @@ class CompiledCall:
         return self._call_buffers
 
     def _call_buffers(self, bufs: Sequence[Any]) -> Any:
-        return pytree.unflatten(self._tree.snapshot(), self._call([*self.consts, *bufs]))
+        try:
+            outs = self._call([*self.consts, *bufs])
+        except ArgumentError as error:
+            raise error.after(len(self.consts)) from None
+        return pytree.unflatten(self._tree.snapshot(), outs)
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Call with any concrete values."""
         refs = self.references
         inputs = leaves if refs is None else refs.inputs(leaves)
         arrays = [x if isinstance(x, DeviceArray) else self._put(x) for x in inputs]
-        outs = self._run(arrays)
+        try:
+            outs = self._run(arrays)
+        except ArgumentError as error:
+            raise error.after(len(self.consts)) from None
         if nonfinite.are_watched():
             self._check_finite(outs, arrays)
         return pytree.unflatten(self._tree.snapshot(), outs if refs is None else refs.results(leaves, outs))
@@ -299,7 +307,10 @@ class Compiled(_Stage):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytree.flatten((args, kwargs))
         self.type.check(leaves, tree)
-        return self._program.call(leaves)
+        try:
+            return self._program.call(leaves)
+        except ArgumentError as error:
+            raise error.by_name(self.type.named_argument) from None
 
     def cost_analysis(self) -> Any:
         """XLA's counts: flops, bytes accessed, transcendentals."""

@@ -31,7 +31,7 @@ def absent(name: str) -> type:
 
 def lacking(name: str) -> str:
     """Say that a name is missing."""
-    return f"{name}: Tapeless stands for JAX here, and does not have it; see 'Not supported yet' in its README."
+    return f"{name}: Tapeless stands for JAX here, and does not have it; see 'Coverage' in its documentation."
 
 
 class _Absent(type):

@@ -4,14 +4,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tapeless.arguments.checks import check_arrays
 from tapeless.control_flow.body_tracing import TracedBody
 from tapeless.control_flow.scan import scanned
 from tapeless.interpreters.index_brackets import with_brackets
 from tapeless.interpreters.index_loops import with_scanned_elements
-from tapeless.tracer import pytree
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.indices.index import Index, Variable
 from tapeless.tracer.primitives.shape import iota, static_shape
 
@@ -26,7 +24,8 @@ def steps(who: str, fn: Any, step: Callable[[Any, Index], Any], init: Any, n: in
     def stepped(carry: Any, k: Any) -> Any:
         return step(carry, Index(0, {Variable(k, n): 1}))
 
-    return scanned(f"index.{who}", fn, stepped, init, iota(np.int32, n), n, rewritten=lambda body: _rewritten(body, n))
+    positions = iota(dtypes.default_dtype("i"), n)
+    return scanned(f"index.{who}", fn, stepped, init, positions, n, rewritten=lambda body: _rewritten(body, n))
 
 
 def _rewritten(body: TracedBody, n: int) -> tuple[TracedBody, list[Any]]:

@@ -6,7 +6,7 @@ state. An optimizer is a chain of them, and `apply_updates` makes the step. Shap
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
@@ -28,6 +28,16 @@ class GradientTransformation(NamedTuple):
 
     init: TransformInitFn
     update: TransformUpdateFn
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(_NO_ATTRIBUTE.format(name), name=name, obj=None)
+
+
+_NO_ATTRIBUTE = """an optimizer has no attribute {!r}: it is a pair of functions, init and update.
+  Write updates, state = optimizer.update(gradient, state, params), then \
+params = tl.optimizers.apply_updates(params, updates)."""
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
@@ -120,6 +130,7 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformationEx
     Args:
       inner: the transformation, which sees `MaskedNode()` in the place of every other leaf.
       mask: pytree of bools, of the structure of the parameters or a prefix of it, or a function of them to that.
+    Raises: ValueError from `init` and `update`, naming the path, if the mask has another structure.
     """
     tx = with_extra_args_support(inner)
 
@@ -138,7 +149,27 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformationEx
 
 def _seen(mask: Any, tree: Any) -> Any:
     flags = mask(tree) if callable(mask) else mask
-    return pytree.tree_map(lambda yes, x: x if yes else MaskedNode(), flags, tree)
+    try:
+        return pytree.tree_map(lambda yes, x: x if yes else MaskedNode(), flags, tree)
+    except ValueError:
+        difference = next(pytree.differences(pytree.structure(flags), pytree.structure(tree), as_prefix=True), None)
+        if difference is None:
+            raise
+        raise ValueError(f"masked: {_differs(*difference)}\n{_WHAT_A_MASK_IS}") from None
+
+
+def _differs(path: Any, in_mask: Any, in_params: Any) -> str:
+    """Say how a mask differs from the parameters at a path."""
+    where = f"params{pytree.keystr(path)}"
+    if in_mask is None:
+        return f"the mask has no entry for {where}."
+    if in_params is None:
+        return f"the mask has an entry for {where}, which is not there."
+    return f"{where} is {pytree.describe_node(in_params)}, in the mask {pytree.describe_node(in_mask)}."
+
+
+_WHAT_A_MASK_IS = """  A mask is True or False for each leaf of the parameters, or for a part of them as a whole.
+  tl.tree.map_with_path(lambda path, p: ..., params) makes one by their names."""
 
 
 _TREES = "the tree of updates", "the tree of parameters"

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from tapeless.lowering import transfers
-from tapeless.lowering.array import from_elements
+from tapeless.lowering.array import DeviceArray, deleted_error, from_elements
 from tapeless.lowering.key_array import KeyArray
 from tapeless.saving import tree_nodes
 from tapeless.saving.safetensors_layout import FileHeader, bytes_of, parse_json, read_header, refuse, write
@@ -37,7 +37,9 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
       path: of the file; one that is there is replaced when the new one is complete.
       tree: nested containers of arrays of any dtype, ours or NumPy's, keys of random numbers, Python's numbers, strings
         and None. Named tuples and registered classes are taken apart: what is no leaf of theirs is not written.
-    Raises: TypeError, naming its path, for a leaf that is none of these or a key of a dict that is no string or number;
+    Raises: TypeError, naming its path, for a leaf that is none of these or a key of a dict that is no string or number,
+      and if a tree stands in the place of the path;
+      RuntimeError, naming its path, for an array that was deleted or donated;
       NotImplementedError on a big-endian machine; OSError if the file cannot be written.
     Source: the layout is that of safetensors; docs/saving.md says how the tree is described in it.
 
@@ -47,6 +49,10 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
     >>> tl.load(path)
     {'steps': 10, 'w': Array([0, 1, 2], dtype=int32)}
     """
+    given: Any = path
+    if not isinstance(given, (str, os.PathLike)):
+        name = type(given).__name__
+        raise TypeError(f"save: the path comes first, save(path, tree): {pytree.article_of(name)} {name} is no path.")
     write_tree(path, tree)
 
 
@@ -95,6 +101,8 @@ def _array_node(part: TreePart, arrays: dict[str, tuple[str, Elements]]) -> Node
     if isinstance(x, Array) and holds_keys(x.aval):
         name, crc = _enter(arrays, part, np.asarray(prng_keys.key_data(x)))
         return ["key", name, key_dtype_of(x.aval).tag, x.shape, crc]
+    if isinstance(x, DeviceArray) and x.is_deleted():
+        raise deleted_error(x.aval, f"save: the leaf {shown(part.path)}")
     values = np.asarray(x)
     try:
         dtype = dtypes.canonical(values.dtype)
@@ -229,7 +237,8 @@ def _check_no_class(path: Path, nodes: Sequence[Node]) -> None:
         if node[0] == "class":
             module, _, name = node[1].partition(":")
             raise ValueError(
-                f"load: {path} holds a {name} of module {module}, and files do not say how to make one.\n"
+                f"load: {path} holds {pytree.article_of(name)} {name} of module {module}, "
+                "and files do not say how to make one.\n"
                 "  Give a tree that has one: load(path, like=tree)."
             )
 
@@ -278,9 +287,10 @@ def _in_words(header: FileHeader, path: Path, node: Node) -> str:
         case ["array" | "key", *_]:
             return str(_type_of(path, header, node).strong())
         case ["class", name, keys]:
-            return f"a {name.partition(':')[2]} of {', '.join(keys)}"
+            kind = name.partition(":")[2]
+            return f"{pytree.article_of(kind)} {kind} of {', '.join(keys)}"
         case ["dict" | "OrderedDict" as name, keys]:
-            return f"a {name} of {', '.join(repr(tree_nodes.scalar(key)) for key in keys)}"
+            return f"{pytree.article_of(name)} {name} of {', '.join(repr(tree_nodes.scalar(key)) for key in keys)}"
         case ["None"]:
             return "None"
         case ["tuple" | "list" | "deque" as name, n, *_]:

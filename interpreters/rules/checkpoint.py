@@ -20,8 +20,8 @@ from tapeless.interpreters import (
 )
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.residual_cut import may_be_repeated
 from tapeless.interpreters.rules.call import call_jvp, call_partial_eval, call_transposed
+from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import are_nonzero
 from tapeless.tracer.flags import merge_lists, where_false, where_true

@@ -232,7 +232,7 @@ def _over(x: Any, matrix: Any) -> Any:
 # ---- pinv: -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P
 
 
-def _pinv_tangent(t: Any, p: Any, x: Any, **_: Any) -> Any:
+def _pinv_tangent(t: Any, p: Any, x: Any, rtol: Any, **_: Any) -> Any:
     turned, back = adjoint(t), adjoint(p)
     inner = matmul(matmul(p, t), p)
     left = matmul(matmul(p, back), e.sub(turned, matmul(matmul(turned, x), p)))
@@ -268,6 +268,6 @@ jvp.rules[a.qr_p] = _qr_jvp
 jvp.rules[a.geqrf_p] = without_derivative(a.geqrf_p)
 jvp.partials(a.det_p, _det_tangent)
 jvp.partials(a.adjugate_p, _adjugate_tangent)
-jvp.partials_of_result(a.pinv_p, _pinv_tangent)
+jvp.partials_of_result(a.pinv_p, _pinv_tangent, None)
 for _primitive in (a.lu_p, a.qr_p, a.geqrf_p, a.det_p, a.adjugate_p, a.pinv_p):
     vmap.front(_primitive)

@@ -1,5 +1,6 @@
 """Lowering of elementwise operations: most are one operation of StableHLO, or of chlo, which decomposes it."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -14,7 +15,13 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
-from tapeless.tracer.primitives.bits import bitcast_convert_type, bitwise_and, bitwise_or, shift_right_logical
+from tapeless.tracer.primitives.bits import (
+    bitcast_convert_type,
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    shift_right_logical,
+)
 from tapeless.tracer.primitives.reduction import reduce_or
 from tapeless.tracer.primitives.shape import full_like
 from tapeless.tracer.types import aval_of
@@ -53,8 +60,6 @@ _OPERATIONS = {
     e.rsqrt_p: "rsqrt",
     e.cbrt_p: "cbrt",
     e.logistic_p: "logistic",
-    e.log_p: "log",
-    e.log1p_p: "log_plus_one",
     e.atan2_p: "atan2",
     e.real_p: "real",
     e.imag_p: "imag",
@@ -79,10 +84,6 @@ def _sign(f: Function, outs: Any, x: Value) -> Any:
     return (f.op("sign", [x], outs[0]),)
 
 
-def _abs(f: Function, outs: Any, x: Value) -> Any:
-    return (f.op("abs", [x], outs[0]) if dtypes.is_signed(x.aval.dtype) else x,)
-
-
 def _extreme(name: str) -> Callable[..., Any]:
     """Return the rule of max or min, as in reductions: StableHLO does not order complex numbers of equal real parts."""
     chosen = extreme(name)
@@ -105,7 +106,6 @@ def _round(f: Function, outs: Any, x: Value, *, rounding_method: e.RoundingMetho
 
 
 emit.rules[e.sign_p] = _sign
-emit.rules[e.abs_p] = _abs
 emit.rules[e.max_p] = _extreme("maximum")
 emit.rules[e.min_p] = _extreme("minimum")
 emit.rules[e.round_p] = _round
@@ -220,6 +220,16 @@ emit.rules[e.exp2_p] = _exp2
 
 # ---- functions of complex numbers that XLA has, except for special values -------------------------------------
 
+_INF, _NAN = float("inf"), float("nan")
+
+
+def _is_infinite(x: Any) -> Any:
+    return e.eq(e.abs(x), _INF)
+
+
+def _is_nan(x: Any) -> Any:
+    return e.ne(x, x)
+
 
 def _mended(name: str, mend: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Return the rule of a StableHLO operation; complex results are corrected by `mend(operand, result)`."""
@@ -238,11 +248,39 @@ def _keeps_zero(z: Any, found: Any, *, real: bool) -> Any:
     return e.complex(parts[0] if real else e.real(found), parts[1])
 
 
+def _exponential(z: Any, found: Any, *, limit: float) -> Any:
+    """Put what is known beside an infinite real part if the other is not finite: the modulus, infinite or `limit`."""
+    x, y = e.real(z), e.imag(z)
+    unknown = bitwise_and(_is_infinite(x), bitwise_not(e.is_finite(y)))
+    left = e.lt(x, 0)
+    real = e.select_n(left, full_like(x, _INF), full_like(x, limit))
+    imaginary = e.select_n(left, full_like(y, _NAN), full_like(y, 0))
+    found = e.complex(e.select_n(unknown, e.real(found), real), e.select_n(unknown, e.imag(found), imaginary))
+    return _keeps_zero(z, found, real=False)
+
+
+def _modulus(z: Any, found: Any) -> Any:
+    """Make the modulus infinite if a part is, beside a nan, too."""
+    infinite = bitwise_or(*map(_is_infinite, (e.real(z), e.imag(z))))
+    return e.select_n(infinite, found, full_like(found, _INF))
+
+
+def _logarithm(z: Any, found: Any) -> Any:
+    return e.complex(_modulus(z, e.real(found)), e.imag(found))
+
+
+def _abs(f: Function, outs: Any, x: Value) -> Any:
+    return (x,) if not dtypes.is_signed(x.aval.dtype) else _mended("abs", _modulus)(f, outs, x)
+
+
 emit.rules[e.tan_p] = _mended("tan", partial(_keeps_zero, real=True))
 emit.rules[e.tanh_p] = _mended("tanh", partial(_keeps_zero, real=True))
 
-emit.rules[e.exp_p] = _mended("exponential", partial(_keeps_zero, real=False))
-emit.rules[e.expm1_p] = _mended("exponential_minus_one", partial(_keeps_zero, real=False))
+emit.rules[e.abs_p] = _abs
+emit.rules[e.exp_p] = _mended("exponential", partial(_exponential, limit=0.0))
+emit.rules[e.expm1_p] = _mended("exponential_minus_one", partial(_exponential, limit=-1.0))
+emit.rules[e.log_p] = _mended("log", _logarithm)
+emit.rules[e.log1p_p] = _mended("log_plus_one", _logarithm)
 
 # ---- circular and hyperbolic functions -----------------------------------------------------------------------
 
@@ -263,8 +301,15 @@ def _by_parts(name: str, of_complex: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _times(a: Any, b: Any) -> Any:
-    """Compute a b, but 0 where a is 0, even if b is infinite."""
-    return e.select_n(e.eq(a, 0), e.mul(a, b), _times_sign(a, b))
+    """Multiply; 0 where one of the factors is, whatever the other has grown to."""
+    product = e.select_n(e.eq(b, 0), e.mul(a, b), _times_sign(b, a))
+    return e.select_n(e.eq(a, 0), product, _times_sign(a, b))
+
+
+def _times_cosine(f: Callable[[Any], Any], x: Any, y: Any) -> Any:
+    """Multiply f(x) by cos(y); f(x) where x is infinite and the cosine unknown, which leaves the sign open."""
+    grown, cosine = f(x), e.cos(y)
+    return e.select_n(bitwise_and(_is_infinite(x), _is_nan(cosine)), _times(grown, cosine), grown)
 
 
 def _times_sign(a: Any, b: Any, sign: int = 1) -> Any:
@@ -274,54 +319,80 @@ def _times_sign(a: Any, b: Any, sign: int = 1) -> Any:
     return e.select_n(e.lt(bits, 0), *cases)
 
 
-emit.rules[e.sin_p] = _by_parts("sine", lambda x, y: (_times(e.sin(x), e.cosh(y)), _times(e.sinh(y), e.cos(x))))
+emit.rules[e.sin_p] = _by_parts("sine", lambda x, y: (_times(e.sin(x), e.cosh(y)), _times_cosine(e.sinh, y, x)))
 emit.rules[e.cos_p] = _by_parts(
-    "cosine", lambda x, y: (_times(e.cos(x), e.cosh(y)), e.neg(_times(e.sin(x), e.sinh(y))))
+    "cosine", lambda x, y: (_times_cosine(e.cosh, y, x), e.neg(_times(e.sin(x), e.sinh(y))))
 )
-emit.rules[e.sinh_p] = _by_parts("chlo.sinh", lambda x, y: (_times(e.sinh(x), e.cos(y)), _times(e.sin(y), e.cosh(x))))
-emit.rules[e.cosh_p] = _by_parts("chlo.cosh", lambda x, y: (_times(e.cos(y), e.cosh(x)), _times(e.sin(y), e.sinh(x))))
+emit.rules[e.sinh_p] = _by_parts("chlo.sinh", lambda x, y: (_times_cosine(e.sinh, x, y), _times(e.sin(y), e.cosh(x))))
+emit.rules[e.cosh_p] = _by_parts("chlo.cosh", lambda x, y: (_times_cosine(e.cosh, x, y), _times(e.sin(y), e.sinh(x))))
 
 
 # ---- roots and inverse functions of complex numbers ----------------------------------------------------------
 
 
-def _beside_cuts(name: str, real: int, imaginary: int) -> Callable[..., Any]:
-    """Return the rule of an operation; parts of complex results get the signs of the operand's parts times these.
+def _with_signs(z: Any, found: Any, *, signs: tuple[int, int]) -> Any:
+    """Give the parts of complex results the signs of the operand's, times these if not 0.
 
     A 0 instead of a sign leaves a part as it is. XLA ignores signs of zeros, which tell on which side of a branch cut
     an operand is.
     """
-    return _mended(name, partial(_with_signs, signs=(real, imaginary)))
-
-
-def _with_signs(z: Any, found: Any, *, signs: tuple[int, int]) -> Any:
     pairs = ((e.real(z), e.real(found)), (e.imag(z), e.imag(found)))
     return e.complex(*(_times_sign(e.abs(y), x, s) if s else y for (x, y), s in zip(pairs, signs, strict=True)))
 
 
-def _atanh(z: Any, found: Any) -> Any:
-    found = _with_signs(z, found, signs=(1, 1))
-    return e.complex(e.real(found), _known_angle(e.imag(found), e.imag(z), e.real(z)))
+def _beside_nan(z: Any, found: Any, known: Sequence[Any]) -> Any:
+    """Put parts that are known, or nan, where a part of the operand is nan."""
+    unknown = bitwise_or(*map(_is_nan, (e.real(z), e.imag(z))))
+    pairs = zip((e.real(found), e.imag(found)), known, strict=True)
+    return e.complex(*(e.select_n(unknown, x, y) for x, y in pairs))
 
 
-def _atan(z: Any, found: Any) -> Any:
-    found = _with_signs(z, found, signs=(1, 1))
-    return e.complex(_known_angle(e.real(found), e.real(z), e.imag(z)), e.imag(found))
+def _or_nan(holds: Any, x: Any, value: float) -> Any:
+    return e.select_n(holds, full_like(x, _NAN), full_like(x, value))
 
 
-def _known_angle(angle: Any, along: Any, across: Any) -> Any:
-    """Return nan if a part of the operand is nan, where XLA returns half of pi; unless `along` is infinite."""
-    unknown = bitwise_or(e.ne(along, along), bitwise_and(e.ne(across, across), e.is_finite(along)))
-    return e.select_n(unknown, angle, full_like(angle, float("nan")))
+def _sqrt(z: Any, found: Any) -> Any:
+    """Make both parts infinite if the imaginary part is, and one beside a nan if the real part is."""
+    x, y = e.real(z), e.imag(z)
+
+    def infinite(limit: float, part: Any) -> Any:
+        holds = bitwise_or(_is_infinite(y), bitwise_and(e.eq(x, limit), _is_nan(y)))
+        return e.select_n(holds, part, full_like(part, _INF))
+
+    return _with_signs(z, e.complex(infinite(_INF, e.real(found)), infinite(-_INF, e.imag(found))), signs=(0, 1))
 
 
-emit.rules[e.sqrt_p] = _beside_cuts("sqrt", 0, 1)
-emit.rules[e.acos_p] = _beside_cuts("chlo.acos", 0, -1)
-emit.rules[e.acosh_p] = _beside_cuts("chlo.acosh", 0, 1)
-emit.rules[e.asin_p] = _beside_cuts("chlo.asin", 1, 1)
-emit.rules[e.asinh_p] = _beside_cuts("chlo.asinh", 1, 1)
-emit.rules[e.atan_p] = _mended("chlo.atan", _atan)
-emit.rules[e.atanh_p] = _mended("chlo.atanh", _atanh)
+def _inverse(name: str, signs: tuple[int, int], *, grows: int, axis: int, at_zero: float) -> Callable[..., Any]:
+    """Make the rule of an inverse function, one part of which is a logarithm, infinite if the operand is.
+
+    The other part is an angle, which beside a nan is known where the part `axis` of the operand is 0.
+    """
+
+    def mend(z: Any, found: Any) -> Any:
+        parts = (e.real(z), e.imag(z))
+        known = [_or_nan(e.eq(parts[axis], 0), parts[0], at_zero)]
+        known.insert(grows, _or_nan(bitwise_or(*map(_is_infinite, parts)), parts[0], _INF))
+        return _with_signs(z, _beside_nan(z, found, known), signs=signs)
+
+    return _mended(name, mend)
+
+
+def _inverse_tangent(z: Any, found: Any, *, decays: int) -> Any:
+    """Put parts that are known beside a nan: 0 where the operand is infinite, and the angle if so along its axis."""
+    parts = (e.real(z), e.imag(z))
+    decayed = bitwise_or(e.eq(parts[decays], 0), bitwise_or(*map(_is_infinite, parts)))
+    known = [_or_nan(_is_infinite(parts[1 - decays]), parts[0], math.pi / 2)]
+    known.insert(decays, _or_nan(decayed, parts[0], 0))
+    return _with_signs(z, _beside_nan(z, found, known), signs=(1, 1))
+
+
+emit.rules[e.sqrt_p] = _mended("sqrt", _sqrt)
+emit.rules[e.acos_p] = _inverse("chlo.acos", (0, -1), grows=1, axis=0, at_zero=math.pi / 2)
+emit.rules[e.acosh_p] = _inverse("chlo.acosh", (0, 1), grows=0, axis=0, at_zero=math.pi / 2)
+emit.rules[e.asin_p] = _inverse("chlo.asin", (1, 1), grows=1, axis=0, at_zero=0)
+emit.rules[e.asinh_p] = _inverse("chlo.asinh", (1, 1), grows=0, axis=1, at_zero=0)
+emit.rules[e.atan_p] = _mended("chlo.atan", partial(_inverse_tangent, decays=1))
+emit.rules[e.atanh_p] = _mended("chlo.atanh", partial(_inverse_tangent, decays=0))
 
 # ---- selection -----------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from tapeless.tracer.primitives.shape import (
     full,
     pad,
     slice_in_dim,
+    squeeze,
 )
 from tapeless.tracer.primitives.spectral import eigh, svd
 from tapeless.tracer.types import ShapedArray
@@ -137,7 +138,7 @@ def _in_rows(values: Any, shape: tuple[int, ...]) -> Any:
     return broadcast_in_dim(values, shape, (*range(n - 2), n - 1))
 
 
-def _pinv(x: Any, *, rtol: float, hermitian: bool) -> Any:
+def _pinv(x: Any, rtol: Any, *, hermitian: bool) -> Any:
     *batch, m, n = x.shape
     if not x.size:
         return full((*batch, n, m), 0, x.dtype)
@@ -148,7 +149,8 @@ def _pinv(x: Any, *, rtol: float, hermitian: bool) -> Any:
         left, values, vh = svd(x, full_matrices=False)
         right = adjoint(vh)
     sizes = e.abs(values)
-    least = e.mul(expand_dims(reduce_max(sizes, (sizes.ndim - 1,)), (sizes.ndim - 1,)), rtol)
+    last = (sizes.ndim - 1,)
+    least = e.mul(expand_dims(reduce_max(sizes, last), last), squeeze(rtol, last))
     far = e.gt(sizes, broadcast_in_dim(least, sizes.shape, range(sizes.ndim)))
     inverse = select(far, e.div(1.0, select(far, values, 1.0)), select(e.eq(values, values), 0.0, values))
     scaled = e.mul(right, _in_rows(e.convert_element_type(inverse, x.dtype), right.shape))

@@ -5,6 +5,7 @@ emitted with these: a mask fills elements that a gather reads out of bounds, cla
 scatter inside.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,12 +14,23 @@ import numpy as np
 from tapeless.lowering import emit, hlo, in_place_loops, physical
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.physical import WordWriter
-from tapeless.lowering.rules.reduction import Operation, extreme, operation, reduce
+from tapeless.lowering.rules.reduction import (
+    PROD,
+    SUM,
+    Operation,
+    Reduction,
+    accumulated,
+    extreme,
+    is_narrow,
+    operation,
+    reduce,
+)
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.dimension_numbers import DimensionNumbers, window_sizes
 from tapeless.tracer.primitives.indexing import GatherScatterMode
+from tapeless.tracer.types import ShapedArray
 
 # ---- indices -------------------------------------------------------------------------------------------------
 
@@ -262,9 +274,109 @@ def _with_an_index(
     return indexed, f.op("reshape", [x], x.aval.update(shape=(1, *x.aval.shape))), zeros
 
 
-emit.rules[i.scatter_p] = _scatter(lambda f, old, new: new)
-emit.rules[i.scatter_add_p] = _scatter(operation("add"))
-emit.rules[i.scatter_mul_p] = _scatter(operation("multiply"))
+# ---- scatters of sums and products of narrow numbers ---------------------------------------------------------
+
+_INSIDE, _FLOAT32 = GatherScatterMode.PROMISE_IN_BOUNDS, np.dtype(np.float32)
+_NO_PROMISES = {"unique_indices": False, "indices_are_sorted": False}
+
+
+def _accumulated(reduction: Reduction) -> Callable[..., Any]:
+    """Make the rule of a scatter whose narrow sums or products are accumulated in float32 and rounded once.
+
+    The operand is converted only where updates may meet at an element, and only where that is cheaper than to sum the
+    updates of each place first: a loop that adds few updates to a long array does not touch all of it in every step.
+    """
+    scattered = _scatter(reduction[0])
+    in_float32 = accumulated(scattered)
+
+    def rule(f: Function, outs: Any, x: Value, indices: Value, updates: Value, **params: Any) -> Any:
+        n = _most_at_one_place(indices, **params)
+        if not is_narrow(x.aval.dtype) or n < 2 or not updates.aval.size:
+            return scattered(f, outs, x, indices, updates, **params)
+        if n * n + 4 * updates.aval.size < x.aval.size and _meet_whole(x, updates, params["dimension_numbers"]):
+            return _summed_first(f, reduction, x, indices, updates, **params)
+        return in_float32(f, outs, x, indices, updates, **params)
+
+    return rule
+
+
+def _most_at_one_place(
+    indices: Value, *, dimension_numbers: i.ScatterDimensionNumbers, unique_indices: bool, **_: Any
+) -> int:
+    """Count the index vectors that may name one place: all of a batch, unless they are promised to be distinct."""
+    batching = dimension_numbers.scatter_indices_batching_dims
+    lengths = [n for axis, n in enumerate(indices.aval.shape[:-1]) if axis not in batching]
+    return 1 if unique_indices else math.prod(lengths)
+
+
+def _meet_whole(x: Value, updates: Value, d: i.ScatterDimensionNumbers) -> bool:
+    """Tell whether any two windows are either one place or disjoint, as index vectors say."""
+    window = window_sizes(x.aval, updates.aval, d)
+    whole = all(window[axis] in (1, x.aval.shape[axis]) for axis in d.scatter_dims_to_operand_dims)
+    return whole and bool(d.scatter_dims_to_operand_dims) and not d.operand_batching_dims
+
+
+def _summed_first(
+    f: Function,
+    reduction: Reduction,
+    x: Value,
+    indices: Value,
+    updates: Value,
+    *,
+    dimension_numbers: i.ScatterDimensionNumbers,
+    mode: GatherScatterMode,
+    **promises: bool,
+) -> Any:
+    """Sum the updates of each place in float32, where its first index vector stands; every vector writes that sum.
+
+    It costs as many comparisons as there are pairs of index vectors, and otherwise what the scatter costs.
+    """
+    (combine, initial), d, wide = reduction, dimension_numbers, updates.aval.update(dtype=_FLOAT32)
+    window = window_sizes(x.aval, updates.aval, d)
+    indices = _signed(f, indices, _wide(indices.aval.dtype))
+    if mode is GatherScatterMode.CLIP:
+        indices, mode = _all_inside(f, indices, d.scatter_dims_to_operand_dims, x.aval.shape, window), _INSIDE
+    first, shape = _first_equal(f, indices), tuple([updates.aval.shape[k] for k in d.update_window_dims])
+    none = f.constant(initial(_FLOAT32), wide.update(shape=(first.aval.size, *shape)))
+    rows, promised = i.ScatterDimensionNumbers(d.update_window_dims, (0,), (0,)), {"mode": _INSIDE, **_NO_PROMISES}
+    (sums,) = _scatter(combine)(
+        f, [none.aval], none, first, f.convert(updates, _FLOAT32), dimension_numbers=rows, **promised
+    )
+    (of_each,) = _read_again(f, wide, sums, first, rows, (1, *shape))
+    (old,) = _read_again(f, updates.aval, x, indices, d, window)
+    new = f.convert(combine(f, f.convert(old, _FLOAT32), of_each), x.aval.dtype)
+    return _scatter(_last_update)(f, [x.aval], x, indices, new, dimension_numbers=d, mode=mode, **promises)
+
+
+def _first_equal(f: Function, indices: Value) -> Value:
+    """Number the first index vector that equals each, as index vectors of one element."""
+    *batch, m = indices.aval.shape
+    n = math.prod(batch)
+    vectors = f.op("reshape", [indices], indices.aval.update(shape=(n, m)))
+    same = f.compare(f.broadcast(vectors, (n, n, m), (0, 2)), f.broadcast(vectors, (n, n, m), (1, 2)), "EQ")
+    equal = reduce(f, same, operation("and"), True, [2], same.aval.update(shape=(n, n)))
+    number = ShapedArray((n, n), np.dtype(np.int32))
+    numbers = f.op("iota", [], number, "iota_dimension = 1 : i64")
+    found = f.op("select", [equal, numbers, f.constant(n - 1, number)], number)
+    first = reduce(f, found, operation("minimum"), n - 1, [1], number.update(shape=(n,)))
+    return f.op("reshape", [first], number.update(shape=(*batch, 1)))
+
+
+def _read_again(
+    f: Function, out: ShapedArray, x: Value, indices: Value, d: i.ScatterDimensionNumbers, window: tuple[int, ...]
+) -> Any:
+    """The windows that a scatter writes, as its updates stand."""
+    how: Any = {"mode": _INSIDE, "fill_value": None, **_NO_PROMISES}
+    return _gather(f, [out], x, indices, dimension_numbers=i.GatherDimensionNumbers(*d), slice_sizes=window, **how)
+
+
+def _last_update(f: Function, old: Value, new: Value) -> Value:
+    return new
+
+
+emit.rules[i.scatter_p] = _scatter(_last_update)
+emit.rules[i.scatter_add_p] = _accumulated(SUM)
+emit.rules[i.scatter_mul_p] = _accumulated(PROD)
 emit.rules[i.scatter_min_p] = _scatter(extreme("minimum"))
 emit.rules[i.scatter_max_p] = _scatter(extreme("maximum"))
 for _p in (i.scatter_p, i.scatter_add_p, i.scatter_mul_p, i.scatter_min_p, i.scatter_max_p):

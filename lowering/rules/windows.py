@@ -5,7 +5,17 @@ from typing import Any
 
 from tapeless.lowering import emit, hlo
 from tapeless.lowering.hlo import Function, Value
-from tapeless.lowering.rules.reduction import MAX, MIN, PROD, SUM, Operation, highest, lowest, window_attributes
+from tapeless.lowering.rules.reduction import (
+    MAX,
+    MIN,
+    PROD,
+    SUM,
+    Operation,
+    accumulated,
+    highest,
+    lowest,
+    window_attributes,
+)
 from tapeless.tracer.primitives import windows as w
 
 
@@ -72,8 +82,8 @@ def _cuts(n: int, pair: tuple[int, int]) -> tuple[int, int]:
     return (before, after) if before + after <= n else (0, 0)
 
 
-emit.rules[w.reduce_window_sum_p] = _windowed(*SUM)
-emit.rules[w.reduce_window_prod_p] = _windowed(*PROD)
+emit.rules[w.reduce_window_sum_p] = accumulated(_windowed(*SUM))
+emit.rules[w.reduce_window_prod_p] = accumulated(_windowed(*PROD))
 emit.rules[w.reduce_window_max_p] = _windowed(*MAX)
 emit.rules[w.reduce_window_min_p] = _windowed(*MIN)
 
@@ -127,4 +137,4 @@ def _select_and_scatter_add(
 
 
 emit.rules[w.select_and_gather_add_p] = _select_and_gather_add
-emit.rules[w.select_and_scatter_add_p] = _select_and_scatter_add
+emit.rules[w.select_and_scatter_add_p] = accumulated(_select_and_scatter_add)

@@ -254,8 +254,8 @@ def test_sums_in_16_bits_are_refused_if_asked_for():
     assert float(lax.reduce_sum(x, (0,))[0]) == 2
 
 
-NARROW = """reduce_sum: bfloat16[2,1] would be added in 16 bits, which config.allow_f16_reductions forbids.
-  Convert it with astype(float32), or use numpy.sum, which adds in 32 bits."""
+NARROW = """reduce_sum: bfloat16[2,1] has 16 bits, which config.allow_f16_reductions forbids to add.
+  Convert it with astype(float32), or use numpy.sum, which converts it."""
 
 
 def test_settings_with_one_value():

@@ -199,15 +199,53 @@ def test_float_under_grad():
         tl.grad(as_float)(3.0)
 
 
-def test_writing_into_a_numpy_array_under_grad_is_not_a_silent_zero():
-    def f(x):
-        out = np.zeros(2)
-        out[0] = x
-        return out.sum()
+FILL = "To fill an array, make it with tnp.zeros and write out = out.at[i].set(x); or collect a list and tnp.stack it."
 
-    with pytest.raises(ValueError, match="setting an array element") as caught:
-        tl.grad(f)(3.0)
-    assert isinstance(caught.value.__cause__, tl.errors.ConcretizationTypeError)
+
+def filled(x):
+    out = np.zeros(2)
+    out[0] = 2 * x
+    return out.sum()
+
+
+def test_writing_into_a_numpy_array():
+    """NumPy's own error, "setting an array element with a sequence", hides ours; and it is no silent zero."""
+    made = f"  It was computed at {place(filled, 'out[0]')}.\n"
+    message = refusal("float value", "float32[]", filled, "out[0]", f"{FLOAT}\n  {FILL}", made)
+    with raises(tl.errors.ConcretizationTypeError, message):
+        tl.jit(filled)(3.0)
+    with pytest.raises(tl.errors.ConcretizationTypeError) as caught:
+        tl.jit(filled)(3.0)
+    assert any(frame.name == "filled" for frame in traceback.extract_tb(caught.value.__traceback__))
+    for transformed in (tl.grad(filled), tl.jit(tl.grad(filled)), tl.grad(tl.grad(filled)), tl.make_jaxpr(filled)):
+        with pytest.raises(tl.errors.ConcretizationTypeError) as caught:
+            transformed(3.0)
+        assert str(caught.value).endswith(FILL)
+
+
+def test_writing_arrays_into_a_numpy_array_and_at_a_traced_place():
+    def rows(x):
+        out = np.zeros((2, 2))
+        out[0] = x
+        return out
+
+    def at(i):
+        out = np.zeros(2)
+        out[i] += 1.0
+        return out
+
+    def chosen(x):
+        out = {}
+        out["sign"] = 1 if x > 0 else -1
+        return out
+
+    for f, x in ((rows, np.ones(2)), (at, 1)):
+        with pytest.raises(tl.errors.ConcretizationTypeError) as caught:
+            tl.jit(f)(x)
+        assert str(caught.value).endswith(FILL)
+    with pytest.raises(tl.errors.TracerBoolConversionError) as caught:
+        tl.jit(chosen)(1.0)
+    assert FILL not in str(caught.value)
 
 
 def test_size_under_jit():
@@ -269,7 +307,7 @@ DOT = "{}: contracted axes differ in size: axis 1 of float64[2,3] has 3, axis 0 
          "@: the leading axes of float64[2,2,3] and float64[5,3,2] do not broadcast: (2,) and (5,)."),
         (lambda x: tnp.concatenate(x, tnp.asarray(B)), TypeError,
          "concatenate: the arrays must be one list, concatenate([x, y]), but one is given as axis."),
-        (lambda x: tnp.concatenate([x, x], axis=2), ValueError,
+        (lambda x: tnp.concatenate([x, x], axis=2), tl.errors.AxisError,
          "concatenate: axis 2 is out of range for an array of 2 axes."),
         (lambda x: tnp.stack([x, x], axis=1.0), TypeError, "stack: axis must be an integer, not 1.0."),
         (lambda x: tnp.sum(x, axis=1.0), TypeError,
@@ -797,7 +835,8 @@ def test_integer_that_fits_no_argument():
 def test_one_array_donated_and_used():
     f, x = tl.jit(lambda x, y: x + y, donate_argnums=(0, 1)), tnp.ones(3)
     message = (
-        "arguments 0 and 1 are one array, float32[3], and its memory is donated.\n"
+        "x, argument 0 of <lambda>, and y, argument 1 of <lambda>, are one array, float32[3], "
+        "and its memory is donated.\n"
         "  Pass a copy as one of them, or donate neither."
     )
     with raises(ValueError, message):
@@ -928,9 +967,9 @@ def test_what_is_no_device():
 
 
 def test_axes_that_scalars_lack():
-    with raises(ValueError, "categorical: axis -1 is out of range for an array of 0 axes."):
+    with raises(tl.errors.AxisError, "categorical: axis -1 is out of range for an array of 0 axes."):
         tl.random.categorical(tl.random.key(0), 3.0)
-    with raises(ValueError, "associative_scan: axis 0 is out of range for an array of 0 axes."):
+    with raises(tl.errors.AxisError, "associative_scan: axis 0 is out of range for an array of 0 axes."):
         tl.lax.associative_scan(tnp.add, 3.0)
 
 
@@ -977,9 +1016,54 @@ def test_nan_that_comes_up_in_the_backward_pass():
     def f(x):
         return x * tnp.sqrt(x)
 
+    message = f"nan in the result of 'mul', at {place(f, 'sqrt')}.\n  It is 0 times infinity."
     for under in (tl.grad(f), tl.jit(tl.grad(f)), tl.grad(tl.jit(f))):
-        with raises(FloatingPointError, f"nan in the result of 'mul', at {place(f, 'sqrt')}."):
+        with raises(FloatingPointError, message):
             under(np.float64(0.0))
+
+
+INF = np.float32(np.inf)
+CAUSES = {
+    "operand": (tnp.sin, (np.nan,), "'sin'", "Its operand already holds nan."),
+    "second": (lambda x, y: x + y, (1.0, np.nan), "'add'", "Its second operand, float32[], already holds nan."),
+    "both": (
+        lambda x, y: x * y,
+        (np.nan, np.nan),
+        "'mul'",
+        "Its first operand, float32[], and its second operand, float32[], already hold nan.",
+    ),
+    "product": (lambda x, y: x * y, (0.0, INF), "'mul'", "It is 0 times infinity."),
+    "difference": (lambda x, y: x - y, (INF, INF), "'sub'", "It is a difference of infinities."),
+    "sum": (lambda x, y: x + y, (INF, -INF), "'add'", "It is a difference of infinities."),
+    "quotient of zeros": (lambda x, y: x / y, (0.0, 0.0), "'div'", "It is 0 divided by 0."),
+    "quotient of infinities": (lambda x, y: x / y, (INF, -INF), "'div'", "It is infinity divided by infinity."),
+}
+
+
+@pytest.mark.usefixtures("debug_nans")
+@pytest.mark.parametrize("f, args, name, cause", CAUSES.values(), ids=CAUSES)
+def test_the_cause_of_a_nan_is_said(f, args, name, cause):
+    with tl.debug_nans(False):
+        xs = [tnp.asarray(np.float32(x)) for x in args]
+    for under in (f, tl.jit(f)):
+        with pytest.raises(FloatingPointError) as caught:
+            under(*xs)
+        first, second = str(caught.value).split("\n")
+        assert first.startswith(f"nan in the result of {name}, at ") and second == f"  {cause}"
+
+
+def test_the_cause_of_an_infinity_is_said():
+    for f, x, cause in (
+        (lambda x: 1 / x, [0.0, 2.0], "'div', at {}.\n  It is a division by 0."),
+        (tnp.log, [0.0, 2.0], "'log', at {}.\n  It is the logarithm of 0."),
+        (tnp.exp, [INF, 2.0], "'exp', at {}.\n  Its operand already holds inf."),
+    ):
+        y = tnp.asarray(np.float32(x))
+        with tl.debug_infs():
+            with pytest.raises(FloatingPointError) as caught:
+                f(y)
+            start, end = f"inf in the result of {cause}".split("{}")
+            assert str(caught.value).startswith(start) and str(caught.value).endswith(end)
 
 
 @pytest.mark.usefixtures("debug_nans")

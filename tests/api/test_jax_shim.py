@@ -10,7 +10,7 @@ import pytest
 
 from tapeless.jax_src import version
 
-LACKING = "Tapeless stands for JAX here, and does not have it; see 'Not supported yet' in its README."
+LACKING = "Tapeless stands for JAX here, and does not have it; see 'Coverage' in its documentation."
 
 
 def run(*arguments: str, code: str = "") -> Any:
@@ -53,6 +53,8 @@ def test_inside():
             assert message(ImportError, "import jax.tracer") == "jax.tracer: {LACKING}"
             assert message(ImportError, "import jax._src.pjit") == "jax._src.pjit: {LACKING}"
             assert jax.version.__version__ == jax.__version__ and isinstance(jax.api_util.safe_map, FunctionType)
+            from jax.test_util import check_grads
+            assert check_grads is tl.testing.check_grads
             with tl.as_jax() as again:
                 assert again is jax
             import jax as still

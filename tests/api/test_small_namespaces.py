@@ -28,6 +28,24 @@ def test_ravel_pytree():
         ravel_pytree({"x": "a"})
 
 
+def test_vectors_of_another_width_and_what_to_do():
+    """SciPy's optimizers pass float64."""
+    x = np.ones(2)
+    _, unravel = ravel_pytree({"a": 1.0, "b": tnp.zeros(())})
+    message = """the inverse of ravel_pytree takes float32[2], not float64[2].
+  Python numbers in the tree have the default width, float32.
+  Begin the program with tl.config.update("default_bits", 64), or make the tree of arrays of float64."""
+    with raises(TypeError, message):
+        unravel(x)
+    _, unravel = ravel_pytree(tnp.zeros(2))
+    message = """the inverse of ravel_pytree takes float32[2], not float64[2].
+  Convert the vector, x.astype(float32), or make the tree of arrays of float64."""
+    with raises(TypeError, message):
+        tl.jit(unravel)(x)
+    with raises(TypeError, "the inverse of ravel_pytree takes float32[2], not float32[1]."):
+        unravel(tnp.ones(1))
+
+
 def test_unraveling_is_differentiated_and_compiled():
     tree = {"w": tnp.ones((2, 2)), "b": tnp.zeros(2)}
     flat, unravel = ravel_pytree(tree)

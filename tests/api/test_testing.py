@@ -108,6 +108,23 @@ def test_tolerances():
     check_grads(lambda x: tnp.sin(40 * x), (X,), 1, eps=1e-6)
 
 
+@each_mode
+@pytest.mark.parametrize("scale", [40, 100, 300])
+def test_steps_that_are_too_long_are_shortened(mode, scale):
+    """Third derivatives are of the size of scale³, so that the first differences have few digits."""
+    check_grads(lambda x: tnp.sin(scale * x), (X,), 1, modes=mode, atol=1e-2 if scale == 300 else None)
+    f = with_rule(lambda x: tnp.sin(scale * x), lambda x: scale * 1.001 * tnp.cos(scale * x))
+    with pytest.raises(AssertionError, match=r"eps=0\.00048828125"):
+        check_grads(f, (X,), 1, modes=mode)
+
+
+@each_mode
+def test_a_kink_nearby_is_not_stepped_over(mode):
+    check_grads(tl.nn.relu, (1e-4,), 1, modes=mode)
+    with pytest.raises(AssertionError):
+        check_grads(tl.nn.relu, (0.0,), 1, modes=mode)
+
+
 @pytest.mark.parametrize("order, modes", [(0, ("fwd",)), (1, ()), (1, ("forward",)), (-1, ("rev",))])
 def test_orders_and_modes_there_are_not(order, modes):
     message = f"check_grads: order must be at least 1 and modes some of ('fwd', 'rev'), not {order} and {modes}."

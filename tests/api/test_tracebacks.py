@@ -136,12 +136,17 @@ def test_errors_follow_no_errors_of_ours(name):
 
 
 def test_errors_that_numpy_gives_for_ours_keep_them_as_their_cause():
+    """Outside of traced functions, where nobody can raise ours in their place."""
+    leaked = []
+    tl.jit(leaked.append)(1.0)
     with pytest.raises(ValueError, match="setting an array element") as caught:
-        tl.jit(lambda x: np.zeros(4).__setitem__(0, x))(1.0)
+        np.zeros(4)[0] = leaked[0]
     cause = caught.value.__cause__
     assert cause is not None and cause.__traceback__ is not None
     tracebacks.filtered(caught.value, caught.value.__traceback__)
-    assert caught.value.__cause__ is cause and cause.__traceback__ is None  # all its frames are ours
+    assert caught.value.__cause__ is cause
+    with pytest.raises(tl.errors.UnexpectedTracerError):
+        tl.jit(lambda x: np.zeros(4).__setitem__(0, leaked[0]))(1.0)
 
 
 def test_bugs_of_ours_are_shown_whole():
@@ -163,3 +168,45 @@ def test_ipython_prints_no_frames_of_ours():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "do not broadcast" in done.stdout
     assert "tapeless/" not in done.stdout
+
+
+KEYWORDS = {
+    "tnp.sum(x, dim=1)": "(Write axis= in the place of PyTorch's dim=.)",
+    "x.mean(0, keepdim=True)": "(Write keepdims= in the place of PyTorch's keepdim=.)",
+    "tl.nn.softmax(x, dim=-1)": "(Write axis= in the place of PyTorch's dim=.)",
+    "tnp.concatenate([x, x], dim=1)": "(Write axis= in the place of PyTorch's dim=.)",
+    "tl.optimizers.adam(lr=1e-3)": "(Write learning_rate= in the place of PyTorch's lr=.)",
+    "tl.vmap(tnp.sin, in_dims=0)": "(Write in_axes= in the place of PyTorch's in_dims=.)",
+    "tl.nn.relu(x, inplace=True)": "(In the place of PyTorch's inplace= write nothing: arrays never change.)",
+    "tnp.var(x, unbiased=False)": (
+        "(In the place of PyTorch's unbiased= write ddof=1 for unbiased=True; here the default is ddof=0.)"
+    ),
+    "tl.optimizers.adam(1e-3, weight_decay=0.1)": (
+        "(In the place of PyTorch's weight_decay= write tl.optimizers.adamw, or "
+        "tl.optimizers.chain(tl.optimizers.add_decayed_weights(c), optimizer).)"
+    ),
+    "tl.nn.dot_product_attention(x, x, x, attn_mask=x)": (
+        "(In the place of PyTorch's attn_mask= write mask= for booleans, bias= for numbers that are added; "
+        "the axes are [batch, time, heads, features].)"
+    ),
+    "tnp.sum(x, nonsense=1)": None,
+    "(lambda x: x)(x, dim=1)": None,
+}
+
+
+@pytest.mark.parametrize("call", KEYWORDS)
+def test_keywords_of_pytorch_are_noted(call):
+    with pytest.raises(TypeError, match="unexpected keyword argument") as caught:
+        eval(call, {"tl": tl, "tnp": tnp, "x": tnp.ones((2, 2))})
+    for _ in range(2):
+        tracebacks.filtered(caught.value, caught.value.__traceback__)
+    advice = KEYWORDS[call]
+    assert getattr(caught.value, "__notes__", []) == ([] if advice is None else [advice])
+
+
+def test_what_python_prints_of_a_keyword():
+    code = "import tapeless.numpy as tnp\ntnp.ones(3).sum(dim=0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.endswith(
+        "TypeError: sum() got an unexpected keyword argument 'dim'\n(Write axis= in the place of PyTorch's dim=.)\n"
+    )

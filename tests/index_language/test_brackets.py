@@ -97,6 +97,36 @@ def test_what_is_not_chosen_is_zero(conditions, body, elements):
     curvature = tl.jvp(tl.grad(total), (w,), (tnp.ones(6),))[1]
     assert np.all(np.isfinite(curvature))
     np.testing.assert_array_equal(curvature[~CHOSEN], 0)
+    of_reverse = tl.grad(lambda w: tl.grad(total)(w).sum())
+    of_forward = tl.grad(lambda w: tl.jvp(total, (w,), (tnp.ones(6),))[1])
+    for g in (of_reverse, tl.jit(of_reverse), of_forward, tl.jit(of_forward)):
+        np.testing.assert_allclose(g(w), curvature, rtol=1e-12, atol=1e-12)
+
+
+WHERE_OUTSIDE_IS_INFINITE = {
+    "index": lambda q, i: (i % 4 != 0) * q[i],
+    "element": lambda q, i: (q[i] < 10) * q[i],
+    "where": lambda q, i: ix.where(i % 4 != 0, q[i], 0.0),
+    "sum": lambda q, i: ix.sum(5, lambda j: ((j == i) & (i % 4 != 0)) * q[j]),
+    "loop": lambda q, i: ix.fold(lambda c, k: c + (i % 4 != 0) * q[i], 0.0, 1),
+}
+
+
+@pytest.mark.parametrize("name", WHERE_OUTSIDE_IS_INFINITE)
+def test_what_is_not_chosen_was_computed_outside(name):
+    """The body chooses; what is infinite where it does not is a derivative outside of it."""
+    body = WHERE_OUTSIDE_IS_INFINITE[name]
+
+    def f(p):
+        q = 1 / p
+        return ix.sum(5, lambda i: body(q, i))
+
+    p = tnp.array([0.0, 1.0, 2.0, 4.0, 0.0])
+    for g in (tl.grad(f), tl.jit(tl.grad(f))):
+        np.testing.assert_allclose(g(p), [0, -1, -0.25, -0.0625, 0], rtol=1e-12)
+    twice = tl.grad(lambda p: tl.grad(f)(p).sum())
+    for g in (twice, tl.jit(twice)):
+        np.testing.assert_allclose(g(p), [0, 2, 0.25, 0.03125, 0], rtol=1e-12)
 
 
 def test_conditions_multiply_arrays():

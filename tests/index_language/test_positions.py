@@ -70,3 +70,74 @@ def test_scatter(shape: Any, index: Any, place: Any):
 def test_places_are_integers(index: Any):
     with pytest.raises(TypeError, match=r"scatter: .* is no index of a result: expected an integer."):
         ix.scatter(3, X, index)
+
+
+COMPUTED = [
+    lambda i: i, lambda i: 2 * i - 1, lambda i: i - i + 3, lambda i: i // 2, lambda i: i**2, lambda i: abs(i),
+    lambda i: i / 3, lambda i: 1 / (i + 1), lambda i: 0.5 * i, lambda i: tnp.sqrt(i), lambda i: tnp.cos(i),
+    lambda i: i * tnp.float32(1), lambda i: i + tnp.int8(1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("f", COMPUTED)
+def test_an_index_is_an_integer_of_the_default_width(f, bits: int):
+    """What is computed of an index has the type, and the digits, of what is computed of `arange`."""
+    with tl.enable_x64(bits == 64):
+        expected = tl.vmap(f)(tnp.arange(4))
+        for found in (ix.build(4, f), ix.scan(lambda c, i: (c, f(i)), 0, 4)[1]):
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+
+
+# ---- arrays of positions -----------------------------------------------------------------------------------------
+
+TABLE = np.arange(12.0).reshape(3, 4)
+AT_ARRAYS = {
+    "of an index": (lambda x, i: x[tnp.arange(3) - 1 + i], lambda i: [X[k - 1 + i] if k + i else 0 for k in range(3)]),
+    "of numbers": (lambda x, i: x[tnp.array([-1, 7, 5])] + i, lambda i: [i, i, 6 + i]),
+    "along the second axis": (
+        lambda x, i: tnp.asarray(TABLE)[1:, tnp.arange(2) + i + 1],
+        lambda i: [[TABLE[r, c] if c < 4 else 0 for c in (i + 1, i + 2)] for r in (1, 2)],
+    ),
+    "along both axes": (
+        lambda x, i: tnp.asarray(TABLE)[tnp.arange(2) + i - 1, tnp.arange(2)],
+        lambda i: [TABLE[k + i - 1, k] if k + i else 0 for k in range(2)],
+    ),
+    "of truth values": (
+        lambda x, i: (x > 2)[tnp.arange(2) - i],
+        lambda i: [k >= i and X[k - i] > 2 for k in range(2)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AT_ARRAYS)
+def test_outside_of_an_array_is_zero_at_arrays_of_positions(name: str):
+    body, element = AT_ARRAYS[name]
+    x, expected = tnp.asarray(X), np.array([element(i) for i in range(3)])
+    for f in (lambda: ix.build(3, lambda i: body(x, i)), lambda: ix.scan(lambda c, i: (c, body(x, i)), 0, 3)[1]):
+        np.testing.assert_array_equal(f(), expected)
+        np.testing.assert_array_equal(tl.jit(f)(), expected)
+
+
+def test_gradient_at_arrays_of_positions():
+    f = lambda x: ix.sum(3, lambda i: x[tnp.arange(3) - 1 + i].sum())  # noqa: E731
+    np.testing.assert_array_equal(tl.grad(f)(tnp.asarray(X)), [2, 3, 2, 1, 0, 0])
+
+
+def test_functions_of_ours_read_as_elsewhere_in_a_body():
+    """What they wrap and clip is theirs: only what a body itself reads is total."""
+    x = tnp.asarray(X)
+    found = ix.build(2, lambda i: tnp.roll(x, i + 1)[0] + tnp.take(x, tnp.array([-1]), mode="wrap")[0])
+    np.testing.assert_array_equal(found, [12, 11])
+
+
+def test_numbers_outside_in_a_list_are_an_error():
+    for index in ([-1, 0], np.array([0, 6])):
+        with pytest.raises(IndexError, match=r"index (-1|6) is out of bounds for axis 0 with size 6"):
+            ix.build(2, lambda i, index=index: tnp.asarray(X)[index] * i)
+
+
+def test_an_array_beside_an_index():
+    with pytest.raises(TypeError, match=r"axis 1 of float\d+\[3,4\] is read by an array of type int32\[2\] beside an"):
+        ix.build(2, lambda i: tnp.asarray(TABLE)[i, tnp.arange(2)])

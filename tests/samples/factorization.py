@@ -55,8 +55,8 @@ def adjugate(x: Any) -> Any:
     return np.linalg.det(x)[..., None, None] * np.linalg.inv(x)
 
 
-def pseudo_inverse(x: Any, rtol: float, hermitian: bool) -> Any:
-    return np.linalg.pinv(x, rtol, hermitian)
+def pseudo_inverse(x: Any, rtol: Any, hermitian: bool) -> Any:
+    return np.linalg.pinv(x, rtol[..., 0, 0], hermitian)
 
 
 def bad(*cases: Any, **params: Any) -> Any:
@@ -66,7 +66,8 @@ def bad(*cases: Any, **params: Any) -> Any:
     )
 
 
-PINV = {"rtol": 1e-5, "hermitian": False}
+PINV, RTOL = {"hermitian": False}, np.full((1, 1), 1e-5, np.float32)
+SINGULAR_VALUES_1_2_4 = np.broadcast_to(np.linalg.qr(SQUARE)[0] * np.array([1, 2, 4], np.float32), (2, 3, 3))
 ROWS = [
     # Sums of products, in another order.
     Sample(lu_p, (SQUARE,), factors, dtypes=LAPACK, bad=bad(*NO_MATRIX), rtol=1e-5),
@@ -100,14 +101,36 @@ ROWS = [
     Sample(det_p, (COMPLEX,), np.linalg.det, label="complex", rtol=1e-5),
     Sample(adjugate_p, (SQUARE,), adjugate, dtypes=LAPACK, bad=bad(*NO_SQUARE), rtol=1e-5),
     Sample(adjugate_p, (COMPLEX,), adjugate, label="complex", rtol=1e-5),
-    Sample(pinv_p, (TALL,), pseudo_inverse, PINV, dtypes=LAPACK, bad=bad(*NO_MATRIX, **PINV), rtol=1e-5),
-    Sample(pinv_p, (WIDE,), pseudo_inverse, PINV, label="wide", rtol=1e-5),
-    Sample(pinv_p, (COMPLEX,), pseudo_inverse, PINV, label="complex", rtol=1e-5),
     Sample(
         pinv_p,
-        (SQUARE + SQUARE.T,),
+        (TALL, RTOL),
         pseudo_inverse,
-        {"rtol": 1e-5, "hermitian": True},
+        PINV,
+        differentiable=(0,),
+        dtypes=("float32", "float64"),
+        bad=(
+            *bad(*[(x, RTOL) for (x,) in NO_MATRIX], **PINV),
+            ((TALL, RTOL[0]), PINV, TypeError),
+            ((TALL, np.float64(RTOL)), PINV, TypeError),
+        ),
+        rtol=1e-5,
+    ),
+    Sample(pinv_p, (WIDE, RTOL), pseudo_inverse, PINV, differentiable=(0,), label="wide", rtol=1e-5),
+    Sample(pinv_p, (COMPLEX, RTOL), pseudo_inverse, PINV, differentiable=(0,), label="complex", rtol=1e-5),
+    Sample(
+        pinv_p,
+        (SINGULAR_VALUES_1_2_4, np.array([0.1, 0.3], np.float32)[:, None, None]),
+        pseudo_inverse,
+        PINV,
+        differentiable=(),  # differences leave the matrices of the same rank
+        label="batch",
+        rtol=1e-5,
+    ),
+    Sample(
+        pinv_p,
+        (SQUARE + SQUARE.T, RTOL),
+        pseudo_inverse,
+        {"hermitian": True},
         differentiable=(),  # differences leave the Hermitian matrices
         label="hermitian",
         rtol=1e-5,

@@ -144,8 +144,26 @@ def test_errors_of_calls():
     free = ix.push(lambda x: x * x, x, along=lambda i: i == ix.free("k"))
     with pytest.raises(IndexError, match="the free index k=3 is outside of its axis of 3"):
         free(np.ones(3), k=3)
+    with pytest.raises(IndexError, match="the free index k=-1 is outside of its axis of 3"):
+        free(np.ones(3), k=np.int64(-1))
+    with pytest.raises(TypeError, match="the free index k is float64\\[\\]: expected an integer"):
+        free(np.ones(3), k=0.5)
     with pytest.raises(TypeError, match="give it a value, k=0"):
         free(np.ones(3))
+
+
+def test_a_traced_free_index_outside_of_its_axis():
+    """There is no such element to move: nothing of the result depends on it."""
+    moved = ix.push(lambda x: x * x, ix.Space("x", (3,)), along=lambda i: i == ix.free("k"))
+    x, at = np.array([1.0, 2.0, 3.0]), np.array([-1, 0, 2, 3, 2**32 + 1])
+    expected = [[0, 0, 0], [2, 0, 0], [0, 0, 6], [0, 0, 0], [0, 0, 0]]
+    np.testing.assert_array_equal(tl.vmap(lambda k: moved(x, k=k))(at), expected)
+    np.testing.assert_array_equal(tl.jit(lambda k: moved(x, k=k))(np.int64(7)), 0)
+    np.testing.assert_array_equal(moved.compile()(x, k=3), 0)
+    np.testing.assert_array_equal(ix.build(4, lambda i: moved(x, k=i - 1)), [*expected[:2], [0, 4, 0], [0, 0, 6]])
+    gradient = tl.grad(lambda x, k: moved(x, k=k).sum())
+    np.testing.assert_array_equal(tl.jit(gradient)(x, 3), 0)
+    np.testing.assert_array_equal(tl.jit(gradient)(x, 1), [0, 2, 0])
 
 
 def network(params, x):

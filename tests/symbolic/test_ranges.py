@@ -186,6 +186,15 @@ def filtered_by_a_bracket(b):
     return lambda x, w: ix.sum(3, lambda i: x[i] ** 2 * ix.sum(b, lambda b: (b == i) * w[b]))
 
 
+def test_reads_modulo_the_size_at_quotients():
+    x, k = np.arange(1.0, 7.0), ix.range("k", 6, periodic=True)
+    array, s = tnp.asarray(x), ix.sparse((np.arange(6),), x, (6,))
+    for place in (lambda k: (k + 7) // 2, lambda k: 2 * ((k + 7) // 2) - 1, lambda k: (3 * k) // 2 + k):
+        expected = [x[place(i) % 6] for i in range(6)]
+        for read in (array, s):
+            np.testing.assert_array_equal(ix.build(k, lambda k, read=read, place=place: read[place(k)]), expected)
+
+
 def test_sums_that_are_not_to_be_eliminated_stay(rng):
     """Brackets are solved for other indices; the range is declared in the body, and of the space or not."""
     b, x = ix.range("b", 3, eliminate=False), ix.Space("x", (3,))
@@ -249,12 +258,14 @@ def test_wannier_functions_with_shells_that_stay(rng):
         (
             lambda: ix.build(ix.range("k", 4, periodic=True), lambda k: tnp.ones(3)[k + 1]),
             ValueError,
-            "an axis of 3 is read by an index of a periodic range of another size",
+            "an axis of 3 is read by an index of the periodic range k, of 4: reads are modulo its size, so the axis "
+            "must have the same. Index by a plain range, and `%`.",
         ),
         (
             lambda: ix.build(ix.range("b", 3, symmetric=True), lambda b: tnp.ones(5)[b]),
             ValueError,
-            "an axis of 5 is read by an index of a symmetric range of 3.",
+            "an axis of 5 is read by an index of the symmetric range b, of 3: reads are from its middle, so the "
+            "axis must have the same size. What is added to the index counts from 0.",
         ),
         (lambda: ix.Space("w", (3,), even=[1]), ValueError, "w: even=(1,) are no axes of float64[3]."),
     ],

@@ -11,6 +11,7 @@ import tapeless as tl
 from tapeless import nn
 from tapeless.scipy import special
 from tapeless.scipy.stats import norm
+from tests.messages import raises
 
 jax = pytest.importorskip("jax")
 
@@ -130,6 +131,19 @@ def test_nothing_counts_in_some_rows(name: str, axis: Any):
 def test_operands_of_squareplus_and_hard_tanh():
     assert float(nn.squareplus(tl.numpy.asarray(1000.0, "bfloat16"), np.float32([4.0]))[0]) == np.float32(1000.001)
     assert nn.hard_tanh(np.uint8([0, 1, 5])).tolist() == [0, 1, 1]
+
+
+def test_choices_that_are_no_truth_values_are_refused():
+    """PyTorch's gelu names its approximation: 'none' would be taken for True."""
+    for given in ("none", "tanh", None):
+        with raises(TypeError, f"gelu: approximate (by tanh) must be True or False, not {given!r}."):
+            nn.gelu(X, given)  # pyright: ignore[reportArgumentType]  # which is the test
+    with raises(TypeError, "logsumexp: keepdims must be True or False, not 'yes'."):
+        nn.logmeanexp(X, keepdims="yes")  # pyright: ignore[reportArgumentType]
+    with raises(TypeError, "logsumexp: return_sign must be True or False, not 'yes'."):
+        nn.logsumexp(X, return_sign="yes")  # pyright: ignore[reportArgumentType]
+    for exact in (False, np.bool_(False), 0):
+        np.testing.assert_array_equal(nn.gelu(X, exact), nn.gelu(X, False))
 
 
 def test_signs_of_sums():

@@ -83,6 +83,16 @@ def test_without_batches_and_in_narrow_types():
         np.testing.assert_allclose(narrow.astype("float32"), whole, atol=0.03)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_float64_is_computed_in_float64(name: str):
+    """Logits and softmax too, which JAX rounds to float32."""
+    wide = [np.float64(x) for x in (Q, KEY, VALUE)]
+    found = dot_product_attention(*wide, **CASES[name])
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, by_loop(**CASES[name]), rtol=1e-12, atol=1e-13)
+    tl.testing.check_grads(lambda *qkv: dot_product_attention(*qkv, **CASES[name]), wide, order=2)
+
+
 def test_what_does_not_fit_is_refused():
     with raises(ValueError, "dot_product_attention: key is float32[2,4,2,3], but value is float32[2,3,2,3]."):
         dot_product_attention(Q, KEY, VALUE[:, :3])
@@ -92,6 +102,8 @@ def test_what_does_not_fit_is_refused():
         dot_product_attention(Q, KEY, VALUE, mask=BIAS)
     with raises(ValueError, "dot_product_attention: query_seq_lengths must be int32[2], not int32[3]."):
         dot_product_attention(Q, KEY, VALUE, query_seq_lengths=np.ones(3, np.int32))
+    with raises(TypeError, "dot_product_attention: is_causal must be True or False, not 'yes'."):
+        dot_product_attention(Q, KEY, VALUE, is_causal="yes")  # pyright: ignore[reportArgumentType]  # which is the test
     with pytest.raises(NotImplementedError, match="cuDNN"):
         dot_product_attention(Q, KEY, VALUE, implementation="cudnn")
     with raises(ValueError, "dot_product_attention: implementation must be None or 'xla', not 'flash'."):

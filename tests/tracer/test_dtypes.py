@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.config import enable_x64
+from tapeless.tracer.config import config, enable_x64
 from tapeless.tracer.primitives.shape import full
 
 NAMES = """
@@ -89,7 +89,8 @@ def test_parts_of_complex_numbers():
     assert dtypes.real_part_dtype(dtype("complex128")) == np.float64
     assert dtypes.real_part_dtype(dtype("bfloat16")) == ml_dtypes.bfloat16
     of = {n: dtypes.complex_of(dtype(n)).name for n in ("bfloat16", "float32", "float64", "complex128", "int64")}
-    assert list(of.values()) == ["complex64", "complex64", "complex128", "complex128", "complex64"]
+    assert list(of.values()) == ["complex64", "complex64", "complex128", "complex128", "complex128"]
+    assert dtypes.complex_of(dtype("int32")) == np.complex64
 
 
 def test_defaults_follow_the_width():
@@ -104,7 +105,7 @@ def test_defaults_follow_the_width():
         ]
         assert dtypes.inexact_of(dtype("int8")) == np.float32
         assert dtypes.inexact_of(dtype("int64")) == np.float64
-    assert dtypes.inexact_of(dtype("int64")) == np.float32
+    assert dtypes.inexact_of(dtype("int64")) == np.float64
     assert dtypes.inexact_of(dtype("bfloat16")) == ml_dtypes.bfloat16
 
 
@@ -161,6 +162,14 @@ USE = (
 ])  # fmt: skip
 def test_refused_dtypes_are_named(bad: Any, start: str):
     raises(TypeError, f"{start} {USE}", lambda: dtypes.canonical(bad))
+
+
+def test_a_truth_value_in_the_place_of_the_dtype_is_taken_for_keepdims():
+    raises(
+        TypeError,
+        f"True {USE}\n  If it says whether axes stay, name it: keepdims=True.",
+        lambda: dtypes.canonical(True),
+    )
 
 
 def test_limits():
@@ -237,9 +246,17 @@ def test_promotion_of_three_is_that_of_jax():
     ((array("float32"), np.float64(0.1)), ("float32", False)),
     ((np.float64(0.1),), ("float64", True)),
     ((np.float64(0.1), 2.0), ("float64", True)),
-    ((np.int64(3), 2.0), ("float32", True)),
     ((array("int32"), 2.0), ("float32", True)),
-    ((array("int64"), 2.0), ("float32", True)),
+    ((array("int64"), 2.0), ("float64", True)),
+    ((array("uint64"), np.float32(2.0)), ("float64", True)),
+    ((array("int64"), 2j), ("complex128", True)),
+    ((array("int64"), array("int32"), 2.0), ("float64", True)),
+    ((array("int64"), array("float32"), 2.0), ("float32", False)),
+    ((array("int64"), array("bfloat16"), 1j), ("complex64", False)),
+    ((np.int64(3), 2.0), ("float64", True)),
+    ((np.uint64(3), np.float32(2), 1j), ("complex128", True)),
+    ((array("int32"), np.int64(3), 2.0), ("float32", True)),
+    ((np.int32(3), 2.0), ("float32", True)),
     ((array("int32"), np.float64(2.0)), ("float32", True)),
     ((array("float32"), 3), ("float32", False)),
     ((array("int64"), array("float32")), ("float32", False)),
@@ -261,6 +278,22 @@ def test_promotion_of_three_is_that_of_jax():
 ])  # fmt: skip
 def test_promotion_of_values(operands: tuple[Any, ...], expected: tuple[str, bool]):
     assert joined(*operands) == expected
+
+
+def test_where_numpys_64_bits_are_32_a_number_has_the_default_width():
+    with config.scope(numpy_bits=32):
+        assert dtypes.inexact_of(dtype("int64")) == dtypes.float_of(dtype("int64")) == np.float32
+        for operands in ((array("int64"), 2.0), (dtype("int64"), 2.0), (np.int64(3), 2.0)):
+            assert joined(*operands) == ("float32", True)
+        assert joined(dtype("uint64"), 1j) == ("complex64", True)
+
+
+def test_floats_of_the_default_width_are_as_wide_as_the_integers_beside_them():
+    assert dtypes.float_of(dtype("int32"), dtype("bool")) == np.float32
+    assert dtypes.float_of(dtype("int32"), dtype("uint64")) == np.float64
+    assert dtypes.float_of(dtype("int64"), kind="c") == np.complex128
+    with enable_x64():
+        assert dtypes.float_of(dtype("int8")) == np.float64
 
 
 class Typed:

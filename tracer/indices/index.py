@@ -20,6 +20,7 @@ from tapeless.tracer.indices.sizes import Size
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.terms.affine import Affine, Symbol
 from tapeless.tracer.terms.term import Bracket, IsZero
+from tapeless.tracer.types import ShapedArray, aval_of
 
 Scalar = Any  # a traced integer of rank 0
 
@@ -29,7 +30,7 @@ class Variable:
     """A variable of a body: 0 <= value < size.
 
     `period`: arrays are read modulo it. `middle`: the index of the variable is less by so much. `name`: in its body.
-    `stays`: formulas do not eliminate it.
+    `stays`: formulas do not eliminate it. `range_name`: that of its range, if that has one.
     """
 
     value: Scalar
@@ -38,6 +39,7 @@ class Variable:
     middle: int | None = None
     name: str = ""
     stays: bool = False
+    range_name: str = ""
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -104,7 +106,7 @@ class Index:
 
     @property
     def value(self) -> Scalar:
-        """Return the index as a traced integer, of 64 bits if the range of an affine one needs them."""
+        """Return the index as an integer of the default width, of 64 bits if the range of an affine one needs them."""
         return self._added(self._dtype())
 
     @property
@@ -120,12 +122,13 @@ class Index:
     def _dtype(self) -> Any:
         if self.is_affine and not _fits(*self.bounds):
             return np.int64
-        met = dtypes.result_type(*[p.value for p in self.parts])[0] if self.parts else np.dtype(np.int32)
+        met = dtypes.result_type(*[p.value for p in self.parts])[0] if self.parts else dtypes.default_dtype("i")
         return met if np.issubdtype(met, np.integer) else np.int64
 
     def _added(self, dtype: Any) -> Scalar:
         """Add up in a dtype, in which negative multiples are subtracted, as an unsigned one has none."""
-        constant = (np.int32 if _fits(self.constant, self.constant) and dtype != np.int64 else np.int64)(self.constant)
+        wide = dtype == np.int64 or not _fits(self.constant, self.constant)
+        constant = (np.int64 if wide else np.int32)(self.constant)
         if not self.parts:
             return constant
         (part, k), *rest = sorted(self.parts.items(), key=lambda p: p[1] < 0)
@@ -137,6 +140,11 @@ class Index:
 
     def __jax_array__(self) -> Any:
         return self.value
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Return the type of the value, as arrays do: so an index is one wherever an array is expected."""
+        return aval_of(self.value)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -223,6 +231,17 @@ class Index:
 
     def __abs__(self) -> Any:
         return of_value(abs(self.value))
+
+    def __invert__(self) -> "Index":
+        return -self - 1
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return self if ndigits is None or ndigits >= 0 else of_value(round(self.value, ndigits))
+
+    def __trunc__(self) -> "Index":
+        return self
+
+    __floor__ = __ceil__ = __trunc__
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -353,18 +372,35 @@ def in_array(index: Index, n: int) -> Index:
 
     Raises: ValueError if the axis has another size than the range.
     """
-    parts = [p for p in index.parts if isinstance(p, Variable)]
-    if any(p.period is not None for p in parts):
-        if any(p.period not in (None, n) for p in parts):
-            raise ValueError(f"an axis of {n} is read by an index of a periodic range of another size, {index}.")
+    periodic = [v for v in _variables_of(index) if v.period is not None]
+    if periodic:
+        other = next((v for v in periodic if v.period != n), None)
+        if other is not None:
+            raise ValueError(
+                f"an axis of {n} is read by an index of the periodic range {other.range_name}, of {other.period}: "
+                "reads are modulo its size, so the axis must have the same. Index by a plain range, and `%`."
+            )
         return index % n
+    parts = [p for p in index.parts if isinstance(p, Variable)]
     middle = parts[0].middle if len(index.parts) == 1 and parts else None
     k = index.parts[parts[0]] if parts else 0
     if middle is None or abs(k) != 1 or index.constant != -k * middle:
         return index
     if parts[0].size != n:
-        raise ValueError(f"an axis of {n} is read by an index of a symmetric range of {parts[0].size}.")
+        raise ValueError(
+            f"an axis of {n} is read by an index of the symmetric range {parts[0].range_name}, of {parts[0].size}: "
+            "reads are from its middle, so the axis must have the same size. What is added to the index counts from 0."
+        )
     return index + middle
+
+
+def _variables_of(index: Index) -> Iterator[Variable]:
+    """List the variables in an index, those in quotients, too."""
+    for part in index.parts:
+        if isinstance(part, Variable):
+            yield part
+        elif isinstance(part, IndexQuotient):
+            yield from _variables_of(part.dividend)
 
 
 def elements_of(index: Index) -> Iterator[tuple[Element, int]]:

@@ -32,7 +32,7 @@ class Range:
         ((part, _),) = variable.parts.items()
         assert isinstance(part, Variable)
         period, middle = self.size if self.periodic else None, self.size // 2 if self.symmetric else None
-        own = Variable(part.value, part.size, period, middle, part.name, not self.eliminate)
+        own = Variable(part.value, part.size, period, middle, part.name, not self.eliminate, self.name)
         return Index(-(middle or 0), {own: 1})
 
 

@@ -1,4 +1,4 @@
-"""Total reads of arrays by indices: `A[i, 2 * j + 1]` is an `ein`; outside of A it is 0."""
+"""Total reads of arrays in bodies: `A[i, 2 * j + 1]` is an `ein`, and an array of positions a gather; outside is 0."""
 
 from typing import Any
 
@@ -8,7 +8,10 @@ from tapeless.tracer import dtypes, prng_keys
 from tapeless.tracer.array import Array
 from tapeless.tracer.indices.hints import note
 from tapeless.tracer.indices.index import Index, TermForm, elements_of, in_array, name_of, of_value, stays
+from tapeless.tracer.numpy.index_plan import plan_index
+from tapeless.tracer.numpy.indexing import read as read_plan
 from tapeless.tracer.primitives.ein import ein
+from tapeless.tracer.primitives.indexing import GatherScatterMode
 from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.term import Lookup, Read, term
 
@@ -36,6 +39,17 @@ def read(x: Array, index: Any) -> Any:
             access.append(_position(form, item, x, len(access)))
     found = term(out, form.sizes, [Read(0, tuple(access))], form.brackets)
     return of_value(ein(form.operands, [found], shape))
+
+
+def read_at_arrays(x: Array, index: Any) -> Array:
+    """x[index], where items of the index are arrays of positions: 0 where one is outside, negative ones among them.
+
+    Raises: IndexError for known positions outside of an axis.
+    """
+    if dtypes.is_key(x.dtype):
+        return prng_keys.wrap_key_data(read_at_arrays(prng_keys.key_data(x), index))
+    plan, positions = plan_index(x.aval, index, wrap=False)
+    return read_plan(x, plan, positions, GatherScatterMode.FILL_OR_DROP, 0)
 
 
 def _completed(items: tuple[Any, ...], x: Array) -> list[Any]:
@@ -67,9 +81,10 @@ def _position(form: TermForm, item: Any, x: Array, axis: int) -> Affine:
     if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
         return Affine(_known(int(item), x, axis))
     if not isinstance(item, Index):
+        what = f"an array of type {item.aval}" if isinstance(item, Array) else f"{type(item).__name__} {item!r}"
         raise TypeError(
-            f"axis {axis} of {x.aval} is read by {type(item).__name__} {item!r} beside an index: items are indices, "
-            "integers, slices, None and `...`."
+            f"axis {axis} of {x.aval} is read by {what} beside an index: items are indices, integers, slices, None and "
+            "`...`."
         )
     note(x, axis, name_of(item), stays=stays(item))
     item = in_array(item, n)

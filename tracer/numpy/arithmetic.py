@@ -198,7 +198,7 @@ def fabs(x: ArrayLike, /) -> Array:
 def sign(x: ArrayLike, /) -> Array:
     """Compute -1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x. For -0.0 it is 0.0, as in NumPy."""
     found = apply("sign", lax.sign_p, x)
-    return _positive_zero(found) if dtypes.is_float(found.dtype) else found
+    return _positive_zero(found) if dtypes.is_inexact(found.dtype) else found
 
 
 @core.compound
@@ -359,7 +359,7 @@ def rint(x: ArrayLike, /) -> Array:
 def _default_float(name: str, x: ArrayLike) -> Array:
     """x if it is floating point or complex, else as the default float: so JAX takes integers in some functions."""
     x = array_operand(name, x)
-    return x if dtypes.is_inexact(x.dtype) else cast(x, dtypes.default_dtype("f"), x.weak_type)
+    return x if dtypes.is_inexact(x.dtype) else cast(x, dtypes.float_of(x.dtype), x.weak_type)
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:

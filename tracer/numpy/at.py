@@ -86,7 +86,7 @@ class AtIndexer:
         """The part itself."""
         x = self.array
         default = GatherScatterMode.CLIP if fill_value is None else GatherScatterMode.FILL_OR_DROP
-        how = default if mode is None else mode
+        how = default if mode is None else GatherScatterMode.from_any(mode)
         planned = self._planned(mode, wrap_negative_indices)
         if planned is None:
             return self._by_places(how).get(mode=how, fill_value=fill_value)
@@ -192,14 +192,13 @@ class AtIndexer:
         indices_are_sorted: bool = False,
         unique_indices: bool | None = None,
     ) -> Array:
-        x = self.array
+        x, how = self.array, GatherScatterMode.from_any(mode)
         y = _values(name, x, values)
         if _is_mask(self.index) and not y.shape:
             return _write_mask(x, self.index, combine(x, y) if name != "set" else y)
         planned = self._planned(mode, wrap_negative_indices)
         if planned is None:
-            row = self._by_places(mode)
-            how = GatherScatterMode.from_any(mode)
+            row = self._by_places(how)
             return reshape(row._write(name, values, scatter, combine, mode=how), x.shape)
         plan, positions = planned
         _check_values(name, plan.shape, y)
@@ -207,8 +206,8 @@ class AtIndexer:
             if unique_indices is None:
                 unique_indices = scatter is indexing.scatter_mul and _distinct(plan, positions)
             promises = (("indices_are_sorted", indices_are_sorted), ("unique_indices", unique_indices))
-            mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
-            return _scatter(x, y, *positions, plan=plan, scatter=scatter, mode=mode, promises=promises)
+            how = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else how
+            return _scatter(x, y, *positions, plan=plan, scatter=scatter, mode=how, promises=promises)
         return _update_window(x, y, plan, name, combine)
 
 
@@ -266,10 +265,12 @@ def _is_mask(index: Any) -> bool:
 
 
 def _write_mask(x: Array, mask: Any, new: Any) -> Array:
-    if mask.shape != x.shape[: mask.ndim]:
+    if mask.ndim > x.ndim or any(m not in (0, n) for m, n in zip(mask.shape, x.shape, strict=False)):
         raise IndexError(
             f"a mask of shape {format_shape(mask.shape)} does not fit an array of shape {format_shape(x.shape)}."
         )
+    if mask.shape != x.shape[: mask.ndim]:  # it has a length of 0, and chooses nothing
+        return x
     return choose_between(expand_dims(mask, tuple(range(mask.ndim, x.ndim))), new, x)
 
 

@@ -29,7 +29,14 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axis, check_numbers_fit, constant, converted
 from tapeless.tracer.primitives.random import random_wrap
-from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, expand_dims, reshape
+from tapeless.tracer.primitives.shape import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    concatenate,
+    expand_dims,
+    reshape,
+    slice_in_dim,
+)
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, conversion_hint, is_arraylike, is_masked
 
 Shape = int | Sequence[int]
@@ -54,12 +61,14 @@ def array(
     Converting an array to a given `dtype` is as `astype`: integers that do not fit wrap.
 
     Args:
+      order: of the memory, which is XLA's: "K", "A", "C" or "F", all with the same result.
       copy: whether an array of ours is copied, so that it may be donated and the result used on.
       device: where to put it, one of `tl.devices()` or the sharding of an array: by default an array of ours stays, and
         others go to the default device. So in all functions here; a traced array stays where its program runs.
-    Raises: TypeError if elements are no numbers, or masked; ValueError if lists differ in length; OverflowError if an
-      integer does not fit its dtype.
+    Raises: TypeError if elements are no numbers, or masked; ValueError if lists differ in length, or there is no such
+      order; OverflowError if an integer does not fit its dtype.
     """
+    _check_order("array", order)
     object = object if isinstance(object, Array) else by_protocol(object)
     if isinstance(object, _SEQUENCES):
         found = _from_list(object, None if dtype is None else dtypes.canonical(dtype))
@@ -75,6 +84,11 @@ def array(
         )
     found = found if found.ndim >= ndmin else expand_dims(found, tuple(range(ndmin - found.ndim)))
     return core.placed(found, device)
+
+
+def _check_order(name: str, order: Any) -> None:
+    if order not in (None, "K", "A", "C", "F"):
+        raise ValueError(f"{name}: order must be 'K', 'A', 'C' or 'F', not {order!r}.")
 
 
 def _is_buffer(x: Any) -> bool:
@@ -93,8 +107,10 @@ def asarray(
 ) -> Array:
     """Convert to an array, without a copy if possible, unless `copy` is true: see `array`.
 
-    Raises: ValueError if `copy` is false and there must be one: elements go to a device, or change their dtype.
+    Raises: ValueError if `copy` is false and there must be one: elements go to a device, or change their dtype; or if
+      there is no such order.
     """
+    _check_order("asarray", order)
     if copy is False and not (isinstance(a, Array) and (dtype is None or a.dtype == dtypes.canonical(dtype))):
         raise ValueError(f"asarray: {a!r:.80} becomes an array only by a copy, which copy=False forbids.")
     found = a if dtype is None and not copy and isinstance(a, Array) else array(a, dtype, bool(copy), order)
@@ -159,7 +175,8 @@ def _stacked(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """Copy an array."""
+    """Copy an array. Raises: ValueError if there is no such order of memory, which is XLA's in any case."""
+    _check_order("copy", order)
     return lax.copy(array_operand("copy", a))
 
 
@@ -349,7 +366,10 @@ def linspace(
     if count < 0:
         raise ValueError(f"linspace: the number of samples must not be negative: {count}.")
     own = aval_of(low).dtype if dtype is None else dtypes.canonical(dtype)
-    found = core.placed(_linspace(low, high, num=count, endpoint=bool(endpoint), dtype=own, axis=axis), device)
+    found = _linspace(low, high, num=count if endpoint else count + 1, dtype=own, axis=axis)
+    if not endpoint:  # a program of another length rounds a few of the others differently
+        found = slice_in_dim(found, 0, count, axis=axis)
+    found = core.placed(found, device)
     if not retstep:
         return found
     gaps = count - 1 if endpoint else count
@@ -368,7 +388,7 @@ def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> Sequence[
 
 
 @core.compound
-def _linspace(low: Any, high: Any, *, num: int, endpoint: bool, dtype: np.dtype[Any], axis: int) -> Array:
+def _linspace(low: Any, high: Any, *, num: int, dtype: np.dtype[Any], axis: int) -> Array:
     """Compute a weighted mean of both ends, exact at both. Integers are rounded down, as NumPy does."""
     shape = np.broadcast_shapes(low.shape, high.shape)
     full_shape = (num, *shape)
@@ -376,7 +396,7 @@ def _linspace(low: Any, high: Any, *, num: int, endpoint: bool, dtype: np.dtype[
         broadcast_in_dim(stretched(v, shape), full_shape, tuple(range(1, len(full_shape)))) for v in (low, high)
     )
     real = dtypes.real_part_dtype(low.dtype)
-    gaps = builtins.max(num - 1 if endpoint else num, 1)
+    gaps = builtins.max(num - 1, 1)
     place = broadcasted_iota(real, full_shape, 0)
     place = place if place.dtype == low.dtype else lax.convert_element_type(place, low.dtype)
     if dtypes.is_integer(dtype):  # a quotient that is whole is found to a rounding error: XLA multiplies by 1 / gaps
@@ -384,7 +404,7 @@ def _linspace(low: Any, high: Any, *, num: int, endpoint: bool, dtype: np.dtype[
     else:
         t = lax.div(place, float(gaps))
         found = lax.add(lax.mul(low, lax.sub(1.0, t)), lax.mul(high, t))
-    if endpoint and num > 1:
+    if num > 1:
         found = _with_end(found, high, num - 1)
     if dtypes.is_integer(dtype) and not dtypes.is_complex(found.dtype):
         found = lax.floor(found)

@@ -247,7 +247,7 @@ def _shifted(name: str, x: ArrayLike, axes: Axes, shift: Any) -> Array:
 
 def _over_time(name: str, steps: Array, n: int, d: ArrayLike, dtype: Any, device: Any) -> Array:
     given = aval_of(d)
-    wide = _wider(given.dtype, dtypes.default_dtype("f")) if dtype is None else dtypes.canonical(dtype)
+    wide = _wider(given.dtype, dtypes.float_of(given.dtype)) if dtype is None else dtypes.canonical(dtype)
     if not dtypes.is_float(wide) or dtypes.is_complex(given.dtype):
         raise TypeError(f"{name}: frequencies are real numbers, and d is {given}, dtype {wide}.")
     if given.shape:

@@ -243,8 +243,11 @@ def _mask_positions(mask: Any) -> list[Any]:
 
 
 def _check_masks(aval: ShapedArray, items: list[Any]) -> None:
+    """Raises: IndexError if a mask has another length than an axis, or 0, which chooses nothing of any length."""
     for axis, item in _axes_of(items):
-        if isinstance(item, _MaskPosition) and axis is not None and item.mask.shape[item.number] != aval.shape[axis]:
+        if not isinstance(item, _MaskPosition) or axis is None:
+            continue
+        if item.mask.shape[item.number] not in (0, aval.shape[axis]):
             raise IndexError(
                 f"a mask of shape {format_shape(item.mask.shape)} does not fit an array of shape "
                 f"{format_shape(aval.shape)}: axis {axis} has size {aval.shape[axis]}."

@@ -59,8 +59,11 @@ def getitem(x: Array, index: Any) -> Array:
     except (SingleBooleanError, WindowError, BodyIndexError) as error:
         otherwise = _OTHERWISE[type(error)]
     else:
-        if positions and not any(p.shape for p in positions) and _is_in_body(core.current_trace()):
-            return _read_in_body(x, index)
+        if positions and _is_in_body(core.current_trace()):
+            if not any(p.shape for p in positions):
+                return _read_in_body(x, index)
+            if _is_asked_by_user(2):
+                return _total_reads().read_at_arrays(x, index)
         return read(x, plan, positions)
     return otherwise(x, index)  # here, so that its errors do not follow that one
 
@@ -81,7 +84,7 @@ def _is_in_body(trace: core.Trace | None) -> bool:
 def _check_in_body(x: Array, items: tuple[Any, ...]) -> None:
     """Raises: IndexError for a negative number that a body of a user reads by: indices are total there."""
     negative = [i for i in items if type(i) is int and i < 0]
-    if negative and _is_in_body(core.current_trace()) and _is_asked_by_user():
+    if negative and _is_in_body(core.current_trace()) and _is_asked_by_user(3):
         raise IndexError(
             f"index {negative[0]} of {x.aval}: negative numbers are outside in a body, so that A[i - 1] is 0 at i = 0. "
             f"The element that is {-negative[0]} before the end of an axis of length n is A[n - {-negative[0]}].\n"
@@ -89,19 +92,24 @@ def _check_in_body(x: Array, items: tuple[Any, ...]) -> None:
         )
 
 
-def _is_asked_by_user() -> bool:
-    """Tell whether `x[...]` stands in a line of the user's, not in a function of ours that a body calls."""
-    frame = sys._getframe(3)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
+def _is_asked_by_user(depth: int) -> bool:
+    """Tell whether `x[...]`, so many calls above, is in a line of the user's, not of a function of ours."""
+    frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
     return source.include_frame(frame)
 
 
 def _read_in_body(x: Array, index: Any) -> Any:
     """Read by indices of a body of `index.build`: outside of x is 0."""
     try:
-        return importlib.import_module("tapeless.tracer.indices.reads").read(x, index)
+        return _total_reads().read(x, index)
     except IndexError as error:
         source.name_line(error)
         raise
+
+
+def _total_reads() -> Any:
+    """The module of reads in bodies, which the first body has loaded."""
+    return importlib.import_module("tapeless.tracer.indices.reads")
 
 
 _OTHERWISE: Final[dict[type[Exception], Callable[[Array, Any], Any]]] = {
@@ -240,9 +248,11 @@ def take(
       mode: "fill" (the default; positions outside read as `fill_value`, nan if None), "clip" or "wrap".
       unique_indices, indices_are_sorted: promises.
     Returns: [axes of a before, k.., axes of a after].
-    Raises: TypeError if indices are not integers, ValueError if axis is out of range.
+    Raises: TypeError if indices are not integers, ValueError if axis is out of range, or there is no such mode.
     """
     check_no_out("take", out)
+    if mode != "wrap":
+        GatherScatterMode.from_any(mode)
     x, indices = array_operand("take", a), by_protocol(indices)
     check_operands("take", x, indices)
     if axis is None:

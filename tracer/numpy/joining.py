@@ -98,7 +98,7 @@ def vstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> 
 def hstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the second axis, vectors along the first."""
     xs = [atleast_1d(x) for x in _parts("hstack", tup)]
-    return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
+    return concatenate(xs, 0 if not xs or xs[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
@@ -129,6 +129,8 @@ def block(arrays: Any) -> Array:
 
 
 def _depth(arrays: Any) -> int:
+    if isinstance(arrays, list) and not arrays:
+        raise ValueError("block: a list of blocks is empty.")
     return 1 + _depth(arrays[0]) if isinstance(arrays, list) else 0
 
 

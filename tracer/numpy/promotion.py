@@ -97,7 +97,11 @@ def _common_dtype(name: str, *xs: Any) -> tuple[np.dtype[Any], bool]:
 
 
 def check_no_out(name: str, out: Any) -> None:
-    """Raise NotImplementedError if there is an array to write the result to."""
+    """Raise NotImplementedError if there is an array to write the result to, TypeError if `out` stands for keepdims."""
+    if isinstance(out, bool):
+        raise TypeError(
+            f"{name}: {out} stands in the place of out. If it says whether axes stay, name it: keepdims=True."
+        )
     if out is not None:
         raise NotImplementedError(f"{name}: arrays are never written to: leave out=None and use the result.")
 
@@ -120,7 +124,7 @@ def operand(name: str, x: Any) -> Operand:
 
 def as_array(x: ArrayLike) -> Array:
     """x as an array of ours: its elements go to the device, or into the program being traced."""
-    if isinstance(x, Array):
+    if isinstance(x, Array) or isinstance(x := by_protocol(x), Array):
         return x
     x = incoming_number(x)
     return copy_p.bind(x if isinstance(x, np.ndarray) else constant(x, aval_of(x)))[0]

@@ -32,8 +32,15 @@ def reshape(a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy:
     if order == "C":
         return shapes.reshape(x, wanted)
     if order != "F":
-        raise ValueError(f"reshape: order must be 'C' or 'F', not {order!r}.")
+        raise ValueError(f"reshape: order must be 'C' or 'F', not {order!r}.{_flattening(order)}")
     return transpose(shapes.reshape(transpose(x), wanted[::-1]))
+
+
+def _flattening(order: Any) -> str:
+    """Advise what to write for `x.flatten(1)`, whose operand is no order but an axis."""
+    if not isinstance(order, int):
+        return ""
+    return f"\n  To flatten from axis {order} on, write x.reshape(*x.shape[:{order}], -1)."
 
 
 def _completed(x: Array, shape: tuple[Any, ...]) -> tuple[int, ...]:
@@ -67,7 +74,10 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
         return shapes.transpose(x, range(x.ndim)[::-1])
     order = [canonical_axis(i, x.ndim) for i in axes]
     if sorted(order) != list(range(x.ndim)):
-        raise ValueError(f"transpose: {tuple(axes)} is not a permutation of the {x.ndim} axes of {x.aval}.")
+        two = (
+            f"\n  To exchange two axes, write swapaxes(x, {order[0]}, {order[1]})." if len(order) == 2 < x.ndim else ""
+        )
+        raise ValueError(f"transpose: {tuple(axes)} is not a permutation of the {x.ndim} axes of {x.aval}.{two}")
     return shapes.transpose(x, order)
 
 

@@ -53,12 +53,19 @@ def sort(
     a: ArrayLike,
     axis: int | None = -1,
     *,
-    kind: None = None,
+    kind: str | None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """Sort along `axis`, or the flat array if None; nan last."""
+    """Sort along `axis`, or the flat array if None; nan last.
+
+    Args:
+      kind: one of NumPy's algorithms, by name; the result is the same by all.
+      order: None, since no array has fields.
+    Raises: ValueError if there is no such kind, or fields are named.
+    """
+    _check_options("sort", kind, order)
     x, axis = _along("sort", a, axis)
     found = sorting.sort(x, axis, stable)
     return rev(found, (axis,)) if descending else found
@@ -68,7 +75,7 @@ def argsort(
     a: ArrayLike,
     axis: int | None = -1,
     *,
-    kind: None = None,
+    kind: str | None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
@@ -77,9 +84,11 @@ def argsort(
     """Find the positions that sort a along `axis`, or the flat array if None; the sort is stable.
 
     Args:
+      kind, order: as in `sort`.
       dtype: of the positions, the default integer if None.
     Raises: TypeError if it is no integer dtype; OverflowError if it does not hold the positions.
     """
+    _check_options("argsort", kind, order)
     x, axis = _along("argsort", a, axis)
     index = dtypes.default_dtype("i") if dtype is None else dtypes.canonical(dtype)
     if not dtypes.is_integer(index):
@@ -97,6 +106,16 @@ def _argsort(x: Array, *, axis: int, stable: bool, descending: bool, dtype: np.d
     return rev(sorting.sort((rev(x, (axis,)), rev(places, (axis,))), axis, stable, num_keys=1)[1], (axis,))
 
 
+_KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
+
+
+def _check_options(name: str, kind: Any, order: Any) -> None:
+    if kind not in _KINDS:
+        raise ValueError(f"{name}: kind must be one of {', '.join(map(repr, _KINDS))}, not {kind!r}.")
+    if order is not None:
+        raise ValueError(f"{name}: order={order!r} names fields, which no array here has.")
+
+
 def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
     x = array_operand(name, a)
     if axis is None or (name == "argsort" and not x.ndim):  # of a scalar as of a vector, as in NumPy
@@ -105,8 +124,13 @@ def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
 
 
 def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
-    """Find the positions that sort by the last key, where equal by the key before it, and so on."""
+    """Find the positions that sort by the last key, where equal by the key before it, and so on.
+
+    Raises: TypeError if there are no keys.
+    """
     xs = [array_operand("lexsort", k) for k in (unstack(keys) if isinstance(keys, Array) else keys)]
+    if not xs:
+        raise TypeError("lexsort: there must be at least one key.")
     axis = canonical_axis(axis, xs[0].ndim)
     places = broadcasted_iota(dtypes.default_dtype("i"), xs[0].shape, axis)
     return sorting.sort((*xs[::-1], places), axis, num_keys=len(xs))[-1]

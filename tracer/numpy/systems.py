@@ -127,19 +127,27 @@ def inv(a: ArrayLike) -> Array:
     return solve(x, broadcast_in_dim(eye(x.shape[-1], dtype=x.dtype), x.shape, (x.ndim - 2, x.ndim - 1)))
 
 
-def pinv(a: ArrayLike, rtol: float | None = None, hermitian: bool = False, *, rcond: float | None = None) -> Array:
+def pinv(
+    a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
+) -> Array:
     """Compute the pseudo-inverse [.., n, m] of a [.., m, n].
 
     Args:
-      rtol: singular values up to `rtol` times the largest count as 0; 10 max(m, n) times the dtype's eps if None.
+      rtol: singular values up to `rtol`, [..], times the largest count as 0; 10 max(m, n) times the dtype's eps if
+        None.
       hermitian: a is Hermitian, which is not checked: its eigenvalues are computed.
       rcond: another name of `rtol`.
-    Raises: ValueError if a has fewer than two axes, TypeError if it is of half precision.
+    Raises: ValueError if a has fewer than two axes, or `rtol` and [..] do not broadcast; TypeError if a is of half
+      precision, or `rtol` complex.
     """
     x = matrix_operand("pinv", a)
     check_matrix("pinv", x.aval)
-    least = _known_number("pinv", "rcond", rcond) if rtol is None else _known_number("pinv", "rtol", rtol)
-    return factorization.pinv(x, 10 * _noise(x) if least is None else least, hermitian)
+    least = rcond if rtol is None else rtol
+    relative = array_operand("pinv", 10 * _noise(x) if least is None else least)
+    if dtypes.is_complex(relative.dtype):
+        raise TypeError(f"pinv: rtol must be real, not {relative.aval}.")
+    batch = common_shape("pinv: rtol and matrices", relative.shape, x.shape[:-2])
+    return factorization.pinv(stretched(x, (*batch, *x.shape[-2:])), stretched(relative, batch), hermitian)
 
 
 def _known_number(name: str, what: str, x: Any) -> float | None:

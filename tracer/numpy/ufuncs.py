@@ -164,7 +164,7 @@ class ufunc(metaclass=_IsUfunc):
         check_no_out(name, out)
         x = _operand(name, a, dtype)
         axis = canonical_axis(axis, x.ndim)
-        rows, begin = moveaxis(x, axis, 0), asarray(indices)
+        rows, begin = moveaxis(reductions.wide(x) if self.function in _ROUNDED_ONCE else x, axis, 0), asarray(indices)
         if begin.ndim != 1 or not dtypes.is_integer(begin.dtype):
             raise (ValueError if begin.ndim != 1 else TypeError)(f"{name}: indices are integers [k], not {begin.aval}.")
         n, begin = rows.shape[0], lax.convert_element_type(begin, np.int32)
@@ -179,7 +179,8 @@ class ufunc(metaclass=_IsUfunc):
 
         carry = cast(found, self._result_dtype(found, found))
         counted = broadcasted_iota(np.int32, (n,), 0)
-        return moveaxis(self._scanned(step, [carry], [counted, rows], 1)[0], 0, axis)
+        found = moveaxis(self._scanned(step, [carry], [counted, rows], 1)[0], 0, axis)
+        return cast(found, x.dtype) if rows.dtype != x.dtype else found
 
     # ---- others
 
@@ -359,6 +360,7 @@ _ACCUMULATIONS: Mapping[Any, Callable[..., Array]] = {
 _LOGARITHMS = {
     table[f] for table in (_REDUCTIONS, _ACCUMULATIONS) for f in (elementary.logaddexp, elementary.logaddexp2)
 }
+_ROUNDED_ONCE = (arithmetic.add, arithmetic.multiply, elementary.logaddexp, elementary.logaddexp2)
 _WRITES = {
     arithmetic.add: "add",
     arithmetic.subtract: "subtract",

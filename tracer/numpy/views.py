@@ -15,12 +15,17 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, reshape, rev
 
 
-def view(x: Array, dtype: DTypeLike | None = None) -> Array:
+def view(x: Array, dtype: DTypeLike | None = None, *shape: Any) -> Array:
     """The bytes of x [.., n] read as another dtype: [.., n old / new], the sizes of their elements in bytes.
+
+    `shape` is refused: it is that of `x.reshape`, by PyTorch's name.
 
     Raises: ValueError if the last axis does not divide into elements of the new size, or there is none and sizes
       differ; TypeError for types that take less than a byte, and for keys.
     """
+    if shape or isinstance(dtype, (int, tuple, list)):
+        given = ", ".join([repr(n) for n in (dtype, *shape)])
+        raise TypeError(f"view: {given} is not a dtype. It reads the bytes as another dtype; write x.reshape({given}).")
     wanted = x.dtype if dtype is None else dtypes.canonical(dtype)
     if x.dtype == wanted:
         return lax.convert_element_type(x, wanted) if x.weak_type else x

@@ -4,9 +4,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.linalg import check_matrix, check_square
+from tapeless.tracer.primitives.shape import broadcast_in_dim
 from tapeless.tracer.types import ShapedArray, aval_of
 
 # ---- lu ------------------------------------------------------------------------------------------------------
@@ -121,20 +124,28 @@ adjugate_p: Final = Primitive("adjugate", _adjugate_type)
 # ---- pseudo-inverse ------------------------------------------------------------------------------------------
 
 
-def pinv(x: ArrayLike, rtol: float, hermitian: bool = False) -> Array:
+def pinv(x: ArrayLike, rtol: ArrayLike, hermitian: bool = False) -> Array:
     """The pseudo-inverse [.., n, m] of x [.., m, n], by `svd`, or by `eigh` if x is Hermitian.
 
-    Singular values up to `rtol` times the largest count as 0. The derivative is that among matrices of the same rank.
+    Singular values up to `rtol`, one number or [..], times the largest count as 0. The derivative is that among
+    matrices of the same rank; there is none in `rtol`.
     Source: Golub and Pereyra 1973, "The differentiation of pseudo-inverses".
     """
-    return pinv_p.bind(x, rtol=float(rtol), hermitian=bool(hermitian))[0]
+    matrices = aval_of(x)
+    check_matrix("pinv", matrices)
+    least = convert_element_type(rtol, dtypes.real_part_dtype(matrices.dtype))
+    of_each = broadcast_in_dim(least, (*matrices.shape[:-2], 1, 1), range(least.ndim))
+    return pinv_p.bind(x, of_each, hermitian=bool(hermitian))[0]
 
 
-def _pinv_type(x: ShapedArray, *, rtol: float, hermitian: bool) -> tuple[ShapedArray, ...]:
+def _pinv_type(x: ShapedArray, rtol: ShapedArray, *, hermitian: bool) -> tuple[ShapedArray, ...]:
     if hermitian:
         check_square("pinv", x, f"{x}")
     check_matrix("pinv", x)
     *batch, m, n = x.shape
+    wanted = rtol.update(shape=(*batch, 1, 1), dtype=dtypes.real_part_dtype(x.dtype))
+    if rtol != wanted:
+        raise TypeError(f"pinv: rtol must be {wanted} beside {x}, not {rtol}.")
     return (x.update(shape=(*batch, n, m), weak_type=False),)
 
 

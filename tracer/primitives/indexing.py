@@ -28,7 +28,7 @@ from tapeless.tracer.primitives.dimension_numbers import (
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt, neg, rem, select_n
 from tapeless.tracer.primitives.operands import canonical_axis, matched, ndim, shape_of
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, squeeze, static_shape
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
 from tapeless.tracer.widths import mismatch
 
 # ---- one window, of a known size -----------------------------------------------------------------------------
@@ -146,6 +146,7 @@ def _from_front(
 
 def _counted(start: ArrayLike, n: int) -> ArrayLike:
     """Add n to `start` if it is negative, with no operation if it is known; only signed integers change."""
+    start = by_protocol(start)
     aval = aval_of(start)
     if aval.shape or not dtypes.is_integer(aval.dtype) or dtypes.iinfo(aval.dtype).min == 0:
         return start

@@ -9,7 +9,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer, primitive_named
-from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.errors import AxisError, ConcretizationTypeError
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, holds_keys
 
@@ -125,10 +125,10 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
-    """`axis` counted from the front. Raises: TypeError if it is no integer, ValueError if it is out of range."""
+    """`axis` counted from the front. Raises: TypeError if it is no integer, AxisError if it is out of range."""
     i = exact_integer(axis, name)
     if not -ndim <= i < ndim:
-        raise ValueError(f"{name} {i} is out of range for an array of {ndim} axes.")
+        raise AxisError(f"{name} {i} is out of range for an array of {ndim} axes.")
     return i + ndim if i < 0 else i
 
 
@@ -140,6 +140,13 @@ def exact_integer(value: Any, name: str) -> int:
         raise
     except TypeError:
         raise TypeError(f"{name} must be an integer, not {value!r}.") from None
+
+
+def exact_bool(value: Any, name: str) -> bool:
+    """The parameter `name` as True or False. Raises: TypeError if it is anything else, such as a name."""
+    if isinstance(value, (int, np.bool_, Array)):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, not {value!r}.")
 
 
 def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """Reductions over axes: sum, product, extremes, logic; the positions of extremes; cumulative forms.
 
-Sums and products of float16 and bfloat16 are accumulated as XLA sees fit: on CPU in float32, rounded once.
+Sums and products of floating point of fewer than 32 bits are accumulated in float32, and rounded once.
 """
 
 from collections.abc import Sequence
@@ -42,8 +42,8 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = 
 def _refuse_narrow_sum(x: ShapedArray, axes: tuple[int, ...]) -> None:
     if dtypes.is_float(x.dtype) and x.dtype.itemsize == 2 and any(x.shape[i] != 1 for i in axes):
         raise ValueError(
-            f"reduce_sum: {x} would be added in 16 bits, which config.allow_f16_reductions forbids.\n"
-            "  Convert it with astype(float32), or use numpy.sum, which adds in 32 bits."
+            f"reduce_sum: {x} has 16 bits, which config.allow_f16_reductions forbids to add.\n"
+            "  Convert it with astype(float32), or use numpy.sum, which converts it."
         )
 
 

@@ -12,7 +12,14 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from tapeless.tracer.pytree.differences import compare, describe_differences, describe_node, differences, first
+from tapeless.tracer.pytree.differences import (
+    article_of,
+    compare,
+    describe_differences,
+    describe_node,
+    differences,
+    first,
+)
 from tapeless.tracer.pytree.keypath import (
     DictKey,
     FlattenedIndexKey,
@@ -74,6 +81,7 @@ __all__ = [
     "treedef_children",
     "treedef_is_leaf",
     "treedef_tuple",
+    "article_of",
     "compare",
     "describe_differences",
     "describe_node",
@@ -149,7 +157,8 @@ def flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Any]:
     """Return the children and auxiliary data of a node. Raises: ValueError if it is a leaf."""
     opened = classify(type(tree))
     if opened is None:
-        raise ValueError(f"flatten_one_level: a {type(tree).__name__} is a leaf, which has no children.")
+        name = type(tree).__name__
+        raise ValueError(f"flatten_one_level: {article_of(name)} {name} is a leaf, which has no children.")
     children, node = opened(tree)
     return tuple(children), node.aux
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
+from tapeless.tracer.pytree.differences import article_of
 from tapeless.tracer.pytree.keypath import KeyPath
 
 DEEP = 100  # levels: of structures with more there are no recursive functions, and no code is written
@@ -112,7 +113,8 @@ def flatten(path: KeyPath, part: Any, how: Flattening) -> Recursion:
         how.add(path, part)
         return how.leaf
     if id(part) in how.around or len(how.around) > _ENDLESS:
-        raise RecursionError(f"the pytree contains itself: a {type(part).__name__} is {len(how.around)} levels within.")
+        name, depth = type(part).__name__, len(how.around)
+        raise RecursionError(f"the pytree contains itself: {article_of(name)} {name} is {depth} levels within.")
     children, node = opened
     keys = node.type.keys(part, node.aux, len(children)) if how.paths else repeat(None, len(children))
     how.around[id(part)] = part

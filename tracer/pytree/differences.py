@@ -68,6 +68,11 @@ def first(lines: Sequence[str]) -> list[str]:
     return [*lines[:_MOST], *([f"  There {'is' if more == 1 else 'are'} {more} more.\n"] if more > 0 else [])]
 
 
+def article_of(noun: str) -> str:
+    """Return "an" before a vowel, else "a"."""
+    return "an" if noun[:1] in tuple("AEIOUaeiou") else "a"
+
+
 def describe_node(treedef: "PyTreeDef | None", leaf: str = "a leaf") -> str:
     """Describe a node without what is below it: `a tuple of 2`."""
     if treedef is None or treedef.kind is None:
@@ -75,7 +80,7 @@ def describe_node(treedef: "PyTreeDef | None", leaf: str = "a leaf") -> str:
     cls, aux, n = treedef.node.type.cls, treedef.aux, len(treedef.children)
     if cls is type(None):
         return "None"
-    article = "an" if cls.__name__[0] in "AEIOUaeiou" else "a"
+    article = article_of(cls.__name__)
     if cls in _DICTS:
         keys = [*map(repr, _dict_keys(treedef))]
         shown = ", ".join(keys[:_MOST]) + (f" and {n - _MOST} more" if n > _MOST else "")

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from tapeless.tracer.pytree import deep_trees
 from tapeless.tracer.pytree.codegen import builder, matcher
 from tapeless.tracer.pytree.deep_trees import DEEP, Flattening, Recursion, trampoline
-from tapeless.tracer.pytree.differences import describe_differences, differences
+from tapeless.tracer.pytree.differences import article_of, describe_differences, differences
 from tapeless.tracer.pytree.keypath import GetAttrKey, KeyEntry, KeyPath, keystr
 
 # ---- nodes
@@ -305,7 +305,8 @@ def _leaf() -> PyTreeDef:
 def _rebuilt(cls: type, aux: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
     classify(cls)
     if cls not in node_types:
-        raise TypeError(f"this structure of a pytree holds a {cls.__qualname__}, which is not registered here.")
+        name = f"{article_of(cls.__qualname__)} {cls.__qualname__}"
+        raise TypeError(f"this structure of a pytree holds {name}, which is not registered here.")
     return node_of(node_types[cls], aux).nest(children)
 
 

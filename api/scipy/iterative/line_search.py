@@ -1,7 +1,8 @@
 """A step along a line that meets the strong Wolfe conditions.
 
 Source: Nocedal & Wright 2006, "Numerical optimization", algorithms 3.5 and 3.6; the choices between interpolations are
-those of SciPy.
+those of SciPy. Close to a minimum values differ by rounding errors only, and slopes decide: Hager & Zhang 2005, "A new
+conjugate gradient method with guaranteed descent and an efficient line search", the approximate Wolfe conditions.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from tapeless.tracer import numpy as tnp
 
 SUFFICIENT_DECREASE, CURVATURE = 1e-4, 0.9
 _ZOOM_STEPS = 30
+_ROUNDING_ERRORS = 100  # by which values may rise that are equal but for rounding
 
 
 class LinePoint(NamedTuple):
@@ -55,12 +57,18 @@ def line_search(evaluate: Callable[[Any], LinePoint], start: LinePoint, first: A
       first: the place to try first; the next ones are twice as far each.
       maxiter: how many of them to try.
     """
+    rounding = _ROUNDING_ERRORS * dtypes.finfo(start.value.dtype).eps * tnp.abs(start.value)
 
     def enough(p: LinePoint) -> Any:
         return p.value <= start.value + SUFFICIENT_DECREASE * p.along * start.slope
 
     def flat(p: LinePoint) -> Any:
         return tnp.abs(p.slope) <= -CURVATURE * start.slope
+
+    def settled(p: LinePoint) -> Any:
+        """Tell whether p meets the approximate conditions: as high as the start but for rounding, and less steep."""
+        rises_little = p.slope <= (2 * SUFFICIENT_DECREASE - 1) * start.slope
+        return (p.value <= start.value + rounding) & rises_little & flat(p)
 
     def going(state: Any) -> Any:
         verdict, i, _, _ = state
@@ -72,12 +80,13 @@ def line_search(evaluate: Callable[[Any], LinePoint], start: LinePoint, first: A
         too_high = ~enough(here) | ((here.value >= before.value) & (i > 1))
         verdict = tnp.where(here.slope >= 0, _BEHIND, _GOING)
         verdict = tnp.where(too_high, _INSIDE, tnp.where(flat(here), _GOOD, verdict))
+        verdict = tnp.where(settled(here), _GOOD, verdict)
         return verdict.astype(np.int32), i + 1, before, here
 
     verdict, i, before, here = while_loop(going, step, (np.int32(_GOING), np.int32(1), start, start))
     inside, behind = verdict == _INSIDE, verdict == _BEHIND
     bracket = _bracket(_choose(inside, before, here), _choose(inside, here, before))
-    found, zoomed, tries = _zoom(evaluate, enough, flat, bracket, inside | behind)
+    found, zoomed, tries = _zoom(evaluate, enough, flat, settled, bracket, inside | behind)
     good = verdict == _GOOD
     failed = ~(good | zoomed)
     status = tnp.where((inside | behind) & failed, 1, tnp.where(failed, 3, 0)).astype(np.int32)
@@ -85,13 +94,16 @@ def line_search(evaluate: Callable[[Any], LinePoint], start: LinePoint, first: A
     return LineSearchResult(point, failed, status, i - 1 + tries)
 
 
-def _zoom(evaluate: Any, enough: Any, flat: Any, bracket: _Bracket, needed: Any) -> tuple[LinePoint, Any, Any]:
+def _zoom(
+    evaluate: Any, enough: Any, flat: Any, settled: Any, bracket: _Bracket, needed: Any
+) -> tuple[LinePoint, Any, Any]:
     """Make an interval smaller until a point in it is good; and whether it was found, and the number of evaluations."""
-    least = 1e-5 if dtypes.bits_of(bracket.low.along.dtype) < 64 else 1e-10
+    least = 4 * dtypes.finfo(bracket.low.along.dtype).eps
 
     def going(state: Any) -> Any:
         _, done, k, bracket = state
-        wide = tnp.abs(bracket.high.along - bracket.low.along) > least
+        a, b = bracket.low.along, bracket.high.along
+        wide = tnp.abs(b - a) > least * tnp.maximum(a, b)
         return needed & ~done & (k < _ZOOM_STEPS) & wide
 
     def step(state: Any) -> Any:
@@ -104,7 +116,7 @@ def _zoom(evaluate: Any, enough: Any, flat: Any, bracket: _Bracket, needed: Any)
         as_low = _Bracket(
             here, _choose(turns, low, high), _choose(turns, (high.along, high.value), (low.along, low.value))
         )
-        return here, ~worse & flat(here), k + 1, _choose(worse, as_high, as_low)
+        return here, ~worse & flat(here) | settled(here), k + 1, _choose(worse, as_high, as_low)
 
     found, done, k, _ = while_loop(going, step, (bracket.low, np.bool_(False), np.int32(0), bracket))
     return found, done, k

@@ -1,17 +1,19 @@
 """Minima of functions of vectors, by quasi-Newton methods. Names of `scipy.optimize`.
 
-Source: Nocedal & Wright 2006, "Numerical optimization", algorithms 6.1 and 7.4.
+Where no good step is found along a line, what is known of the Hessian is forgotten, once, and the next line is that of
+steepest descent. Source: Nocedal & Wright 2006, "Numerical optimization", algorithms 6.1 and 7.4.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapeless.control_flow.branches_and_loops import fori_loop, while_loop
 from tapeless.differentiate.autodiff import value_and_grad
-from tapeless.scipy.iterative.line_search import LinePoint, line_search
-from tapeless.tracer import dtypes
+from tapeless.scipy.iterative.line_search import LinePoint, LineSearchResult, line_search
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.norms import norm as vector_norm
@@ -49,13 +51,16 @@ def minimize(
 ) -> OptimizeResults:
     """Find a minimum of a function of a vector, which may be compiled and mapped, but not differentiated.
 
+    Nothing is raised where none is found, as nothing is in compiled programs: look at `.success` of the result.
+
     Args:
       fun: `fun(x, *args)` gives a real number; it is differentiated in reverse mode.
       x0: [n], real, where to begin.
       method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this", the name that JAX has for l-bfgs; in any case.
       tol: the option `gtol`, unless that is given.
       options: both methods have `maxiter` (200 n steps), `norm` of the gradient (inf, as for `numpy.linalg.norm`) and
-        `gtol` (1e-5), below which it is small. BFGS has `line_search_maxiter` (10); l-bfgs has `maxcor` (10), how many
+        `gtol` (1e-5), below which it is small. BFGS has `line_search_maxiter` (100), by how many steps a line is
+        followed, each twice as long as the one before; l-bfgs has `maxcor` (10), how many
         steps are kept, `ftol` (2.2e-9), by which values must get less, `maxfun` and `maxgrad` (no limit), evaluations
         at most, and `maxls` (20), tries along a line.
     Raises: TypeError if args is no tuple, x0 is no real vector, or there is no such option; ValueError for another
@@ -88,7 +93,10 @@ class _Evaluation:
 
 
 class _Descent(NamedTuple):
-    """The state of the iteration: the vector, value, gradient, those of before, counts and how it ends."""
+    """The state of the iteration: the vector, value, gradient, the value before, counts and how it ends.
+
+    `fresh` where nothing is known of the Hessian, so that the direction is that of steepest descent.
+    """
 
     x: Any
     value: Any
@@ -98,13 +106,27 @@ class _Descent(NamedTuple):
     status: Any
     evaluations: Any
     k: Any
+    fresh: Any
 
 
 def _begin(f: _Evaluation, x: Any, gtol: float, norm: Any) -> _Descent:
     start = f.at(x, tnp.zeros_like(x), 0)
-    before = start.value + vector_norm(start.gradient) / 2
     converged = vector_norm(start.gradient, norm) < gtol
-    return _Descent(x, start.value, start.gradient, before, converged, np.int32(0), np.int32(1), np.int32(0))
+    counts = np.int32(0), np.int32(1), np.int32(0)
+    return _Descent(x, start.value, start.gradient, _before(start), converged, *counts, np.bool_(True))
+
+
+def _before(start: LinePoint) -> Any:
+    """A value before the first step, from which that step would be about as long as the gradient is steep."""
+    return start.value + vector_norm(start.gradient) / 2
+
+
+def _stepped(s: _Descent, found: LineSearchResult, direction: Any, converged: Any, status: Any) -> _Descent:
+    """The state after a search; it goes on by steepest descent if the search failed and was not of that."""
+    p, again = found.point, found.failed & ~s.fresh
+    before, status = tnp.where(again, _before(p), s.value), tnp.where(again, 0, status).astype(np.int32)
+    counts = status, s.evaluations + found.evaluations, s.k + 1
+    return _Descent(s.x + p.along * direction, p.value, p.gradient, before, converged, *counts, again)
 
 
 # ---- BFGS ----------------------------------------------------------------------------------------------------
@@ -116,9 +138,10 @@ def _bfgs(
     maxiter: int | None = None,
     norm: Any = np.inf,
     gtol: float = 1e-5,
-    line_search_maxiter: int = 10,
+    line_search_maxiter: int = 100,
 ) -> OptimizeResults:
     steps = 200 * x0.size if maxiter is None else maxiter
+    identity = tnp.eye(x0.size, dtype=x0.dtype)
 
     def going(state: Any) -> Any:
         s, _ = state
@@ -135,13 +158,11 @@ def _bfgs(
         p = found.point
         moved, change = p.along * direction, p.gradient - s.gradient
         converged = vector_norm(p.gradient, norm) < gtol
-        status = tnp.where(found.failed, 2 + found.status, 0).astype(np.int32)
-        after = _Descent(
-            s.x + moved, p.value, p.gradient, s.value, converged, status, s.evaluations + found.evaluations, s.k + 1
-        )
-        return after, _updated(inverse, moved, change)
+        status = tnp.where(found.failed, 2 + found.status, 0)
+        after = _stepped(s, found, direction, converged, status)
+        return after, tnp.where(after.fresh, identity, _updated(inverse, moved, change))
 
-    s, inverse = while_loop(going, step, (_begin(f, x0, gtol, norm), tnp.eye(x0.size, dtype=x0.dtype)))
+    s, inverse = while_loop(going, step, (_begin(f, x0, gtol, norm), identity))
     status = tnp.where(s.converged, 0, tnp.where(s.status != 0, s.status, 1))
     success = s.converged & (s.status == 0)
     return OptimizeResults(s.x, success, status, s.value, s.gradient, inverse, s.evaluations, s.evaluations, s.k)
@@ -198,15 +219,13 @@ def _lbfgs(
         status = tnp.where(s.value - p.value < ftol, 4, 0)
         for code, count, limit in ((3, s.evaluations, limits[2]), (2, s.evaluations, limits[1]), (1, s.k, limits[0])):
             status = tnp.where(count >= limit, code, status)
-        status = tnp.where(converged, 0, tnp.where(found.failed, 5, status)).astype(np.int32)
-        after = _Descent(
-            s.x + moved, p.value, p.gradient, s.value, converged, status, s.evaluations + found.evaluations, s.k + 1
-        )
-        return after, _remembered(history, moved, change)
+        status = tnp.where(converged, 0, tnp.where(found.failed, 5, status))
+        after = _stepped(s, found, direction, converged, status)
+        return after, pytree.tree_map(partial(tnp.where, after.fresh), nothing, _remembered(history, moved, change))
 
     kept = tnp.zeros((maxcor, x0.size), x0.dtype)
-    history = _History(kept, kept, kept[:, 0] if x0.size else tnp.zeros(maxcor, x0.dtype), tnp.ones((), x0.dtype))
-    s, _ = while_loop(going, step, (_begin(f, x0, gtol, norm), history))
+    nothing = _History(kept, kept, kept[:, 0] if x0.size else tnp.zeros(maxcor, x0.dtype), tnp.ones((), x0.dtype))
+    s, _ = while_loop(going, step, (_begin(f, x0, gtol, norm), nothing))
     return OptimizeResults(s.x, s.converged, s.status, s.value, s.gradient, None, s.evaluations, s.evaluations, s.k)
 
 

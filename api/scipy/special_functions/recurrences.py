@@ -29,7 +29,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
       v: the highest order.
       n_iter: the order above which they count as 0: to be well above |z| and v. For |z| up to 25, 50 is enough for the
         precision of float64.
-    Returns: [v + 1, ..], floating point.
+    Returns: [v + 1, ..], floating point; nan where |z| is too large for n_iter, above 36 for 50.
     Raises: TypeError for complex numbers, or if v or n_iter is no integer; ValueError unless 0 <= v <= n_iter.
     Source: Olver & Sookne 1972, "Note on backward recurrence algorithms"; DLMF 10.6.1, 10.12.4.
     """
@@ -47,7 +47,13 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     orders = np.arange(1, last + 1).astype(x.dtype)
     _, ratios = scan(ratio, tnp.zeros_like(x), orders, reverse=True)
     products = tnp.concatenate([tnp.ones_like(x)[None], tnp.cumprod(ratios, axis=0)])
-    return products[: top + 1] / (2 * tnp.sum(products[::2], axis=0) - 1)
+    found = products[: top + 1] / (2 * tnp.sum(products[::2], axis=0) - 1)
+    return tnp.where(abs(x) <= _largest_argument(last + 1), found, np.nan)
+
+
+def _largest_argument(n: int) -> float:
+    """The z up to which J_n(z), and so what is taken as 0, is known to be below 0.01: at most (z / 2)^n / n!."""
+    return 2 * math.exp((math.log(0.01) + math.lgamma(n + 1)) / n)
 
 
 def expn(n: ArrayLike, x: ArrayLike) -> Array:

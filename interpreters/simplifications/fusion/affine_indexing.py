@@ -32,16 +32,17 @@ from tapeless.interpreters.simplifications.fusion.tiles import (
     tiling,
     written_box,
 )
-from tapeless.interpreters.simplify import Simplification, Writer, rules
+from tapeless.interpreters.simplify import Simplification, Writer, filled, rules
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Var
 from tapeless.tracer.primitives import indexing as i
+from tapeless.tracer.primitives.ein import ein_p, reduced
 from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.primitives.shape import concatenate_p, pad_p
 from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.solve import solved
-from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Sum, Term, term
+from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Sum, Term, is_case, term
 from tapeless.tracer.types import ShapedArray
 
 TERMS = 8  # limit on the terms of one result
@@ -99,6 +100,28 @@ def _scatter(primitive: Primitive, w: Writer, x: Atom, indices: Atom, updates: A
     return found.written(w, x.aval) if adds or not found.additions else None
 
 
+def _ein(w: Writer, *operands: Atom, **params: Any) -> Atom | None:
+    """The sum without lookups of positions that are affine: what a loop over indices reads at its index."""
+    before, avals = list[Term](params["terms"]), tuple([x.aval for x in operands])
+    looked_up = {b.operand for t in before for b in t.brackets if isinstance(b, Lookup) and not is_case(b)}
+    found = before
+    for k in sorted(looked_up):
+        pieces = _pieces(w, operands[k])
+        if pieces is not UNKNOWN:
+            after = [each for t in found for each in without_lookups(t, k, pieces, avals[k].shape)]
+            if None not in after and len(after) <= TERMS:
+                found = [t for t in after if t is not None]
+    if found == before:
+        return None
+    (aval,) = ein_p.type(avals, params)
+    left = reduced(found, avals, aval.shape, aval.dtype)
+    if not left.terms:
+        return filled(w, 0, aval)
+    params = left.params(aval.shape, aval.dtype, params["precision"])
+    return w.write(ein_p, *[operands[k] for k in left.operands], **params)
+
+
+rules[ein_p] = Simplification(_ein)
 rules[i.gather_p] = Simplification(_gather)
 for _primitive in (i.scatter_p, i.scatter_add_p):
     rules[_primitive] = Simplification(partial(_scatter, _primitive))

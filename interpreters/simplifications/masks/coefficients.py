@@ -178,10 +178,9 @@ class Coefficients:
 
     # ---- masks of operands -------------------------------------------------------------------------------------
 
-    def of_inputs(self, region: Region | None) -> Region | None:
-        """Express a region by masks of inputs of the program, as far as its masks are computed from these."""
-        of_inputs = self._of_inputs
-        return regions.translated(region, lambda m: regions.viewed(of_inputs(m._replace(views=()), NESTED), m.views))
+    def of_inputs(self, mask: Mask) -> Region | None:
+        """Write a mask without views in masks of inputs of the program, as far as it is made of these."""
+        return self._of_inputs(mask, NESTED)
 
     def _of_inputs(self, mask: Mask, depth: int) -> Region | None:
         """Expand a mask without views by the equations that compute its predicate: logic, moves, comparisons."""

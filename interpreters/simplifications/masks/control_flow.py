@@ -1,8 +1,8 @@
 """Mask sinking into the bodies of jit, checkpoint, cond and scan: the masks of their results become operands.
 
-A mask that is an operand already is not passed again. What is known of implications between these masks and operands is
-used inside, so that coefficients are not masked twice. The region where a body reads an input counts at the call only
-as far as it is expressed by these masks, or by operands that the body selects by: other values exist only inside.
+A mask that is an operand already is not passed again, nor is one that holds wherever an operand does that masks what
+is inside. What a program says of where its own inputs matter counts only as far as it goes back to these masks, or to
+operands that it chooses by, or to what it compares of these: such comparisons are written outside again.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -10,16 +10,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapeless.interpreters.index_rows import Combination
+from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.masks import analysis, regions
 from tapeless.interpreters.simplifications.masks.analysis import Sinking
 from tapeless.interpreters.simplifications.masks.mask import Mask
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
+from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
+from tapeless.interpreters.simplify import Writer
 from tapeless.tracer import core, passes
 from tapeless.tracer.check import checked
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
 from tapeless.tracer.primitives.control_flow import cond_p, scan_p
+from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.types import ShapedArray
 
 Out = Sequence[Region | None]
@@ -30,14 +35,21 @@ BOOL = np.dtype(bool)
 class Within(NamedTuple):
     """The result of sinking masks into a body.
 
-    program: new masks, inputs -> results; the old program if nothing changed. truths: the mask of each result, None
-    without one. where: the region where each input is read.
+    program: new masks, inputs -> results; the old program if nothing changed. truths: the mask of each result, if it
+    has one. where: where each input matters. parts: for each mask of these, without its views, what it is in masks of
+    inputs. made: the equations that compute masks of either, which are cheap enough to be written outside again.
     """
 
     program: Jaxpr
     truths: tuple[Var | None, ...]
     where: tuple[Region | None, ...]
     changed: bool
+    parts: Mapping[Mask, Region | None]
+    made: Mapping[Atom, Equation]
+
+    def in_inputs(self, mask: Mask) -> Region | None:
+        """Write a mask in masks of inputs, as far as it is made of these."""
+        return regions.viewed(self.parts[mask._replace(views=())], mask.views)
 
 
 class Place(NamedTuple):
@@ -67,7 +79,7 @@ def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, 
     """
     truths = tuple([_truth(jaxpr, i, place) for i, place in enumerate(places)])
     if analysis.computes_masks(jaxpr):
-        return Within(jaxpr, truths, (None,) * len(jaxpr.invars), False)
+        return Within(jaxpr, truths, (None,) * len(jaxpr.invars), False, {}, {})
     new = [t for t, is_new in zip(truths, _are_new(places)) if is_new and t is not None]
     read = [None if t is None else regions.of(Mask(t, 1, 2)) for t in truths]
     out = [NOWHERE if place == UNREAD else region for place, region in zip(places, read)]
@@ -76,8 +88,24 @@ def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, 
     sinking.coefficients.implied = _implied(jaxpr, truths, places)
     program = sinking.run()
     changed = program is not sinking.jaxpr
-    where = tuple([sinking.coefficients.of_inputs(sinking.where.get(v, NOWHERE)) for v in jaxpr.invars])
-    return Within(checked(program) if changed else jaxpr, truths, where, changed)
+    where = tuple([sinking.where.get(v, NOWHERE) for v in jaxpr.invars])
+    masks = dict.fromkeys([m._replace(views=()) for region in where for a in region or () for m in a])
+    parts = {mask: sinking.coefficients.of_inputs(mask) for mask in masks}
+    made = _made(sinking.w, [*masks, *[m for region in parts.values() for a in region or () for m in a]])
+    return Within(checked(program) if changed else jaxpr, truths, where, changed, parts, made)
+
+
+def _made(w: Writer, masks: Sequence[Mask]) -> dict[Atom, Equation]:
+    """Collect the equations that compute masks, as far back as they may be repeated."""
+    found: dict[Atom, Equation] = {}
+    todo = [mask.which for mask in masks]
+    while todo:
+        x = todo.pop()
+        eqn = None if x in found else w.definition(x)
+        if eqn is not None and not eqn.linear and (may_be_repeated(eqn) or eqn.primitive is reduce_or_p):
+            found[x] = eqn
+            todo += eqn.invars
+    return found
 
 
 def _truth(jaxpr: Jaxpr, i: int, place: Place | None) -> Var | None:
@@ -123,20 +151,53 @@ def _is_mask(x: Atom, shape: tuple[int, ...]) -> bool:
     return type(x) is Var and x.aval.dtype == BOOL and x.aval.shape == shape
 
 
-def _meaning(truths: Sequence[Var | None], out: Out, given: Mapping[Atom, Atom]) -> Callable[[Mask], Region | None]:
-    """Make the map from masks of a body, without views, to regions at the call; None for masks that are unknown there.
+def _translated(within: Within, region: Region | None, meaning: Callable[[Mask], Region | None]) -> Region | None:
+    """Translate a region of a body to the caller: what its masks mean there, None for everywhere.
 
-    Known are `truths`, the masks of results, whose regions are `out`, and masks of inputs that are `given` operands.
+    A mask is translated as a whole if it can be: if parts of it are reduced one by one, they hold at more places.
     """
+
+    def translated(mask: Mask) -> Region | None:
+        whole = meaning(mask)
+        return regions.translated(within.in_inputs(mask), meaning) if whole is None else whole
+
+    return regions.translated(region, translated)
+
+
+def _meaning(
+    truths: Sequence[Var | None], out: Out, outside: Callable[[Atom], Atom | None]
+) -> Callable[[Mask], Region | None]:
+    """Translate masks of a body, without their views, to the caller: of results, and of what is known outside."""
     table = {t: region for t, region in zip(truths, out) if t is not None}
 
     def meaning(mask: Mask) -> Region | None:
         if mask.which in table:
             return table[mask.which]
-        x = given.get(mask.which)
+        x = outside(mask.which)
         return regions.of(Mask(x, mask.case, mask.cases)) if type(x) is Var else None
 
     return meaning
+
+
+class _Outside:
+    """A map from values of a body to the same ones in the caller, written there again; to None where it cannot be.
+
+    given: what inputs are. is_alike: whether an equation computes of what is given what it does in the body.
+    """
+
+    def __init__(
+        self, w: Writer, within: Within, given: Mapping[Atom, Atom], is_alike: Callable[[Equation], bool] | None = None
+    ) -> None:
+        self._w, self._made, self._given, self._is_alike = w, within.made, given, is_alike
+
+    def __call__(self, x: Atom) -> Atom | None:
+        if type(x) is Literal or x in self._given:
+            return self._given.get(x, x)
+        eqn = self._made.get(x)
+        if eqn is None or not (self._is_alike is None or self._is_alike(eqn)):
+            return None
+        operands = [found for v in eqn.invars if (found := self(v)) is not None and not found.linear]
+        return self._w.write(eqn.primitive, *operands, **eqn.params) if len(operands) == len(eqn.invars) else None
 
 
 def _new(sinking: Sinking, places: Places, out: Out) -> list[Atom]:
@@ -194,18 +255,24 @@ def _alike(sinking: Sinking, programs: Sequence[Jaxpr], operands: Sequence[Atom]
     places = tuple([_place(sinking, given, region, v.aval.shape) for region, v in zip(out, programs[0].outvars)])
     finite = tuple(map(sinking.is_finite, operands))
     found = [_within(jaxpr, places, finite) for jaxpr in programs]
-    where = [_where_of_call(w, out, dict(zip(jaxpr.invars, operands))) for jaxpr, w in zip(programs, found)]
+    where = [_where_of_call(sinking, w, out, dict(zip(jaxpr.invars, operands))) for jaxpr, w in zip(programs, found)]
     if not any(within.changed for within in found):
         return None, where
     n = sum(_are_new(places))
     return ([_taking(within, n) for within in found], [*_new(sinking, places, out), *operands]), where
 
 
-def _where_of_call(within: Within, out: Out, given: Mapping[Atom, Atom]) -> list[Region | None]:
-    meaning = _meaning(within.truths, out, given)
-    return [
-        regions.translated(region, lambda mask: regions.viewed(meaning(mask), mask.views)) for region in within.where
-    ]
+def _where_of_call(sinking: Sinking, within: Within, out: Out, given: Mapping[Atom, Atom]) -> list[Region | None]:
+    known = {**given, **_arrays(sinking, within.truths, out)}
+    meaning = _meaning(within.truths, out, _Outside(sinking.w, within, known))
+    of_views = lambda mask: regions.viewed(meaning(mask), mask.views)  # noqa: E731
+    return [_translated(within, region, of_views) for region in within.where]
+
+
+def _arrays(sinking: Sinking, truths: Sequence[Var | None], out: Out) -> dict[Atom, Atom]:
+    """Write the regions of masks of results as arrays, where they are neither everywhere nor nowhere."""
+    arrays = {t: sinking.coefficients.array(region) for t, region in zip(truths, out) if t is not None and region}
+    return {t: x for t, x in arrays.items() if x is not None}
 
 
 def _taking(within: Within, n: int) -> Jaxpr:
@@ -240,7 +307,7 @@ def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
         for i in beyond:
             out[i] = None if i in joint else _joint(jaxpr, n_carry, i, before)
         joint.update(beyond)
-    where = _where_of_scan(eqn, within, out)
+    where = _where_of_scan(sinking.w, eqn, within, out)
     return _scan_with(sinking, eqn, within, places, out) if within.changed else eqn, where
 
 
@@ -255,7 +322,7 @@ def _places_of_scan(sinking: Sinking, eqn: Equation, out: Out) -> tuple[Place | 
 
 def _stays(within: Within, jaxpr: Jaxpr, n_consts: int, i: int, joint: Container[int]) -> bool:
     """Check the loop invariant: the region demanded of carry i at entry is within the mask assumed at exit."""
-    region = within.where[n_consts + i]
+    region = regions.translated(within.where[n_consts + i], within.in_inputs)
     truths = [within.truths[j] for j in (_alike_in_shape(jaxpr, i) if i in joint else [i])]
     return region is not None and all(any(m.which in truths and not m.views for m in a) for a in region)
 
@@ -274,12 +341,13 @@ def _joint(jaxpr: Jaxpr, n_carry: int, i: int, out: Out) -> Region | None:
     return total
 
 
-def _where_of_scan(eqn: Equation, within: Within, out: Out) -> list[Region | None]:
+def _where_of_scan(w: Writer, eqn: Equation, within: Within, out: Out) -> list[Region | None]:
     n_consts, n_carry, length = [eqn.params[name] for name in ("n_consts", "n_carry", "length")]
     n, inputs = n_consts + n_carry, eqn.params["jaxpr"].invars
-    # Masks of carries and constants are the same in every step; those of stacked results and scanned inputs are not.
-    of_all = _meaning(within.truths[:n_carry], out[:n_carry], dict(zip(inputs[:n_consts], eqn.invars)))
-    of_each = _meaning(within.truths[n_carry:], out[n_carry:], dict(zip(inputs[n:], eqn.invars[n:])))
+    # A mask that is the same in every step, and one of which every step has its own, all of them.
+    constants, stacked = dict(zip(inputs[:n_consts], eqn.invars)), dict(zip(inputs[n:], eqn.invars[n:]))
+    of_all = _meaning(within.truths[:n_carry], out[:n_carry], _Outside(w, within, constants))
+    of_each = _meaning(within.truths[n_carry:], out[n_carry:], _Outside(w, within, stacked, _is_the_same_stacked))
 
     def once(mask: Mask) -> Region | None:
         any_step = regions.moved(of_each(mask), Mask.anywhere_along_first_axis)
@@ -294,12 +362,20 @@ def _where_of_scan(eqn: Equation, within: Within, out: Out) -> list[Region | Non
 
         return of_step
 
-    # A loop without steps returns its initial carry, so that is read everywhere.
-    first = [regions.translated(r, once) for r in within.where[:n]] if length else [None] * n
+    # What a loop without steps returns is the carry that it was given, wherever a step would have read it.
+    first = [_translated(within, r, once) for r in within.where[:n]] if length else [None] * n
     return [
         *first,
-        *[regions.translated(r, repeated(v.aval.shape[1:])) for r, v in zip(within.where[n:], eqn.invars[n:])],
+        *[_translated(within, r, repeated(v.aval.shape[1:])) for r, v in zip(within.where[n:], eqn.invars[n:])],
     ]
+
+
+def _is_the_same_stacked(eqn: Equation) -> bool:
+    """Tell whether an equation of a step computes, of stacked operands and numbers, all of its results, stacked."""
+    row = index_row(eqn)
+    shape = eqn.outvars[0].aval.shape
+    alike = all((type(x) is Literal and not x.aval.shape) or x.aval.shape == shape for x in eqn.invars)
+    return row is not None and row.combination is Combination.POINTWISE and alike
 
 
 def _scan_with(sinking: Sinking, eqn: Equation, within: Within, places: Places, out: Out) -> Equation:

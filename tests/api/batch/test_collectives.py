@@ -502,7 +502,7 @@ WRONG = [
         NotImplementedError,
         "all_gather: to='reduced' is not supported, only to='varying'.",
     ),
-    (lambda x: lax.all_gather(x, "i", axis=3), ValueError, "axis 3 is out of range for an array of 3 axes."),
+    (lambda x: lax.all_gather(x, "i", axis=3), tl.errors.AxisError, "axis 3 is out of range for an array of 3 axes."),
     (
         lambda x: lax.psum_scatter(x, "i", scatter_dimension=1),
         ValueError,

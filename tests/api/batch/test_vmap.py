@@ -257,6 +257,28 @@ def test_error_sizes_of_keyword_arguments_and_nested_ones():
         tl.vmap(identity, in_axes=({"a": (0, 1), "c": None},))({"a": (X, Y), "c": X}, w={"b": Y})
 
 
+def test_error_of_a_number_beside_arrays():
+    def f(x, scale, *, w=1.0):
+        return x
+
+    said = "vmap: in_axes names axis 0 of {}, which is float32[].\n  "
+    for in_axes in (0, (0, 0), [0, 0]):
+        with raises(ValueError, said.format("scale") + "For the same value in all examples, write in_axes=(0, None)."):
+            tl.vmap(f, in_axes)(X, 1.0)
+    with raises(
+        ValueError,
+        said.format("x['b']")
+        + "For the same value in all examples, give None for it in in_axes, in a tree like the argument's.",
+    ):
+        tl.vmap(f)({"a": X, "b": 1.0}, X)
+    with raises(
+        ValueError,
+        said.format("w")
+        + "Arguments by name are mapped along axis 0. Give it by position, and None for it in in_axes.",
+    ):
+        tl.vmap(f)(X, X, w=1.0)
+
+
 def test_error_nothing_is_mapped():
     text = "vmap: no argument is mapped (in_axes is None everywhere) and axis_size is not given."
     with raises(ValueError, text):
@@ -264,9 +286,9 @@ def test_error_nothing_is_mapped():
 
 
 def test_error_axes():
-    with raises(ValueError, "vmap: in_axes names axis 2 of an argument that is float64[2,3]."):
+    with raises(ValueError, "vmap: in_axes names axis 2 of x, which is float64[2,3].\n  Its last axis is 1."):
         tl.vmap(identity, in_axes=2)(X)
-    with raises(ValueError, "vmap: in_axes names axis 0 of an argument that is float32[]."):
+    with raises(ValueError, "vmap: in_axes names axis 0 of x, which is float32[].\n  There is no axis to map."):
         tl.vmap(identity)(1.0)
     with raises(TypeError, "vmap: in_axes must be ints or None, not 0.5."):
         tl.vmap(identity, in_axes=0.5)(X)

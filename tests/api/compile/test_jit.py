@@ -11,6 +11,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless import lax
 from tapeless.compile import jit_cache
 from tests.messages import place, raises
 
@@ -471,7 +472,7 @@ def test_donated_arguments_are_gone(options):
     close(double(x, y)[0], 2 * X)
     assert x.is_deleted() and not y.is_deleted()
     message = (
-        "argument 0 has been deleted or donated: float64[2].\n"
+        "x, argument 0 of <lambda>, has been deleted or donated: float64[2].\n"
         "  A program that took it by donate_argnums reused its memory, or delete() was called.\n"
         "  Use the program's result instead, or pass a copy."
     )
@@ -488,12 +489,55 @@ def test_mistakes_of_donation_leave_nothing_on_stderr(capfd):
     double = tl.jit(lambda x: 2 * x)
     calls = lambda: total(x, y), lambda: total(x, 2.0), lambda: total.lower(y, y).compile()(x, y), lambda: double(x)
     for call in (*calls, lambda: x + 1, lambda: tnp.sin(x)):
-        with pytest.raises(RuntimeError, match="argument 0 has been deleted or donated"):
+        with pytest.raises(RuntimeError, match="has been deleted or donated") as caught:
             call()
-    with pytest.raises(ValueError, match="arguments 0 and 1 are one array"):
+        assert type(caught.value) is RuntimeError
+    with pytest.raises(ValueError, match=r"and y, argument 1 of .* are one array"):
         total(y, y)
     assert total(2.0, 2.0) == total(2.0, 2.0) == 4.0  # numbers have nothing to lose
     assert capfd.readouterr().err == ""
+
+
+def test_deleted_leaves_are_named():
+    params = {"bn1": {"bias": tnp.ones(3)}, "w": tnp.ones(3)}
+
+    def step(params, x, scale=1):
+        return {"bn1": {"bias": params["bn1"]["bias"] + x * scale}, "w": params["w"]}
+
+    def wrong(scale):
+        return params["w"] * scale
+
+    jitted = tl.jit(step, donate_argnums=0, static_argnames="scale")
+    compiled = tl.jit(step).lower(params, 1.0).compile()
+    jitted(params, 1.0)
+    gone = (
+        " has been deleted or donated: float32[3].\n"
+        "  A program that took it by donate_argnums reused its memory, or delete() was called.\n"
+        "  Use the program's result instead, or pass a copy."
+    )
+    for call in (
+        lambda: jitted(params, 1.0),
+        lambda: jitted(params, 1.0, scale=1),
+        lambda: jitted(params=params, x=1.0),
+        lambda: tl.jit(step)(params, tnp.ones(())),
+        lambda: tl.jit(step)(params, np.float32(1)),
+    ):
+        with pytest.raises(RuntimeError) as caught:
+            call()
+        assert type(caught.value) is RuntimeError
+        assert re.fullmatch(
+            r"params\['bn1'\]\['bias'\], in (argument 0|an argument) of step," + re.escape(gone), str(caught.value)
+        )
+    with raises(RuntimeError, "argument [0]['bn1']['bias'] of step" + gone):
+        compiled(params, 1.0)
+    with raises(RuntimeError, f"an array that {place(wrong)} takes from outside{gone}"):
+        tl.jit(wrong)(2.0)
+    with raises(RuntimeError, "operand 0 of 'add'" + gone):
+        tl.tree.map(lambda p: p + 1, params)
+    with raises(RuntimeError, "operand 0 of 'scan'" + gone):
+        lax.scan(lambda c, x: (c, x), params["w"], tnp.ones(2))
+    with raises(RuntimeError, "save: the leaf at ['bn1']['bias']" + gone):
+        tl.save("nowhere", params)
 
 
 def test_donated_memory_is_used():

@@ -1,5 +1,7 @@
 """What is said of branches and loops that do not fit: whole messages, every leaf that differs."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,21 @@ def test_branches_that_take_other_arguments():
     assert lax.cond(tnp.ones((), bool), tnp.sin, lambda *xs, scale=2.0: scale * xs[0], 0.0) == 0.0
 
 
+def test_a_wrapper_takes_its_own_arguments():
+    """What `functools.wraps` copies is the name of the function inside, not what the wrapper takes."""
+
+    def of_pair(f):
+        @functools.wraps(f)
+        def wrapper(pair):
+            return f(*pair)
+
+        return wrapper
+
+    pair = (tnp.float32(1), tnp.float32(2))
+    assert lax.cond(True, of_pair(tnp.add), of_pair(lambda x, y: x - y), pair) == 3
+    assert lax.switch(1, [of_pair(tnp.add), of_pair(lambda x, y: x - y)], pair) == -1
+
+
 def keyed(carry, x):
     return {"a": carry["a"]}, x
 
@@ -174,7 +191,7 @@ def test_associative_scan_errors():
         f"associative_scan: {place(shortened)} must return what it is given, (float32[2]), but returned (float32[1]).",
     ):
         lax.associative_scan(shortened, np.ones(4, np.float32))
-    with raises(ValueError, "associative_scan: axis 2 is out of range for an array of 2 axes."):
+    with raises(tl.errors.AxisError, "associative_scan: axis 2 is out of range for an array of 2 axes."):
         lax.associative_scan(tnp.add, X, axis=2)
 
 

@@ -4,9 +4,9 @@ A row is `operands: result`. The operands `x` and `y` are one, two, or of comple
 part: numbers, or names of `KINDS`. A result is an expression in them, of complex functions two; `~` before one leaves
 its sign open. Where the standard says that a function is as another one of iz, `AS_IF` does.
 
-Not taken over: sqrt of -inf + yi and of inf + yi, where the standard contradicts C99, its own limits and NumPy: the
-rows of C99 are in their place. The sign of the imaginary part of tanh(inf + yi) is that of sin(2 y) there, and open
-here.
+Not taken over: floor_divide of infinities, and by them, where the standard allows Python's results; sqrt of -inf + yi
+and of inf + yi, where the standard contradicts C99, its own limits and NumPy: the rows of C99 are in their place. The
+sign of the imaginary part of tanh(inf + yi) is that of sin(2 y) there, and open here.
 """
 
 from collections.abc import Callable
@@ -160,7 +160,7 @@ COMPLEX = {
     "negative": "real real: -x, -y",
     "round": """|inf| real: x, np.rint(y); real |inf|: np.rint(x), y; finite finite: np.rint(x), np.rint(y);
         nan nan: nan, nan""",
-    "sign": "|0| |0|: ~0, ~0; nan any: nan, nan; any nan: nan, nan",
+    "sign": "|0| |0|: 0, 0; nan any: nan, nan; any nan: nan, nan",
     "sinh": """0 0: 0, 0; 0 inf: ~0, nan; 0 nan: ~0, nan; positive inf: nan, nan; positive nan: nan, nan;
         inf 0: inf, 0;
         inf positive: inf * np.cos(y), inf * np.sin(y); inf inf: ~inf, nan; inf nan: ~inf, nan; nan 0: nan, 0;

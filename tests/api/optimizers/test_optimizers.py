@@ -373,6 +373,35 @@ def test_trees_that_differ_are_named_for_what_they_are():
         tl.optimizers.apply_updates(params, {"v": tnp.ones(3)})
 
 
+MASK_ADVICE = (
+    "\n  A mask is True or False for each leaf of the parameters, or for a part of them as a whole.\n"
+    "  tl.tree.map_with_path(lambda path, p: ..., params) makes one by their names."
+)
+WRONG_MASKS: list[tuple[Any, str]] = [
+    ({"enc": True}, "masked: the mask has no entry for params['dec']."),
+    ({"enc": True, "dec": True, "x": False}, "masked: the mask has an entry for params['x'], which is not there."),
+    (
+        {"enc": {"w": True, "b": True}, "dec": True},
+        "masked: the mask has an entry for params['enc']['b'], which is not there.",
+    ),
+    (["enc"], "masked: params is a dict with 'dec', 'enc', in the mask a list of 1."),
+    ({"enc": None, "dec": True}, "masked: params['enc'] is a dict with 'w', in the mask None."),
+]
+
+
+@pytest.mark.parametrize("mask, message", WRONG_MASKS)
+def test_masks_of_another_structure(mask: Any, message: str):
+    params = {"enc": {"w": tnp.ones(2)}, "dec": tnp.ones(3)}
+    right = optimizers.masked(optimizers.set_to_zero(), {"enc": True, "dec": False}).init(params)
+    for given in (mask, lambda params: mask):
+        with raises(ValueError, message + MASK_ADVICE):
+            optimizers.masked(optimizers.set_to_zero(), given).init(params)
+        with raises(ValueError, message + MASK_ADVICE):
+            optimizers.masked(optimizers.set_to_zero(), given).update(params, right)
+        with raises(ValueError, message + MASK_ADVICE):
+            optimizers.adamw(1e-3, mask=given).init(params)
+
+
 def test_integers_are_not_trained():
     message = (
         "apply_updates: a parameter is int32[3], and its update, float32[3], would be cut off.\n"

@@ -164,6 +164,22 @@ def test_classes_come_back_by_like(path):
         tl.load(path)
 
 
+def test_the_path_comes_first(path):
+    for first, name in (({"w": X}, "a dict"), (OrderedDict(), "an OrderedDict"), (3, "an int")):
+        with raises(TypeError, f"save: the path comes first, save(path, tree): {name} is no path."):
+            tl.save(first, path)  # pyright: ignore[reportArgumentType]  # which is the test
+
+
+def test_states_of_optimizers_come_back_by_like(path):
+    optimizer = tl.optimizers.chain(tl.optimizers.clip(1.0), tl.optimizers.adam(1e-2))
+    params = {"w": tnp.ones(3)}
+    _, state = optimizer.update(params, optimizer.init(params), params)
+    tl.save(path, state)
+    assert same(tl.load(path, like=optimizer.init(params)), state)
+    with pytest.raises(ValueError, match="holds an EmptyState of module "):
+        tl.load(path)
+
+
 def test_what_is_mapped_is_read_only_and_outlives_the_file(path):
     tl.save(path, {"w": tnp.arange(4.0), "c": tnp.ones(3, complex)})
     mapped = tl.load(path, mmap=True)

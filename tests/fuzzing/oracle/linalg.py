@@ -153,9 +153,9 @@ def _cofactors(x: Values) -> Values:
 
 
 @meaning("pinv")
-def _pinv(run: Run, eqn: Any, x: Values) -> Any:
+def _pinv(run: Run, eqn: Any, x: Values, rtol: Values) -> Any:
     _refuse_steps(eqn, x)
-    return np.linalg.pinv(x, eqn.params["rtol"], eqn.params["hermitian"])
+    return np.linalg.pinv(x, rtol[..., 0, 0], eqn.params["hermitian"])
 
 
 # ---- spectral --------------------------------------------------------------------------------------------------

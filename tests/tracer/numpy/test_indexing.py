@@ -276,6 +276,17 @@ def test_errors(index, error, message):
         tl.jit(lambda x: x[index])(x)
 
 
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 0), (0, 4)])
+def test_masks_without_elements_choose_nothing(shape):
+    """NumPy takes them for arrays of any length, as the array API standard does."""
+    x, mask = numbered((3, 4)), np.ones(shape, bool)
+    for found in (tnp.asarray(x)[mask], tl.jit(lambda x: x[mask])(x)):
+        assert found.shape == x[mask].shape
+    np.testing.assert_array_equal(tnp.asarray(x).at[mask].set(1), x)
+    with pytest.raises(IndexError, match=re.escape("axis 1 has size 4")):
+        tnp.asarray(x)[np.ones((0, 5), bool)]
+
+
 def test_item_assignment_is_refused():
     with pytest.raises(TypeError, match=re.escape("x = x.at[i].set(y)")):
         tnp.zeros(3)[0] = 1

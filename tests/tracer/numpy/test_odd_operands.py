@@ -34,6 +34,15 @@ def test_booleans_are_positions_in_take(compute: Any):
     np.testing.assert_array_equal(tnp.take(x, True), np.take(x, True))
 
 
+def test_linspace_without_its_end_is_linspace_but_for_it(rng: np.random.Generator):
+    """To the last bit, as the array API standard defines it."""
+    for n in range(1, 30):
+        start, stop = rng.normal(size=2)
+        np.testing.assert_array_equal(
+            tnp.linspace(start, stop, n, endpoint=False), tnp.linspace(start, stop, n + 1)[:-1]
+        )
+
+
 @pytest.mark.parametrize("endpoint", [True, False])
 def test_integers_of_linspace_are_not_one_too_small(endpoint: bool):
     for start, stop, num in [(-3, 3, 4), (0, 7, 8), (-100, 100, 201), (5, -7, 13), (1, 10, 4), (0, 5, 4), (3, 3, 5)]:
@@ -59,6 +68,16 @@ REFUSED: list[tuple[Any, Any, type[Exception]]] = [
     (lambda np_: np_.triu_indices_from(np_.ones(3)), "triu_indices_from: a matrix has two axes", ValueError),
     (lambda np_: np_.zeros((2**31, 2**31, 2)), "has more bytes than 64 bits count", ValueError),
     (lambda np_: np_.bincount(np_.array([5, 2**62])), "has more bytes than 64 bits count", (ValueError, MemoryError)),
+    (lambda np_: np_.take(np_.ones(3), 0, mode="nearest"), "mode 'nearest' is none of 'clip', 'fill'", ValueError),
+    (lambda np_: np_.sort(np_.ones(3), order="x"), "sort: order='x' names fields", ValueError),
+    (lambda np_: np_.sort(np_.ones(3), kind="bubble"), "sort: kind must be one of None, 'quicksort'", ValueError),
+    (lambda np_: np_.argsort(np_.ones(3), order="x"), "argsort: order='x' names fields", ValueError),
+    (lambda np_: np_.array([1], order="Q"), "array: order must be 'K', 'A', 'C' or 'F', not 'Q'", ValueError),
+    (lambda np_: np_.asarray(np_.ones(1), order="Q"), "asarray: order must be", ValueError),
+    (lambda np_: np_.copy(np_.ones(1), order="Q"), "copy: order must be", ValueError),
+    (lambda np_: np_.lexsort([]), "lexsort: there must be at least one key", TypeError),
+    (lambda np_: np_.hstack([]), "at least one array", ValueError),
+    (lambda np_: np_.block([]), "block: a list of blocks is empty", ValueError),
 ]
 
 
@@ -68,3 +87,16 @@ def test_refused_as_in_numpy(f: Any, message: str, kind: Any):
         f(np)
     with pytest.raises(kind, match=message), tl.enable_x64():
         f(tnp)
+
+
+def test_modes_are_refused_where_they_would_not_matter():
+    """Of a position that is inside, every mode would read and write the same."""
+    x = tnp.ones((2, 3))
+    for call in (
+        x.at[0].get,
+        x.at[x > 0].get,
+        lambda mode: x.at[0].set(1, mode=mode),
+        lambda mode: x.at[0].add(1, mode=mode),
+    ):
+        with pytest.raises(ValueError, match="mode 'nearest' is none of 'clip', 'fill'"):
+            call(mode="nearest")

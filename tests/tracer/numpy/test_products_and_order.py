@@ -300,7 +300,7 @@ def test_histograms_of_integers():
     for f in (tnp.histogram, tl.jit(tnp.histogram)):
         counts, borders = f(x, edges)
         np.testing.assert_array_equal(counts, np.histogram(x, edges)[0])
-        np.testing.assert_array_equal(borders, edges.astype(np.float32))
+        np.testing.assert_array_equal(borders, edges.astype(np.float64))
     check(
         tl.jit(lambda x, e: tnp.histogram(x, e, density=True))(x, edges - 3), np.histogram(x, edges - 3, density=True)
     )

@@ -274,6 +274,16 @@ def test_nothing_is_written_to(name):
     assert str(error.value) == f"{name}: arrays are never written to: leave out=None and use the result."
 
 
+def test_a_truth_value_in_the_place_of_out_is_taken_for_keepdims():
+    x = tnp.ones((2, 3))
+    for name in ("max", "argmax"):
+        with raises(
+            TypeError,
+            f"{name}: True stands in the place of out. If it says whether axes stay, name it: keepdims=True.",
+        ):
+            getattr(x, name)(1, True)
+
+
 def test_who_takes_out():
     assert {"sum", "mean", "nanstd", "median", "take", "trace", "einsum", "outer", "stack", "dot"} <= set(TAKES_OUT)
 

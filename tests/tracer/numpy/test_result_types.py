@@ -23,18 +23,77 @@ AS_FLOATS = {
     "histogram": lambda x: tnp.histogram(x, 2)[0],
     "edges": lambda x: tnp.histogram(x, 2)[1],
     "weights": lambda x: tnp.histogram(x, 2, weights=x)[0],
+    "std": lambda x: tnp.std(x),
+    "interp": lambda x: tnp.interp(x, x, x),
+    "polyfit": lambda x: tnp.polyfit(x, x, 1),
+    "trapezoid": lambda x: tnp.trapezoid(x),
+    "inv": lambda x: tnp.linalg.inv(tnp.diag(x)),
+    "solve": lambda x: tnp.linalg.solve(tnp.diag(x), x),
+    "fft": lambda x: tnp.fft.fft(x).real,
+    "gammaln": lambda x: tl.scipy.special.gammaln(x),
+}
+BESIDE_A_NUMBER = {
+    "times": lambda x: 0.1 * x,
+    "times a number of NumPy": lambda x: np.float64(0.1) * x + np.float32(0.1),
+    "plus": lambda x: x + 0.5,
+    "power": lambda x: x**0.3,
+    "where": lambda x: tnp.where(x > 1, x, 0.5),
+    "polyval": lambda x: tnp.polyval(x, 0.1),
+    "rint": lambda x: tnp.rint(x),
+    "complex": lambda x: (1j * x).real,
+    "frequencies": lambda x: tnp.fft.fftfreq(4, x[0]),
 }
 
 
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("f", AS_FLOATS.values(), ids=AS_FLOATS)
 def test_integers_become_floating_point(f, bits):
-    """Those under 64 bits float32, those of 64 bits the default."""
+    """Those under 64 bits float32, those of 64 bits float64, whatever the default width."""
     with tl.enable_x64(bits == 64):
         for dtype in NARROW:
             assert tl.eval_shape(f, np.ones(2, dtype)).dtype == np.float32, dtype
         for dtype in (np.int64, np.uint64):
-            assert tl.eval_shape(f, np.ones(2, dtype)).dtype == np.dtype(f"float{bits}"), dtype
+            assert tl.eval_shape(f, np.ones(2, dtype)).dtype == np.float64, dtype
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("f", BESIDE_A_NUMBER.values(), ids=BESIDE_A_NUMBER)
+def test_integers_beside_a_float_of_no_stated_width(f, bits):
+    """Those under 64 bits have the default width, those of 64 bits have 64."""
+    with tl.enable_x64(bits == 64):
+        for dtype in (np.int16, np.int32, np.uint32):
+            assert tl.eval_shape(f, np.ones(2, dtype)).dtype == f"float{bits}", dtype
+        for dtype in (np.int64, np.uint64):
+            assert tl.eval_shape(f, np.ones(2, dtype)).dtype == np.float64, dtype
+
+
+@pytest.mark.parametrize("f", (AS_FLOATS | BESIDE_A_NUMBER).values(), ids=AS_FLOATS | BESIDE_A_NUMBER)
+def test_integers_of_64_bits_in_programs_that_are_as_in_jax(f):
+    with tl.config.scope(numpy_bits=32):
+        assert tl.eval_shape(f, tl.ShapeDtypeStruct((2,), np.int64)).dtype == np.float32
+
+
+def test_integers_of_64_bits_are_not_rounded():
+    """2**24 + 1 has no float32."""
+    n = np.array([2**24 + 1, 2**24 + 3, 2**24 + 5])
+    for mean in (tnp.mean, tl.jit(tnp.mean)):
+        assert float(mean(n)) == 2**24 + 3
+    np.testing.assert_array_equal(tl.jit(lambda n: 0.5 * n)(n), 0.5 * n)
+    np.testing.assert_array_equal(tl.jit(lambda n: 0.5 * n)(n[0]), 0.5 * n[0])
+
+
+def test_strong_floats_decide_beside_integers_of_64_bits():
+    """As in JAX's lattice; the product of such integers and a Python number is weak."""
+    n, x = np.arange(3), tnp.ones(3)
+    assert (n * x).dtype == (0.1 * tnp.asarray(n) * x).dtype == (tnp.sqrt(np.int64(2)) * x).dtype == np.float32
+    assert (tnp.sqrt(n) * x).dtype == np.float64
+
+
+def test_positions_and_sizes_have_the_default_width():
+    """So that they widen nothing."""
+    x = tnp.ones((2, 3))
+    found = (tnp.argmax(x), tnp.argsort(x), tnp.nonzero(x)[0], tnp.arange(3), tnp.asarray(x.shape), tnp.sum(x > 0))
+    assert {y.dtype.name for y in found} == {"int32"}
 
 
 @pytest.mark.parametrize("bits", [32, 64])

@@ -59,6 +59,21 @@ def test_decompositions():
     np.testing.assert_allclose(linalg.pinv(indefinite, hermitian=True), np.linalg.inv(indefinite), rtol=1e-8)
 
 
+def test_pseudo_inverses_with_a_bound_for_each():
+    """The derivative is that of each matrix, and there is none in the bounds, which may be traced."""
+    bounds = np.array([1e-9, 0.2])
+    np.testing.assert_allclose(linalg.pinv(A, bounds), np.linalg.pinv(A, bounds), rtol=1e-9)
+    np.testing.assert_allclose(tl.jit(linalg.pinv)(A[0], bounds), np.linalg.pinv(A[[0, 0]], bounds), rtol=1e-9)
+    np.testing.assert_allclose(tl.vmap(linalg.pinv)(A, bounds), np.linalg.pinv(A, bounds), rtol=1e-9)
+    pushed, bound_pushed = (tl.jvp(linalg.pinv, (A, bounds), t)[1] for t in ((C.imag, 0 * bounds), (0 * A, bounds)))
+    for i in range(2):
+        alone = tl.jvp(lambda a, rtol=float(bounds[i]): linalg.pinv(a, rtol), (A[i],), (C.imag[i],))[1]
+        np.testing.assert_allclose(pushed[i], alone, rtol=1e-9)
+    assert not np.any(bound_pushed)
+    with raises(ValueError, "pinv: rtol and matrices: shapes (3,) and (2,) do not broadcast."):
+        linalg.pinv(A, np.ones(3))
+
+
 def test_least_squares_and_tensors(rng: np.random.Generator):
     a, b = rng.normal(size=(6, 3)), rng.normal(size=(6, 2))
     for right in (b, b[:, 0]):
@@ -226,9 +241,9 @@ def test_errors():
         linalg.tensorinv(square, 1.5)
     with raises(ValueError, "cond: a matrix without elements has no condition number: float64[2,0]."):
         linalg.cond(wide[:, :0])
-    with raises(ValueError, "cross: axis 1 is out of range for an array of 1 axes. The array is float64[3]."):
+    with raises(tl.errors.AxisError, "cross: axis 1 is out of range for an array of 1 axes. The array is float64[3]."):
         linalg.cross(square[0], square[0], axis=1)
-    with raises(ValueError, "vecdot: axis -1 is out of range for an array of 0 axes. The array is float64[]."):
+    with raises(tl.errors.AxisError, "vecdot: axis -1 is out of range for an array of 0 axes. The array is float64[]."):
         linalg.vecdot(square[0, 0], square[0])
     with raises(NotImplementedError, "slogdet: method must be 'lu' or None, not 'qr'."):
         linalg.slogdet(square, method="qr")

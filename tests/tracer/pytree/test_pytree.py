@@ -286,7 +286,7 @@ def test_one_level():
     assert pytree.flatten_one_level({"b": [1], "a": 2}) == ((2, [1]), ("a", "b"))
     assert pytree.flatten_one_level_with_keys([5])[0] == ((SequenceKey(0), 5),)
     raises(
-        ValueError, "flatten_one_level: a int is a leaf, which has no children.", lambda: pytree.flatten_one_level(1)
+        ValueError, "flatten_one_level: an int is a leaf, which has no children.", lambda: pytree.flatten_one_level(1)
     )
 
 

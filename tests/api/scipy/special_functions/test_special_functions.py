@@ -26,6 +26,17 @@ def test_bessel_functions():
         special.bessel_jn(z, v=51)
 
 
+@pytest.mark.parametrize("n_iter", [1, 7, 50, 300])
+def test_bessel_functions_of_too_few_orders_are_nan(n_iter: int):
+    """Orders above `n_iter` count as 0: where they may be above 0.01, no digit is sure. They count twice in the sum."""
+    ss = pytest.importorskip("scipy.special")
+    z = np.linspace(-2.5, 2.5, 101) * n_iter
+    found = np.asarray(special.bessel_jn(z, v=0, n_iter=n_iter)[0])
+    there = ~np.isnan(found)
+    assert not there[0] and not there[-1] and there[50]
+    np.testing.assert_allclose(found[there], ss.jv(0, z[there]), rtol=0, atol=0.02)
+
+
 def test_exponential_integrals():
     ss = pytest.importorskip("scipy.special")
     values = [0, 1e-300, 1e-10, 0.1, 0.5, 1, 1 + 1e-9, 2, 10, 100, 700, np.inf, -1, np.nan, *np.linspace(0.01, 5, 20)]

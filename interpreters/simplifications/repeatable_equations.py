@@ -1,0 +1,33 @@
+"""Equations that are cheap enough to be done again: they only move, repeat, convert, compare or count elements."""
+
+from tapeless.interpreters.index_rows import Combination, rows
+from tapeless.interpreters.simplifications.common_subexpressions import FENCES
+from tapeless.interpreters.simplifications.fusion.licence import are_apart, only_moves, summed
+from tapeless.tracer import dtypes
+from tapeless.tracer.effects import effects
+from tapeless.tracer.jaxpr import Equation
+from tapeless.tracer.primitives.elementwise import convert_element_type_p, select_n_p
+from tapeless.tracer.terms.term import Lookup, Term
+
+
+def may_be_repeated(eqn: Equation) -> bool:
+    """Tell whether an equation only moves, repeats, converts, compares or counts elements."""
+    row = None if eqn.primitive in FENCES else rows.get(eqn.primitive)
+    if row is None or len(eqn.outvars) != 1 or eqn.primitive.carries_programs or effects(eqn):
+        return False
+    if not eqn.invars or eqn.primitive is convert_element_type_p:
+        return True
+    found = row(eqn.params, [v.aval for v in eqn.invars])
+    if found.combination is Combination.POINTWISE:
+        return not dtypes.is_inexact(eqn.outvars[0].aval.dtype)
+    terms = found.results[0]
+    if found.combination is not Combination.TERMS or any(map(_places, terms)):
+        return False
+    if dtypes.is_inexact(eqn.outvars[0].aval.dtype):
+        return only_moves(terms) and (eqn.primitive is select_n_p or are_apart(terms))
+    return not any(len(t.factors) > 1 and summed(t) for t in terms)
+
+
+def _places(t: Term) -> bool:
+    """Tell whether an array says which elements are read or written, as for gather and scatter."""
+    return any(isinstance(b, Lookup) and b.index.variables for b in t.brackets)

@@ -1,0 +1,78 @@
+"""Advice on keywords of PyTorch that a function here does not take: read when the TypeError is printed.
+
+Python raises that error before any code of ours runs, so that functions pay nothing for the advice.
+"""
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from tapeless.tracer.missing_names import NAMESPACES
+
+# What a keyword is called here: the first parameter of these that the function has.
+_PARAMETERS: Final = {
+    "dim": ("axis", "dimension", "axes"),
+    "dims": ("axis", "axes", "shape"),
+    "keepdim": ("keepdims",),
+    "lr": ("learning_rate",),
+    "alpha": ("decay",),
+    "initial_accumulator": ("initial_accumulator_value",),
+    "in_dims": ("in_axes",),
+    "out_dims": ("out_axes",),
+    "argnum": ("argnums",),
+    "eps": ("epsilon",),
+    "stride": ("window_strides", "strides"),
+    "kernel_size": ("window_dimensions",),
+    "groups": ("feature_group_count",),
+    "dilation": ("rhs_dilation", "window_dilation"),
+    "size": ("shape",),
+    "generator": ("key",),
+    "low": ("minval",),
+    "high": ("maxval",),
+    "repeats": ("reps",),
+}
+# What it stands for, where no parameter is the same.
+_MEANING: Final = {
+    "unbiased": "ddof=1 for unbiased=True; here the default is ddof=0",
+    "betas": "b1= and b2=",
+    "weight_decay": "tl.optimizers.adamw, or tl.optimizers.chain(tl.optimizers.add_decayed_weights(c), optimizer)",
+    "attn_mask": "mask= for booleans, bias= for numbers that are added; the axes are [batch, time, heads, features]",
+    "dropout_p": "dropout of the result: tnp.where(tl.random.bernoulli(key, 1 - p, x.shape), x / (1 - p), 0)",
+    "inplace": "nothing: arrays never change",
+    "requires_grad": "nothing: tl.grad(f) differentiates in the arguments of f",
+    "return_indices": "tnp.argmax, or tl.lax.top_k, for the positions",
+    "create_graph": "nothing: gradients are functions, which can be differentiated",
+    "retain_graph": "nothing: there is no graph that is freed",
+    "std": "mean + std * tl.random.normal(key, shape)",
+    "mean": "mean + std * tl.random.normal(key, shape)",
+    "reduction": "tnp.sum or tnp.mean of the losses of examples",
+    "map_location": "tl.device_put(tree, device)",
+}
+_UNEXPECTED: Final = re.compile(r"^(?:\w+\.)*(\w+)\(\) got an unexpected keyword argument '(\w+)'")
+
+
+def advice(message: str) -> str | None:
+    """Say what to write in the place of a keyword, from Python's message about it; None if it is none of PyTorch's."""
+    match = _UNEXPECTED.match(message)
+    if match is None:
+        return None
+    function, keyword = match.groups()
+    for parameters in _signatures(function):
+        known = next((name for name in _PARAMETERS.get(keyword, ()) if name in parameters), None)
+        if known is not None:
+            return f"(Write {known}= in the place of PyTorch's {keyword}=.)"
+        if keyword in _MEANING:
+            return f"(In the place of PyTorch's {keyword}= write {_MEANING[keyword]}.)"
+    return None
+
+
+def _signatures(name: str) -> Iterator[set[str]]:
+    """The parameters of the public functions of that name."""
+    spaces = map(importlib.import_module, NAMESPACES)
+    found: list[Callable[..., Any]] = [f for space in spaces if callable(f := vars(space).get(name))]
+    try:
+        yield from [set(inspect.signature(f).parameters) for f in found]
+    except ValueError:  # a class of Python's, which has no signature
+        return
