@@ -1,8 +1,8 @@
 """Linearization: jvp, then unzip. The linear jaxpr is built once and applied often, forwards or transposed.
 
 linearize(f, x) == (f(x), the program of t -> f'(x) t).   Source: Radul et al. 2023.
-Primal values are computed eagerly, as Python code may inspect them; so residuals are arrays. Broadcast or masked
-residuals are written into the linear jaxpr as the equations that made them (residual_provenance.py).
+Primal values are computed at once, for Python may look at them; so residuals are values, and those that are repetitive
+or masked are written into the linear jaxpr as the equations that made them (residual_provenance.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ class LinearizedJaxpr:
         return tuple([v.aval for v in self.jaxpr.invars if v.linear])
 
     def at(self, residuals: Sequence[Any]) -> "LinearizedJaxpr":
-        """Return the same linear jaxpr with other values of its residuals."""
+        """Replace the values of the residuals."""
         return LinearizedJaxpr(self.jaxpr, residuals, self.nonzero, self.out_avals)
 
     def apply(self, tangents: Sequence[Any]) -> list[Any]:
@@ -61,7 +61,7 @@ def linearize(
 ) -> tuple[list[Any], LinearizedJaxpr]:
     """Compute a flat function at `primals`, and its linear jaxpr there; integers among them have no tangent input.
 
-    `function` (the user's) and `what` (the name of the transformation) are for error messages.
+    `function` and `what` are for error messages: what the user wrote, and what it is transformed for.
     """
     unzip = LinearizeTrace(core.current_trace(), function or f)
     trace = JVPTrace(unzip, function or f, what)
@@ -78,7 +78,7 @@ def linearize(
 
 
 class LinearizeTrace(UnzipTrace):
-    """The trace that unzips while primal values are computed: these values are the residuals of the linear jaxpr."""
+    """Unzip while values are computed: the linear jaxpr is closed over values, its residuals."""
 
     __slots__ = ("_inlining", "_residuals", "_structure")
 
@@ -123,7 +123,7 @@ class LinearizeTrace(UnzipTrace):
 
 
 def with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> Jaxpr:
-    """Set the inputs of a program: variables of `values` that it reads and does not compute, then `inputs`."""
+    """Give a program inputs for those of the primal `values` that it reads and does not compute, before `inputs`."""
     computed = {v for eqn in jaxpr.eqns for v in eqn.outvars}
     used = passes.used_variables(jaxpr)
     return jaxpr.replace(invars=[*[v for v in values if v in used and v not in computed], *inputs])

@@ -1,7 +1,7 @@
-"""Rules of primitives that libraries define, as by `jax.extend.core.Primitive`: calls of the library's own rules.
+"""Rules of primitives that libraries define: their own, by JAX's conventions.
 
-Symbolic zeros are `Zero`, and linear operands of a transpose rule `Linear`, as in other rules. But rules of a primitive
-with one result take and return bare arrays instead of tuples.
+Tangents and cotangents are `Zero` where they are zero, linear operands of a transpose rule are `Linear`, as everywhere
+here; a primitive with one result has bare arrays in the place of tuples.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tapeless.tracer.user_primitives import DEFINED_BY, UserPrimitive, check_typ
 
 
 def install(primitive: UserPrimitive) -> None:
-    """Enter a primitive into the rule tables; the library's rules are looked up when they are needed."""
+    """Put a primitive into the tables: its rules are looked up when they are needed."""
     jvp.rules[primitive] = partial(_jvp, primitive)
     transpose.rules[primitive] = partial(_transpose, primitive)
     vmap.rules[primitive] = partial(_vmap, primitive)
@@ -27,7 +27,7 @@ def install(primitive: UserPrimitive) -> None:
 
 
 def defined() -> list[UserPrimitive]:
-    """List the primitives that were installed."""
+    """The primitives that were installed."""
     return [p for p in vmap.rules if isinstance(p, UserPrimitive)]
 
 
@@ -41,7 +41,7 @@ def _jvp(primitive: UserPrimitive, primals: Sequence[Any], tangents: Sequence[An
 
 
 def _tangent(y: Any, t: Any) -> Any:
-    """Return the tangent `t` of a result; a symbolic zero if the result is an integer or boolean."""
+    """A tangent that a rule gives: that of an integer is zero."""
     return zero_of(y) if aval_of(y).tangent().dtype == dtypes.float0 else t
 
 
@@ -86,6 +86,6 @@ def _place(primitive: UserPrimitive, x: Any, d: Any, size: int) -> int | None:
 
 
 def _linear(check: linearity.Check, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
-    """Check a library's primitive as jointly linear in its linear operands, which its jvp rule applied it to."""
+    """Check a primitive of a library as linear in its linear operands together: it was applied to tangents so."""
     positions = [i for i, v in enumerate(eqn.invars) if v.linear]
     return (check.jointly(eqn, facts, positions),) * len(eqn.outvars)

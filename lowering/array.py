@@ -1,7 +1,7 @@
 """`DeviceArray`: an array on a device, and the ways in and out: NumPy, dlpack, Python numbers, pickles.
 
-Values are copied in: mutating their source later does not change the array (but see `from_dlpack`). NumPy arrays come
-out read-only, without a copy where the device's memory is the host's. Using a deleted or donated array is an error.
+A value goes in by copy, whatever it is: mutating what it came from later does not show (but see `from_dlpack`). It
+comes out read-only, without a copy where the device's memory is the host's. A deleted or donated array says so.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 
 class DeviceArray(Array):
-    """An array on a device. C++ calls the constructor for each result, so it must do little."""
+    """An array on a device. Made from results in C++, one call each: what the constructor does is the price of that."""
 
     __slots__ = ("__weakref__", "aval", "buf")
 
@@ -31,7 +31,7 @@ class DeviceArray(Array):
 
     @property
     def device(self) -> Device:
-        """The device that holds the array."""
+        """The device it is on."""
         return devices.device_of_handle(self.live()._sharding._internal_device_list[0])
 
     @property
@@ -40,15 +40,15 @@ class DeviceArray(Array):
         return SingleDeviceSharding(self.device)
 
     def devices(self) -> set[Device]:
-        """Return the set of devices that hold the array: one."""
+        """The devices it is on."""
         return {self.device}
 
     def is_deleted(self) -> bool:
-        """Tell whether the memory was given up, by `delete` or by donating it to a program."""
+        """Tell whether its memory was given up: by `delete`, or by donating it to a program."""
         return self.buf.is_deleted()
 
     def live(self) -> Any:
-        """Return the buffer. Raises: RuntimeError if it was deleted or donated."""
+        """The buffer. Raises: RuntimeError if it was deleted or donated."""
         buf = self.buf
         if buf.is_deleted():
             raise deleted_error(self.aval)
@@ -57,12 +57,12 @@ class DeviceArray(Array):
     def delete(self) -> None:
         """Give up the memory: now, or with the last NumPy view of it or array of another library that shares it.
 
-        Only the reference is dropped, because freeing memory that a dlpack consumer holds aborts the process.
+        Giving up the reference is all that is done, because freeing memory that a dlpack consumer holds aborts.
         """
         self.buf = _Deleted(self.aval)
 
     def is_ready(self) -> bool:
-        """Tell whether the array is computed, without waiting for it."""
+        """Tell whether it is computed; asking does not wait."""
         return self.live().is_ready()
 
     def block_until_ready(self) -> "DeviceArray":
@@ -72,17 +72,17 @@ class DeviceArray(Array):
         return self
 
     def on_device_size_in_bytes(self) -> int:
-        """Count the bytes that the array takes on its device, padding and packing included."""
+        """The memory it takes on its device, padding and packing included."""
         return self.live().on_device_size_in_bytes()
 
     def unsafe_buffer_pointer(self) -> int:
-        """Return the address of the elements on the device; it is valid for as long as the array lives."""
+        """Address of the elements on the device; valid for as long as the array is."""
         if self.device.platform == "cpu":
             return self._host().ctypes.data
         return compat.address(self.live())
 
     def around(self, buf: Any) -> "DeviceArray":
-        """Return an array of the same class on another buffer."""
+        """An array of the same class in another buffer."""
         return DeviceArray(buf)
 
     def placed(self, aval: ShapedArray, device: Device) -> "DeviceArray":
@@ -98,7 +98,7 @@ class DeviceArray(Array):
         return DeviceArray(compat.transfer(self.live(), aval, device.sharding, device.handle))
 
     def _await(self) -> None:
-        """Raise RuntimeError if the array will never be ready: this process was forked while it was computed."""
+        """Raise RuntimeError for an array that never gets ready: this process was forked while it was computed."""
         if forking.forked and not self.is_ready():
             raise forking.refusal()
 
@@ -111,7 +111,7 @@ class DeviceArray(Array):
         return compat.to_numpy(self.live())
 
     def copy_to_host_async(self) -> None:
-        """Begin to copy the elements to the host, without waiting; a later read finds them there."""
+        """Begin to copy the elements to the host, without waiting for them: reading them later finds them there."""
         buf = self.live()
         if self.device.platform != "cpu":
             transfers.explicitly(transfers.to_host, self.aval)
@@ -126,15 +126,15 @@ class DeviceArray(Array):
         return host.copy() if copy else host
 
     def item(self, *index: SupportsIndex) -> Any:
-        """Return an element as a Python number: the one at `index`, or the only one. Raises: ValueError if several."""
+        """One element as a Python number: that at `index`, or the only one. Raises: ValueError if there are more."""
         return self._host().item(*index)
 
     def tolist(self) -> Any:
-        """Return the elements as Python numbers, in lists nested as deep as the array has axes."""
+        """The elements as Python numbers, in lists as deep as the array has axes."""
         return self._host().tolist()
 
     def tobytes(self, order: Literal["C", "F", "A", "K"] = "C") -> bytes:
-        """Return the elements as bytes, as `numpy.ndarray.tobytes` does."""
+        """The elements as bytes, as `numpy.ndarray.tobytes` gives them."""
         return self._host().tobytes(order)
 
     def __bool__(self) -> bool:
@@ -165,7 +165,7 @@ class DeviceArray(Array):
         return self._rows()
 
     def _rows(self) -> Iterator["DeviceArray"]:
-        """Yield the parts along the first axis, by way of the host: one read, and a put for each; slices cost more."""
+        """The parts along the first axis, by way of the host: one read, and for each a put, cheaper than a program."""
         host, device, aval = self._host(), self.device, self.aval.update(shape=self.aval.shape[1:])
         for i in range(len(host)):
             yield _put(host[i, ...], aval, device)
@@ -192,7 +192,7 @@ class DeviceArray(Array):
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        """Export a capsule that shares the memory, which nobody may write to (unversioned capsules cannot say so).
+        """A capsule that shares the memory, which nobody may write to (the form in use has no way to say so).
 
         Raises: BufferError for dtypes that dlpack does not have, and for other devices.
         """
@@ -219,7 +219,7 @@ class DeviceArray(Array):
 
 
 class _Deleted:
-    """The placeholder for the buffer of a deleted array."""
+    """Stands where the buffer of a deleted array was."""
 
     __slots__ = ("aval",)
 
@@ -231,7 +231,7 @@ class _Deleted:
 
 
 def deleted_error(aval: ShapedArray, who: str = "this array") -> RuntimeError:
-    """Return the error for an array that was deleted or donated."""
+    """The error for an array that was deleted or donated."""
     return RuntimeError(
         f"{who} has been deleted or donated: {aval}.\n"
         "  A program that took it by donate_argnums reused its memory, or delete() was called.\n"
@@ -240,7 +240,7 @@ def deleted_error(aval: ShapedArray, who: str = "this array") -> RuntimeError:
 
 
 def _described(host: np.ndarray[Any, Any], aval: ShapedArray) -> str:
-    """Format `Array([1., 2.], dtype=float32)`, with the dtype on a line of its own if it does not fit."""
+    """`Array([1., 2.], dtype=float32)`: the type is on a line of its own where it would not fit."""
     width = np.get_printoptions()["linewidth"]
     kind = f"dtype={aval.dtype.name}{', weak_type=True' if aval.weak_type else ''})"
     elements = f"[], shape={aval.shape}"
@@ -255,11 +255,11 @@ def _described(host: np.ndarray[Any, Any], aval: ShapedArray) -> str:
 
 
 def to_device(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
-    """Copy `value` to an array of type `aval` on `device`. A `DeviceArray` that is there already is returned.
+    """`value` as an array of type `aval` on `device`, by copy. An array of ours that is there already is returned.
 
     Args:
-      value: a `DeviceArray`, a NumPy array of any byte order and strides, a NumPy or Python scalar.
-      aval: the type of the result; it may give a weakly typed number another width than its own.
+      value: an array of ours, a NumPy array of any byte order and strides, a NumPy or Python scalar.
+      aval: its type; a weakly typed number may take another width than its own by it.
     Raises: OverflowError if a Python integer does not fit.
     """
     if isinstance(value, DeviceArray):
@@ -274,7 +274,7 @@ def to_device(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
 def _put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """Copy NumPy's elements to the device, in the native byte order of `aval`'s dtype."""
     if isinstance(host, np.ndarray) and dtypes.is_narrower(aval.dtype, host.dtype):
-        host = narrowed(host, aval.dtype)  # config.numpy_bits is 32, or was when `aval` was computed
+        host = narrowed(host, aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
     forking.check()
     transfers.to_device(aval)
     host = np.asarray(host, aval.dtype)
@@ -282,7 +282,7 @@ def _put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
 
 
 def with_type(x: DeviceArray, aval: ShapedArray) -> DeviceArray:
-    """Return the same memory under another type of the same shape and dtype: weak or strong."""
+    """The same memory under another type, of the same shape and dtype: weak or strong."""
     if x.aval is aval:
         return x
     other = type(x)(x.live())
@@ -291,7 +291,7 @@ def with_type(x: DeviceArray, aval: ShapedArray) -> DeviceArray:
 
 
 def duplicate(x: DeviceArray) -> DeviceArray:
-    """Copy `x` to new memory on the same device."""
+    """An array equal to `x` in memory of its own, on the same device."""
     forking.check()
     device = x.device
     return with_type(x.around(compat.duplicate(x.live(), device.list, device.sharding)), x.aval)
@@ -301,7 +301,7 @@ _scalars: Recent[Any, DeviceArray] = Recent(256)
 
 
 def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
-    """Return a number as an array. The last few hundred are cached: `x * 2.0` in a loop transfers nothing."""
+    """A number as an array. The last few hundred are kept: `x * 2.0` in a loop transfers nothing."""
     # Equal numbers share an entry, for `aval` says what they become; but 0.0 == -0.0, also as parts of complex numbers.
     plain = aval.dtype.kind in "iu" or (value and not isinstance(value, (complex, np.complexfloating)))
     key = (value if plain else repr(value), aval, device)
@@ -316,9 +316,9 @@ def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArra
 
 
 def device_put(value: Any, device: Device | None = None) -> DeviceArray:
-    """Return `value` as an array on `device`: a number, a NumPy array, a `DeviceArray`, or any array with `__dlpack__`.
+    """`value` as an array on `device`: a number, a NumPy array, one of ours, or any that speaks dlpack.
 
-    It is copied, unless it is a `DeviceArray` on `device` already, or on any device if `device` is None.
+    By copy, except that an array of ours which is on `device` is returned; with no device, on whichever it is.
     """
     return transfers.explicitly(_device_put, value, device)
 
@@ -335,14 +335,14 @@ def _device_put(value: Any, device: Device | None) -> DeviceArray:
 
 
 def device_get(x: Any) -> np.ndarray[Any, Any]:
-    """Return the elements as a NumPy array, read-only if `x` is a `DeviceArray`."""
+    """The elements as a NumPy array, read-only if `x` is ours."""
     return transfers.explicitly(np.asarray, x)
 
 
 def live_arrays(platform: str | None = None) -> list[DeviceArray]:
-    """List the live arrays on the devices of a platform, or of the default one.
+    """List the arrays on the devices of a platform, or of the default one: those that someone holds, constants of
+    compiled programs and numbers that are kept for later use among them; keys as their words.
 
-    Constants of compiled programs and cached numbers are among them; keys are listed as their words.
     Raises: RuntimeError if the platform is not there, with the reason.
     """
     bufs = devices.devices(platform)[0].client.live_arrays()
@@ -350,7 +350,7 @@ def live_arrays(platform: str | None = None) -> list[DeviceArray]:
 
 
 def from_elements(host: np.ndarray[Any, Any], weak_type: bool) -> DeviceArray:
-    """Copy NumPy's elements to the current device, bit for bit, in their own dtype, whatever `config.numpy_bits` is."""
+    """Copy NumPy's elements to the current device: bit for bit, in their own dtype, whatever `config.numpy_bits`."""
     return _put(host, ShapedArray(host.shape, host.dtype, weak_type), devices.current_device())
 
 
@@ -363,12 +363,12 @@ _DLPACK_OF_PLATFORM = {"cpu": _DLPACK_CPU, "gpu": _DLPACK_CUDA}
 def from_dlpack(x: Any, *, device: Device | None = None, copy: bool | None = None) -> DeviceArray:
     """Convert an array of another library, sharing its memory where possible.
 
-    What the other library writes to shared memory later shows here: arrays are immutable only as far as this library
-    does not write to them. `copy=True` never shares.
+    It shares the memory where it can, and then what the other library writes to it shows here: arrays are immutable
+    only as far as we write to them. `copy=True` never shares.
 
     Args:
       x: has `__dlpack__` and `__dlpack_device__`.
-      device: the device of the result; by default that of `x`.
+      device: where to put it; by default where it is.
       copy: None to share if the elements are contiguous, in C order and aligned; False to share or fail; True to copy.
     Raises: BufferError if it cannot be shared and `copy` is False, or cannot be read at all.
     """
@@ -408,7 +408,7 @@ def _shared(x: Any, copy: bool | None) -> DeviceArray:
 
 
 def _by_copy(x: Any, copy: bool | None, reason: str) -> DeviceArray:
-    """Import by a copy an array that jaxlib cannot share (strided or read-only NumPy arrays), if `copy` allows it."""
+    """Import by a copy what jaxlib cannot (strided or read-only NumPy arrays), if `copy` allows it."""
     if copy is False:
         raise _unshareable(x, reason) from None
     try:
@@ -419,7 +419,7 @@ def _by_copy(x: Any, copy: bool | None, reason: str) -> DeviceArray:
 
 
 def _in_its_own_dtype(host: np.ndarray[Any, Any]) -> DeviceArray:
-    """Copy NumPy's elements to the CPU in their own dtype, whatever `config.numpy_bits` is: so does dlpack."""
+    """A copy of NumPy's elements on the CPU, whatever `config.numpy_bits`: dlpack shares arrays as they are."""
     return _put(host, ShapedArray(host.shape, dtypes.canonical(host.dtype)), devices.devices("cpu")[0])
 
 
@@ -435,7 +435,7 @@ def _unreadable(x: Any, reason: str) -> BufferError:
 
 
 def _imported_type(x: Any, buf: Any, device: Device) -> ShapedArray:
-    """Infer the type of an imported buffer, which has none: from its elements on the CPU, else from `x`."""
+    """The type of an imported buffer, which does not know it: on the CPU that of its elements, else what `x` says."""
     if device.platform == "cpu":
         host = compat.to_numpy(buf)
         return ShapedArray(host.shape, dtypes.canonical(host.dtype))
@@ -443,7 +443,7 @@ def _imported_type(x: Any, buf: Any, device: Device) -> ShapedArray:
 
 
 def _place(x: Any) -> tuple[Device, Any]:
-    """Return the device that holds another library's array, and the stream on which it must be ready."""
+    """The device that an array is on, and the stream on which we want it to be ready."""
     kind, number = x.__dlpack_device__()
     if kind in (_DLPACK_CPU, _DLPACK_CUDA_HOST):
         return devices.devices("cpu")[0], None
@@ -461,7 +461,7 @@ def _capsule(x: Any, stream: Any) -> Any:
 def is_supported_dtype(dtype: Any) -> bool:
     """Tell whether arrays of a dtype can be shared by dlpack.
 
-    Raises: TypeError for None, which NumPy takes as float64, and for other values that are no dtype.
+    Raises: TypeError for None, which NumPy takes as float64, and for what is no dtype.
     """
     if dtype is None:
         raise TypeError("is_supported_dtype: expected a dtype, not None.")

@@ -1,8 +1,8 @@
-"""Dispatch: run primitives (eager mode) and whole programs on concrete values.
+"""Running programs on concrete values: primitive by primitive, or whole programs.
 
-`executable` caches the compiled form of whole programs, by device, donated inputs and options; `EagerEvaluator` caches
-that of primitives and small functions, by types. A new program whose module has the text of a recent one, and no
-callbacks, is not compiled again.
+`executable` remembers what whole programs were compiled to, by device, donated inputs and options; `EagerEvaluator`
+what primitives and small functions were, by types. A program that is new but writes the same module as one of the last
+ones, without callbacks, is not compiled again.
 """
 
 import functools
@@ -35,14 +35,14 @@ inline: Final = Rules(
 def executable(
     jaxpr: Jaxpr, device: Any, donated: tuple[int, ...] = (), options: Mapping[str, Any] | None = None
 ) -> Executable:
-    """Compile a program, or return its executable, which is remembered for as long as `jaxpr` lives."""
+    """The compiled program, remembered for as long as `jaxpr` lives."""
     cache = _executables.setdefault(jaxpr, {})
     given = tuple(sorted(options.items())) if options else ()
     key = (device, donated, given)
     found = cache.get(key)
     if found is None:
         module = emit.module(jaxpr, donated, jaxpr.name, device.platform)
-        # Modules with callbacks are not shared: their text does not tell which functions they call.
+        # What calls the host is of this program only: its text says nothing of the functions that it calls.
         compiled = _compiled if not module.callbacks else functools.partial(_compiled_for_host, module.callbacks)
         found = cache[key] = compiled(module.text, jaxpr.out_avals, device, given)
     return found
@@ -65,7 +65,7 @@ def compiled_anew(
 
 @functools.lru_cache(maxsize=256)
 def _compiled(text: str, out_avals: tuple[ShapedArray, ...], device: Any, options: tuple[Any, ...]) -> Executable:
-    """Compile a module once for each text: for programs that are traced repeatedly, such as bodies of eager loops."""
+    """The compiled module: programs traced again and again, such as the bodies of eager loops, compile once."""
     return compile_module(text, out_avals=out_avals, device=device, options=dict(options))
 
 
@@ -89,7 +89,7 @@ def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
 
 
 def apply(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], owner: Jaxpr) -> tuple[DeviceArray, ...]:
-    """Compute a primitive that carries programs; its executable is remembered while `owner`, one of them, lives."""
+    """Compute a primitive that applies programs, compiled once for as long as `owner`, one of them, lives."""
     avals, bufs, device = _operands(args)
     cache = _eager_control_flow.setdefault(owner, {})
     key = (primitive, device, avals, *[item for item in params.items() if item[1] is not owner])
@@ -102,18 +102,18 @@ def apply(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], own
         raise error.by_name(lambda i: f"operand {i} of '{primitive}'") from None
 
 
-_EAGER_LIMIT = 1024  # executables, each of which holds machine code
+_EAGER_LIMIT = 1024  # operations, of which each holds machine code
 
 
 class EagerEvaluator:
-    """The evaluator of primitives on concrete values, for the slot at the bottom of `tracer.core`."""
+    """Fills the slot at the bottom of `tracer.core`."""
 
     def __init__(self) -> None:
         self._primitives: Recent[Any, Executable] = Recent(_EAGER_LIMIT)
         self._functions: Recent[Any, _CompiledFunction] = Recent(_EAGER_LIMIT)
 
     def evaluate(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        """Compute one primitive, compiled once for each combination of types and params."""
+        """Compute one primitive; its program is compiled for every combination of types and params once."""
         if config.no_execution:
             raise execution_error(str(primitive))
         if primitive.takes_keys and config.debug_key_reuse and _are_followed(args, params):
@@ -154,7 +154,7 @@ class EagerEvaluator:
         return outs[0] if found.single else tuple(outs)
 
     def _watched(self, f: "_CompiledFunction", args: tuple[Any, ...], bufs: list[Any]) -> Sequence[Any]:
-        """Run a function; check that it uses no key twice, and that its results are finite, as the settings say."""
+        """Run a function whose keys, or results, are watched."""
         assert f.watched is not None
         given = [*map(wrapped, f.consts, f.watched.in_avals), *args]
         outs = run_followed(f.watched, given, lambda: f.run([*f.consts, *bufs]))
@@ -163,23 +163,23 @@ class EagerEvaluator:
         return outs
 
     def place(self, x: Array, device: Any) -> Array:
-        """Put an array on a device, by copy unless it is there; a tracer is returned as it is."""
+        """Put an array on a device, by copy unless it is there; a traced one stays."""
         found = devices.of_placement("device", device)
         return x if isinstance(x, Tracer) else array.device_put(x, found)
 
 
 def _are_followed(args: Sequence[Any], params: dict[str, Any]) -> bool:
-    """Tell whether operands hold keys whose uses are to be followed; a custom function follows them while it runs."""
+    """Tell whether there are keys among operands to be followed; a custom function follows them as it computes."""
     return any(isinstance(x, KeyArray) for x in args) and params.get("jaxpr", args) is not None
 
 
 def execution_error(what: str) -> RuntimeError:
-    """Return the error for running something where `config.no_execution` is set."""
+    """The error for running something where `config.no_execution` is set."""
     return RuntimeError(f"{what} would be run, which config.no_execution forbids.")
 
 
 class _CompiledFunction(NamedTuple):
-    """A compiled function of arrays. single: does it return one array? watched: its program, if that is checked."""
+    """A compiled function of arrays; is its result one array; the program, if its keys or results are watched."""
 
     run: Callable[[list[Any]], list[DeviceArray]]
     consts: list[Any]
@@ -188,7 +188,7 @@ class _CompiledFunction(NamedTuple):
 
 
 def _program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Jaxpr:
-    """Make the program of one equation, of a primitive."""
+    """A primitive as a program."""
     invars = [Var(aval) for aval in avals]
     outvars = [Var(aval) for aval in primitive.type(tuple(avals), params)]
     return Jaxpr(invars, [Equation(primitive, invars, params, outvars)], outvars, primitive.name)
@@ -213,18 +213,18 @@ _aval, _buf = attrgetter("aval"), attrgetter("buf")
 
 
 def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], Any]:
-    """Return types and buffers of values, and the device to compute on; fast if all are `DeviceArray`s."""
+    """Types and buffers of values, and the device to compute on; at once if all are arrays of ours."""
     device = device_of(args)
     try:
         return tuple(map(_aval, args)), list(map(_buf, args)), device
     except AttributeError:
-        pass  # errors raised below are not chained to this one
+        pass  # what is raised below does not follow this error
     avals = tuple([x.aval if isinstance(x, DeviceArray) else _concrete(x) for x in args])
     return avals, [_buffer(x, aval, device) for x, aval in zip(args, avals)], device
 
 
 def device_of(args: Sequence[Any]) -> Any:
-    """Return the device of the arrays among values, else the default. Raises: ValueError if they are on several."""
+    """The device on which values are computed with: that of the arrays, else the default."""
     only = devices.only()
     if only is not None:
         return only
@@ -238,7 +238,7 @@ def device_of(args: Sequence[Any]) -> Any:
 
 
 def buffer_on(x: Any, device: Any) -> Any:
-    """Return the buffer of a value, which is put on `device` if it is no `DeviceArray`."""
+    """The buffer of a value, put on `device` if it is not an array of ours."""
     return x.buf if isinstance(x, DeviceArray) else to_device(x, _concrete(x), device).buf
 
 
@@ -247,7 +247,7 @@ def _buffer(x: Any, aval: ShapedArray, device: Any) -> Any:
 
 
 def _concrete(x: Any) -> ShapedArray:
-    """Return the type of a concrete value. Raises: UnexpectedTracerError for a tracer."""
+    """Type of a value to compute with. Raises: UnexpectedTracerError for a tracer."""
     if isinstance(x, Tracer):
         raise core.leak_error(x)
     return aval_of(x)

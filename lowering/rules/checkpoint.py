@@ -1,4 +1,4 @@
-"""Lowering of checkpoint, a call of the program's function; of names, nothing; of moves and barriers, which XLA has."""
+"""Lowering of checkpoint: a call of the program's function; names emit nothing, moves and the barrier are XLA's."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def _barrier(f: Function, outs: Any, *operands: Value) -> Any:
 
 
 def _move(f: Function, outs: Any, x: Value, *, src: str, dst: str) -> Any:
-    """Emit an annotation, which XLA's host offloader turns into a copy; nothing on CPU, which has only one memory."""
+    """An annotation, of which XLA's host offloader makes a copy; on CPU nothing, where one memory has all the names."""
     if f.platform == "cpu":
         return [x]
     (result,), type_ = f.fresh(), hlo.tensor(x.aval)
@@ -36,7 +36,7 @@ dispatch.inline[c.name_p] = lambda x, *, name: (x,)
 dispatch.inline[c.move_p] = lambda x, *, src, dst: (x,)  # eager values are in the device's own memory
 dispatch.inline[c.materialize_p] = lambda x: (x,)
 dispatch.inline[c.dce_sink_p] = lambda x: ()
-dispatch.inline[c.optimization_barrier_p] = lambda *args: args  # primitives that run one by one are not merged or moved
+dispatch.inline[c.optimization_barrier_p] = lambda *args: args  # whatever runs one by one is neither merged nor moved
 ordering.rules[c.checkpoint_p] = ordering.call
 for _primitive in (c.name_p, c.move_p, c.materialize_p, c.dce_sink_p, c.optimization_barrier_p):
     physical.moves(_primitive)
