@@ -1,7 +1,7 @@
 """Integer affine functions of index variables and symbols, with the bounds that interval arithmetic gives them.
 
-Search terms: affine map, index expression. Sources: MLIR's `affine_map`, TVM's iterator maps. There is no floor
-division and no remainder: what these would say is said by a variable for each digit.
+Search terms: affine map, index expression. Sources: MLIR's `affine_map`, TVM's iterator maps. Floor division and
+remainder are left out: they are expressed with a variable for each digit (mixed radix).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ class Symbol(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """constant + Σ k·v + Σ k·s, no k being 0, each sum in the order of its variables or symbols."""
+    """An affine index `constant + Σ k·v + Σ k·s`: no coefficient k is 0; sums are sorted by variable or symbol."""
 
     constant: int = 0
     variables: tuple[tuple[Variable, int], ...] = ()
@@ -54,7 +54,7 @@ class Affine:
 
     @property
     def variable(self) -> Variable | None:
-        """Return the variable that `self` is, if it is nothing else."""
+        """Return v if this index is the variable v alone, else None."""
         if self.constant or self.symbols or len(self.variables) != 1 or self.variables[0][1] != 1:
             return None
         return self.variables[0][0]
@@ -72,7 +72,7 @@ class Affine:
         return next((c for x, c in self.variables if x == v), 0)
 
     def bounds(self, sizes: Sizes) -> tuple[int, int]:
-        """Bound the values by interval arithmetic: the least and the greatest; no size is 0."""
+        """Compute the least and the greatest value over the box, by interval arithmetic; no size may be 0."""
         low = high = self.constant
         for v, c in self.variables:
             far = c * (sizes[v] - 1)
@@ -83,7 +83,7 @@ class Affine:
         return low, high
 
     def divided(self, k: int) -> "Affine":
-        """Divide every number by k, and round the constant down."""
+        """Divide all coefficients, which are multiples of k, and the constant, which is rounded down."""
         variables, symbols = (
             tuple([(v, c // k) for v, c in self.variables]),
             tuple([(s, c // k) for s, c in self.symbols]),
@@ -91,12 +91,12 @@ class Affine:
         return Affine(self.constant // k, variables, symbols)
 
     def split(self, m: int) -> "tuple[Affine, Affine]":
-        """Split all but the constant into m·H + L: coefficients below m are in L, of others what m leaves of them."""
+        """Split `self` without its constant into m·H + L; L has coefficients below m, and remainders of the others."""
         low = Affine(0, _left(self.variables, m), _left(self.symbols, m))
         return (self - low).divided(m) - self.constant // m, low
 
     def part(self, keep: Callable[[int], bool]) -> "Affine":
-        """Keep the variables and symbols whose coefficients are such, without the constant."""
+        """Keep the variables and symbols whose coefficients satisfy `keep`; drop the constant."""
         variables, symbols = [p for p in self.variables if keep(p[1])], [p for p in self.symbols if keep(p[1])]
         return Affine(0, tuple(variables), tuple(symbols))
 
@@ -116,13 +116,13 @@ class Affine:
         return sum([c * values[v] for v, c in self.variables], Affine(self.constant, (), self.symbols))
 
     def renamed(self, name: Callable[[Variable], Variable]) -> "Affine":
-        """Rename every variable v to name(v); different ones stay different."""
+        """Rename every variable v to name(v); `name` must be injective."""
         if len(self.variables) < 2:
             return Affine(self.constant, tuple([(name(v), c) for v, c in self.variables]), self.symbols)
         return Affine(self.constant, tuple(sorted([(name(v), c) for v, c in self.variables])), self.symbols)
 
     def with_operands(self, number: Callable[[int], int]) -> "Affine":
-        """Renumber operand k as number(k); two symbols may become one."""
+        """Renumber operand k of each symbol as number(k); symbols that become equal are added up."""
         if not self.symbols:
             return self
         found = [((s._replace(operand=number(s.operand)), c),) for s, c in self.symbols]
@@ -133,18 +133,18 @@ Access = tuple[Affine, ...]  # an index for each axis of an array
 
 
 def variables(sizes: Sequence[int], start: Variable = 0) -> Access:
-    """Make variables with consecutive numbers, one for each size."""
+    """Make an access of variables with consecutive numbers from `start`, one for each size."""
     return indices(range(start, start + len(sizes)))
 
 
 @lru_cache(maxsize=256)
 def indices(order: tuple[Variable, ...] | range) -> Access:
-    """Make the indices that are these variables."""
+    """Make an access whose indices are these variables, each alone."""
     return tuple([Affine(0, ((v, 1),)) for v in order])
 
 
 def symbol(operand: int, low: int, high: int) -> Affine:
-    """Make the index clip(operand, low, high)."""
+    """Make the index clip(operand, low, high); a constant if low >= high."""
     return Affine(0, (), ((Symbol(operand, low, high), 1),)) if low < high else Affine(low)
 
 
@@ -156,7 +156,7 @@ def _scaled(pairs: tuple[tuple[_Key, int], ...], k: int) -> tuple[tuple[_Key, in
 
 
 def _left(pairs: tuple[tuple[_Key, int], ...], m: int) -> tuple[tuple[_Key, int], ...]:
-    """Reduce coefficients to what multiples of m leave of them; those below m stay."""
+    """Reduce coefficients of magnitude m or more to remainders near 0 modulo m; drop zeros."""
     found = [(x, c if abs(c) < m else (c + m // 2) % m - m // 2) for x, c in pairs]
     return tuple([(x, c) for x, c in found if c])
 

@@ -1,9 +1,9 @@
-"""Values of sums of terms, by NumPy, over a semiring: numbers, truth values, counts, extremes.
+"""Evaluate sums of terms by NumPy over a semiring: numbers, booleans, counts, extremes.
 
-Search terms: semiring, provenance, sparsity inference, brute force. Every factor becomes an array over its own
-variables, read through strides where it is inside for all of the box, else element by element; brackets become masks
-over theirs; sums of products are `einsum`'s unless a bracket has to keep an infinity out. A variable that a lookup
-gives, as in a gather, is replaced by the array of its values: nobody runs over all positions to find the few.
+Search terms: semiring, provenance, sparsity inference, brute force. Every factor becomes an array with an axis for each
+of its variables: a strided view if its access is inside of the operand for the whole box, else a gather. Brackets are
+masks. Sums of products are computed by `einsum` unless a bracket has to keep an infinity out. A variable that a lookup
+determines, as in a gather, is replaced by the array of its values, instead of running over all its positions.
 """
 
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ from tapeless.tracer.terms.term import (
     variables_of,
 )
 
-# An array with an axis for every variable of a term, of length 1 if it does not depend on that.
+# An array with an axis for every variable of a term, of length 1 if it does not depend on that variable.
 Grid = Any
 
 
 class Semiring(NamedTuple):
-    """A sum of products over other operations: `add`, `multiply`, and `zero` for elements without a product."""
+    """A semiring: `add` and `multiply`, and `zero` as the value of elements to which no product is added."""
 
     dtype: Any
     zero: Any
@@ -42,20 +42,20 @@ class Semiring(NamedTuple):
 
 
 def numbers(dtype: Any) -> Semiring:
-    """Make the semiring of sums of products in a dtype; of booleans, whether one of them is true."""
+    """Return the semiring of sums of products in a dtype; for booleans, `or` of `and`."""
     return BOOLEANS if np.dtype(dtype) == bool else Semiring(np.dtype(dtype), 0, np.add, is_numeric=True)
 
 
 BOOLEANS = Semiring(np.dtype(bool), False, np.logical_or, np.logical_and)
-COUNTS = Semiring(np.dtype(np.int64), 0, np.add)  # products that are not zero
+COUNTS = Semiring(np.dtype(np.int64), 0, np.add)  # the number of nonzero products
 
 
 def evaluated(terms: Sum, shape: Sequence[int], operands: Sequence[Any], semiring: Semiring) -> Any:
-    """Evaluate the sum of `terms`, an array of `shape`.
+    """Evaluate a sum of terms to an array of `shape`.
 
     Args:
-      operands: arrays of the semiring, or a scalar for one that is the same everywhere; integers or booleans where
-        terms look positions, cases or symbols up.
+      operands: arrays of the semiring, or a scalar for a constant array; integers or booleans where terms read
+        positions, cases or symbols from them.
     """
     out = np.full(tuple(shape), semiring.zero, semiring.dtype)
     for t in terms:
@@ -65,7 +65,7 @@ def evaluated(terms: Sum, shape: Sequence[int], operands: Sequence[Any], semirin
 
 
 def _add(out: Any, t: Term, operands: Sequence[Any], ring: Semiring) -> None:
-    """Add the products of one term to `out`."""
+    """Add the products of one term to `out`, in place."""
     t, operands = _accumulated(t, operands, ring)
     used = [f for f in t.factors if ring.is_numeric or f.use is not Use.DIVIDED]
     scale = [np.asarray(t.coefficient).astype(ring.dtype)] if ring.is_numeric and t.coefficient != 1 else []
@@ -86,7 +86,7 @@ def _add(out: Any, t: Term, operands: Sequence[Any], ring: Semiring) -> None:
 
 
 def products_of(t: Term) -> int:
-    """Count the products that evaluating a term takes: positions that are looked up and cumulative sums take none."""
+    """Count the products computed for a term: those of its box, without variables of lookups and cumulative sums."""
     given = {v for b in t.brackets if isinstance(b, Lookup) for v in variables_of(b.index)}
     running = _running(t)
     skipped = given if running is None else {*given, running.summed}
@@ -94,7 +94,7 @@ def products_of(t: Term) -> int:
 
 
 class _Running(NamedTuple):
-    """Σ j. [i >= j] x[j], or [j >= i] if it is reversed, along an axis of x."""
+    """A cumulative sum along an axis of x: Σ j. [i >= j] x[j], with [j >= i] if `reverse`."""
 
     axis: int
     summed: Variable  # j
@@ -104,7 +104,7 @@ class _Running(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _running(t: Term) -> _Running | None:
-    """Recognize a cumulative sum."""
+    """Recognize a term that is a cumulative sum; None for other terms."""
     if len(t.brackets) != 1 or len(t.factors) != 1 or not isinstance(t.brackets[0], NotNegative):
         return None
     (f,), bound = t.factors, t.brackets[0].index
@@ -121,13 +121,13 @@ def _running(t: Term) -> _Running | None:
 
 
 def _accumulated(t: Term, operands: Sequence[Any], ring: Semiring) -> tuple[Term, Sequence[Any]]:
-    """Replace a cumulative sum by the read of one that NumPy computes."""
+    """Compute a cumulative sum by NumPy, and return a term that reads it as a further operand; other terms stay."""
     running = _running(t)
     if running is None:
         return t, operands
     (f,), (axis, j, i, reverse) = t.factors, running
     x, access = np.asarray(operands[f.operand]), tuple([i if d == axis else a for d, a in enumerate(f.access)])
-    if not x.ndim:  # the same everywhere
+    if not x.ndim:  # a constant array
         x, axis, access = np.broadcast_to(x, (t.sizes[j],)), 0, (i,)
     if x.shape[axis] != t.sizes[j]:
         return t, operands
@@ -153,16 +153,16 @@ def _as_used(x: Grid, use: Use, ring: Semiring) -> Grid:
 
 
 class _Grids:
-    """The values of variables, and what is read at them. A variable that a lookup gives has length 1 from then on."""
+    """Indices, masks and reads as grids over the variables of a term; variables that lookups determine have size 1."""
 
     def __init__(self, sizes: Sequence[int], operands: Sequence[Any]) -> None:
         self.sizes = list(sizes)
         self._operands = operands
         self._given: dict[Variable, Grid] = {}
-        self._met: set[Variable] = set()  # in lookups: these stay axes
+        self._met: set[Variable] = set()  # variables that determined values depend on: these stay axes
 
     def mask(self, bracket: Bracket) -> Grid | None:
-        """Find where a bracket holds; None if it holds everywhere. Lookups come first."""
+        """Evaluate a bracket to a boolean grid. Lookups come before other brackets: they determine variables."""
         if not isinstance(bracket, Lookup):
             index = self.grid(bracket.index)
             return index == 0 if isinstance(bracket, IsZero) else index >= 0
@@ -176,7 +176,7 @@ class _Grids:
 
     def _looked_up(self, b: Lookup) -> Grid:
         found = self.read(np.asarray(self._operands[b.operand]), b.access)
-        if found.dtype == np.uint64:  # what int64 does not hold is outside of everything
+        if found.dtype == np.uint64:  # numbers that int64 does not hold are outside of every axis
             found = np.minimum(found, np.uint64(np.iinfo(np.int64).max))
         found = found.astype(np.int64)
         return found if b.limits is None else np.clip(found, *b.limits)
@@ -185,7 +185,7 @@ class _Grids:
         return v not in self._met and v not in self._given
 
     def _give(self, v: Variable, index: Affine, found: Grid) -> Grid:
-        """Let v have the values with which `index` is what was found; where it has such values."""
+        """Solve `index` = `found` for v, with coefficient ±1: record its values, and return where they are in range."""
         rest = index - Affine(0, ((v, index.coefficient(v)),))
         self._met.update(variables_of(rest))
         value = (found - self.grid(rest)) * index.coefficient(v)
@@ -206,12 +206,12 @@ class _Grids:
         return np.arange(self.sizes[v]).reshape(shape)
 
     def _number(self, index: Affine) -> int:
-        """Sum what does not depend on variables."""
+        """Evaluate the constant and the symbols of an index."""
         symbols = [c * min(max(int(self._operands[s.operand]), s.low), s.high) for s, c in index.symbols]
         return index.constant + sum(symbols)
 
     def read(self, x: Any, access: Access) -> Grid:
-        """Read an array at an access; where that is outside, anything."""
+        """Read an array at an access; elements outside of the array are arbitrary."""
         if not x.ndim or not x.size:
             return (x if x.size else np.zeros((), x.dtype)).reshape((1,) * len(self.sizes))
         x = np.ascontiguousarray(x)
@@ -219,23 +219,23 @@ class _Grids:
         return x.reshape(-1)[self.places(x.shape, access)] if strides is None else self.view(x, strides)
 
     def places(self, shape: Sequence[int], access: Access) -> Grid:
-        """Compute the flat positions of an access in an array; where it is outside, any."""
+        """Compute the flat positions of an access in an array, clipped to its shape."""
         flat: Any = np.zeros((1,) * len(self.sizes), np.int64)
         for a, n in zip(access, shape):
             flat = flat * n + np.clip(self.grid(a), 0, n - 1)
         return flat
 
     def view(self, x: Any, strides: tuple[int, list[int]]) -> Grid:
-        """Show a contiguous array without copying it: from a first element on, by what each variable moves it."""
+        """View a contiguous array by (first element, step of each variable), as `strides` returns them."""
         start, steps = strides
         lengths = [n if step else 1 for n, step in zip(self.sizes, steps)]
         data, width = x.reshape(-1).view(np.uint8), x.dtype.itemsize
         return np.ndarray(lengths, x.dtype, data, start * width, [step * width for step in steps])
 
     def strides(self, shape: Sequence[int], access: Access) -> tuple[int, list[int]] | None:
-        """Find the first element of an access, and by how much each variable moves it.
+        """Return the flat position of an access at 0, and the step of each variable.
 
-        None if it is outside of the array for some values, or was looked up.
+        None if it leaves the array for some values, or reads a variable that a lookup determines.
         """
         start, steps, stride = 0, [0] * len(self.sizes), 1
         for a, n in zip(reversed(access), reversed(shape)):
@@ -250,7 +250,7 @@ class _Grids:
         return start, steps
 
     def place(self, out: Any, access: Access) -> Grid | None:
-        """Show what of `out` is written; None if an element is met twice, for all that is known, or not known."""
+        """View the elements of `out` that an access writes; None if it has no strides or may write an element twice."""
         strides = self.strides(out.shape, access)
         if strides is None:
             return None
@@ -266,7 +266,7 @@ class _Grids:
 
 
 def _summed(arrays: list[Grid], masks: list[Grid], sizes: Sequence[int], kept: Sequence[bool], ring: Semiring) -> Grid:
-    """Sum products where the masks hold, over all variables but those that are kept."""
+    """Sum the products of `arrays` where all masks hold, over the variables that are not kept."""
     axes = [v for v, n in enumerate(sizes) if n > 1 and not kept[v]]
     if axes and len(arrays) + len(masks) > 1 and _contracts(arrays, masks, ring):
         return _contracted([*arrays, *masks], sizes, axes, ring)
@@ -280,7 +280,7 @@ def _summed(arrays: list[Grid], masks: list[Grid], sizes: Sequence[int], kept: S
 
 
 def _contracts(arrays: Sequence[Grid], masks: Sequence[Grid], ring: Semiring) -> bool:
-    """Tell whether `einsum` knows the dtype, and what masks keep out is not infinite."""
+    """Tell whether `einsum` applies: sums or `or`, dtypes that it knows, only finite elements if there are masks."""
     if ring.add not in (np.add, np.logical_or):
         return False
     kinds = {x.dtype.kind for x in arrays}
@@ -290,7 +290,7 @@ def _contracts(arrays: Sequence[Grid], masks: Sequence[Grid], ring: Semiring) ->
 
 
 def _contracted(arrays: Sequence[Grid], sizes: Sequence[int], axes: Sequence[int], ring: Semiring) -> Grid:
-    """Sum products by `einsum`; truth values are counted."""
+    """Sum products by `einsum`; booleans are summed as numbers, and true where the sum is positive."""
     dtype = ring.dtype if ring.is_numeric else np.dtype(np.float64)
     labels = [[v for v, n in enumerate(x.shape) if n > 1] for x in arrays]
     read = {v for label in labels for v in label}
