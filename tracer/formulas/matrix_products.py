@@ -10,7 +10,7 @@ from tapeless.tracer.terms.term import Read, Sum, Term, Use
 
 
 def matrix_text(terms: Sum, shape: Sequence[int], operands: Operands) -> str | None:
-    """Write a sum with products of matrices; None if a term is no chain of them."""
+    """Write a sum of terms with products of matrices; None if a term is no chain of them, or the rank not 1 or 2."""
     if len(shape) not in (1, 2):
         return None
     parts = list[tuple[bool, str]]()
@@ -25,7 +25,10 @@ def matrix_text(terms: Sum, shape: Sequence[int], operands: Operands) -> str | N
 
 
 def _chain(t: Term, rank: int, operands: Operands) -> list[str] | None:
-    """Write a term as a chain from the first index of the result to the second, or to a vector; None if it is none."""
+    """List the factors of a matrix product, from the first index of the result to the second or to a vector.
+
+    None if the term is no such product.
+    """
     left, chain = list(t.factors), list[str]()
     at: Variable | None = 0
     if t.brackets or any(a.variable is None for f in left for a in f.access):
@@ -42,7 +45,7 @@ def _chain(t: Term, rank: int, operands: Operands) -> list[str] | None:
 
 
 def _step(f: Read, at: Variable, operands: Operands) -> tuple[str, Variable | None] | None:
-    """Write a factor that has an index, and find the other one that it has."""
+    """Write a factor read at index `at`, and return its other index, None for a vector; None if it is no matrix."""
     name, indices = operands.names[f.operand], _variables(f)
     if f.use is Use.DIVIDED or len(indices) > 2 or len(set(indices)) < len(indices):
         return None

@@ -1,4 +1,4 @@
-"""Sums of terms as source for NumPy: calls of `einsum`; where there are brackets, masked products over all indices."""
+"""Print sums of terms as NumPy source: calls of `einsum`, or with brackets masked products over all indices."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -15,7 +15,7 @@ MOST_LETTERS = 26
 
 
 class NumPyNames(IndexNames):
-    """Names of indices as source has them: coefficients are multiplied."""
+    """Indices as Python expressions: coefficients are multiplied with `*`."""
 
     def index(self, a: Affine) -> str:
         text = named_affine(Affine(a.constant, tuple([(v, c) for v, c in a.variables]), a.symbols), self)
@@ -33,7 +33,7 @@ class NumPyNames(IndexNames):
 def sum_source(
     terms: Sum, shape: Sequence[int], shapes: Sequence[Sequence[int]], operands: Operands, periods: Periods
 ) -> str:
-    """Write a sum as an expression.
+    """Write a sum of terms as a NumPy expression.
 
     Args:
       shapes: of the operands.
@@ -45,7 +45,7 @@ def sum_source(
 
 
 def _term_source(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: Operands) -> str:
-    """Write a term, without the sign of its number."""
+    """Write a term, without the sign of its coefficient."""
     c = -t.coefficient if is_negative(t.coefficient) else t.coefficient
     call = einsum_call(t, rank, shapes, operands)
     if call is not None:
@@ -66,7 +66,7 @@ def _term_source(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: 
 
 
 def einsum_call(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: Operands) -> str | None:
-    """Write an explicit term, but for its number, as a call of `einsum`, or an operand; None if it is neither."""
+    """Write an explicit term without its coefficient as a call of `einsum`, or as an operand; None if it is neither."""
     variables = [a.variable for f in t.factors for a in f.access]
     if t.brackets or None in variables or len(t.sizes) > MOST_LETTERS or set(range(len(t.sizes))) != set(variables):
         return None
@@ -88,7 +88,7 @@ def _array(f: Read, operands: Operands) -> str:
 
 
 def _read(f: Read, names: NumPyNames, shapes: Sequence[Sequence[int]]) -> str:
-    """Read an operand where it is; where brackets fail, anywhere."""
+    """Write the read of an operand, with indices clipped to its axes, as they may be outside where brackets fail."""
     read = _indexed(names.operand(f.operand), f.access, shapes[f.operand], names)
     return f"np.conj({read})" if f.use is Use.CONJUGATED else read
 
@@ -114,6 +114,6 @@ def _condition(b: Bracket, names: NumPyNames, shapes: Sequence[Sequence[int]]) -
 
 
 def number_source(value: Any) -> str:
-    """Write a number of NumPy as a literal."""
+    """Write a NumPy scalar as a Python literal."""
     number = value.item() if hasattr(value, "item") else value
     return f"float('{number}')" if isinstance(number, float) and not isfinite(number) else repr(number)

@@ -1,9 +1,9 @@
-"""Axes that are read modulo their size: terms in which such an access may be any integer.
+"""Rewrite terms with periodic axes, which are read modulo their size: an index there may be any integer.
 
 Search terms: cyclic convolution, translational invariance, dummy index shift. In a program `x[(k + b) mod n]` is a read
 at r, with a bracket [k + b = n q + r] for a quotient q. `unwrapped` writes k + b for r and drops q, where r is read on
 periodic axes only; then a variable of all residues that is read on such axes only may be shifted, `k -> k - b`, which
-changes no sum. `wrapped` is the way back.
+changes no sum. `wrapped` is the inverse.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ Periods = Mapping[tuple[int, int], int]  # the sizes of periodic axes, by operan
 def unwrapped(t: Term, periods: Periods, stays: Axes = NO_AXES) -> Term | None:
     """Drop quotients whose remainders are read on periodic axes only; None if the term is 0.
 
-    `stays`: as of `solved`.
+    `stays`: as in `solved`.
     """
     if not any((f.operand, d) in periods for f in t.factors for d in range(len(f.access))):
         return t
@@ -42,7 +42,10 @@ def unwrapped(t: Term, periods: Periods, stays: Axes = NO_AXES) -> Term | None:
 
 
 def _without_remainder(t: Term, periods: Periods, stays: Axes) -> Term | None:
-    """Solve a bracket [n q + rest = 0], which is rest = 0 modulo n, for a variable that is read modulo n only."""
+    """Solve a bracket [n q + rest = 0], which is rest = 0 modulo n, for a variable that is read modulo n only.
+
+    None if there is none.
+    """
     kept = staying(t.factors, stays)
     for at, b in enumerate(t.brackets):
         if not isinstance(b, IsZero) or b.index.symbols:
@@ -67,7 +70,10 @@ def _is_quotient(t: Term, q: Variable, n: int, dividend: Affine, at: int) -> boo
 
 
 def _without_quotient(t: Term, periods: Periods) -> Term | None:
-    """Drop q, of which just one value has 0 <= n q + rest < n, where all else that has it is read modulo n."""
+    """Drop a quotient q with brackets [0 <= n q + rest < n], true for one q, if q is else read modulo n only.
+
+    None if there is none.
+    """
     for (i, a), (j, b) in combinations(enumerate(t.brackets), 2):
         if not (isinstance(a, NotNegative) and isinstance(b, NotNegative)) or a.index.symbols:
             continue
@@ -87,7 +93,7 @@ def _without_quotient(t: Term, periods: Periods) -> Term | None:
 
 
 def _indices(t: Term, left_out: set[int]) -> Iterator[Affine]:
-    """List indices, but for those of brackets that are left out."""
+    """Yield the indices of a term, without those of the brackets numbered in `left_out`."""
     yield from t.out
     for f in t.factors:
         yield from f.access
@@ -97,7 +103,7 @@ def _indices(t: Term, left_out: set[int]) -> Iterator[Affine]:
 
 
 def _is_periodic(t: Term, v: Variable, n: int, periods: Periods, left_out: set[int], multiple: bool = False) -> bool:
-    """Tell whether a variable is read on axes of period n only; `multiple`: with multiples of n."""
+    """Tell whether v is read on axes of period n only; `multiple`: and its coefficients are multiples of n."""
     others = [*t.out, *[a for k, b in enumerate(t.brackets) if k not in left_out for a in indices_of(b)]]
     if any(v in variables_of(a) for a in others):
         return False
@@ -106,7 +112,7 @@ def _is_periodic(t: Term, v: Variable, n: int, periods: Periods, left_out: set[i
 
 
 def _substituted(t: Term, values: Mapping[Variable, Affine], left_out: set[int]) -> Term:
-    """Substitute variables, which are then gone, and leave brackets out."""
+    """Substitute `values`, whose variables are removed, and drop the brackets numbered in `left_out`."""
 
     def index(a: Affine) -> Affine:
         for v, value in values.items():
@@ -119,11 +125,11 @@ def _substituted(t: Term, values: Mapping[Variable, Affine], left_out: set[int])
     return term(tuple(map(index, t.out)), sizes, factors, brackets, t.coefficient)
 
 
-# ---- forms that are equal --------------------------------------------------------------------------------------
+# ---- equal forms -----------------------------------------------------------------------------------------------
 
 
 def reduced(t: Term, periods: Periods) -> Term:
-    """Write accesses on periodic axes with the least coefficients and constants."""
+    """Reduce the coefficients and constants of accesses on periodic axes modulo the period, to least magnitude."""
 
     def index(f: Read, d: int, a: Affine) -> Affine:
         n = periods.get((f.operand, d))
@@ -142,7 +148,7 @@ def _reduced(a: Affine, n: int) -> Affine:
 
 
 def shifts(t: Term, periods: Periods) -> Iterator[Term]:
-    """List forms with a variable of a periodic range shifted, such that a read is at it alone."""
+    """Yield equal forms of a term, each with a periodic variable shifted so that some read is at it alone."""
     for v, n in enumerate(t.sizes):
         if not _is_periodic(t, v, n, periods, set()):
             continue
@@ -154,7 +160,7 @@ def shifts(t: Term, periods: Periods) -> Iterator[Term]:
 
 
 def reflections(t: Term, axes: Iterable[tuple[int, int]]) -> Iterator[Term]:
-    """List forms with a variable counted from its other end, for those that are read on some axes of operands."""
+    """Yield equal forms of a term, each with one summed variable reversed that is read on one of `axes`."""
     wanted = set(axes)
     read = {v for f in t.factors for d, a in enumerate(f.access) if (f.operand, d) in wanted for v in variables_of(a)}
     for v in read - {v for a in t.out for v in variables_of(a)}:
@@ -162,7 +168,7 @@ def reflections(t: Term, axes: Iterable[tuple[int, int]]) -> Iterator[Term]:
 
 
 def _with_value(t: Term, v: Variable, value: Affine) -> Term:
-    """Substitute for a variable a value that is made of it, too."""
+    """Substitute `value`, which may contain v itself, for v; its size stays."""
 
     def index(a: Affine) -> Affine:
         return a.substituted(v, value)
@@ -172,11 +178,11 @@ def _with_value(t: Term, v: Variable, value: Affine) -> Term:
     return term(tuple(map(index, t.out)), t.sizes, factors, brackets, t.coefficient)
 
 
-# ---- the way back ----------------------------------------------------------------------------------------------
+# ---- inverse ---------------------------------------------------------------------------------------------------
 
 
 def wrapped(t: Term, periods: Periods) -> Term:
-    """Write accesses that may be outside of a periodic axis as remainders."""
+    """Write accesses that may be outside of a periodic axis as remainders, with a bracket and a quotient for each."""
     sizes, brackets, factors = dict(enumerate(t.sizes)), list(t.brackets), list[Read]()
     for f in t.factors:
         access = list(f.access)

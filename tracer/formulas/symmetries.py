@@ -1,8 +1,8 @@
 """Merging of terms by symmetries of their factors: tensor canonicalization, by the orbit of each term.
 
 Search terms: tensor canonicalization, dummy indices, permutational symmetry, Hermitian matrix. A symmetry says that an
-array is its own transpose, the conjugate of that, or its negative. Terms are alike that a sequence of such rewrites of
-single factors makes equal, up to names of bound indices and the order of factors, which are `term`'s to normalize. A
+array is its own transpose, the conjugate of that, or its negative. Terms are alike if a sequence of such rewrites of
+single factors makes them equal, up to names of bound indices and the order of factors, which `term` normalizes. A
 term that is its own negative is 0. Orbits are enumerated up to a cap: beyond it a term is left as it is. Source: Li &
 Damle 2024. Indices of periodic axes may be shifted, and those of axes that are their own mirror image reflected. Left
 out: symmetries of results of sums, and of several arrays together.
@@ -16,14 +16,14 @@ from tapeless.tracer.terms.affine import Access
 from tapeless.tracer.terms.solve import merged
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, key_of, term
 
-MOST_FORMS = 1024  # of one term, that symmetries make of it
+MOST_FORMS = 1024  # in the orbit of one term
 NO_PERIODS: Periods = {}
 
 
 class Symmetry(NamedTuple):
-    """An array x that is `transpose(x, permutation)`, conjugated if `conjugated`, times `sign`.
+    """A symmetry of an array x: x is `transpose(x, permutation)`, conjugated if `conjugated`, times `sign`.
 
-    `mirrored` are axes along which it is reversed before that, with their sizes.
+    `mirrored`: axes along which x is reversed before, with their sizes.
     """
 
     permutation: tuple[int, ...]
@@ -32,7 +32,7 @@ class Symmetry(NamedTuple):
     mirrored: tuple[tuple[int, int], ...] = ()
 
     def access(self, access: Access) -> Access:
-        """Find where an array is read that has the symmetry, to be the same as at `access`."""
+        """Return the access whose element equals that at `access`, up to sign and conjugation, by this symmetry."""
         sizes = dict(self.mirrored)
         found = transposed_access(access, self.permutation)
         return tuple([sizes[d] - 1 - a if d in sizes else a for d, a in enumerate(found)])
@@ -44,9 +44,9 @@ Symmetries = Mapping[int, Sequence[Symmetry]]  # of operands, by number
 def merged_by_symmetry(
     terms: Sequence[Term], symmetries: Symmetries, real: frozenset[int], periods: Periods = NO_PERIODS
 ) -> Sum:
-    """Merge terms that are alike by symmetries of operands; `real` ones are their own conjugates.
+    """Merge terms that symmetries of operands make equal; operands in `real` are their own conjugates.
 
-    Axes that have `periods` are read modulo these.
+    Axes in `periods` are read modulo their size.
     """
     if not any(symmetries.values()) and not periods:
         return merged(terms)
@@ -56,7 +56,7 @@ def merged_by_symmetry(
 def needed(
     terms: Sequence[Term], symmetries: Symmetries, real: frozenset[int], periods: Periods = NO_PERIODS
 ) -> dict[int, tuple[Symmetry, ...]]:
-    """Find symmetries that suffice to merge as many terms as all of them do, none of which can be left out."""
+    """Find a minimal subset of the symmetries that merges as many terms as all of them do."""
     kept = {k: tuple(dict.fromkeys(given)) for k, given in symmetries.items()}
     fewest = len(merged_by_symmetry(terms, kept, real, periods))
     for k, given in symmetries.items():
@@ -68,7 +68,7 @@ def needed(
 
 
 def _representative(t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods) -> tuple[Term, ...]:
-    """Choose the form of a term with the fewest conjugates, the first of these; none if it is its own negative."""
+    """Choose the preferred form in the orbit of a term; the empty tuple if it is its own negative, and so 0."""
     signs = orbit(reduced(t.unit, periods), symmetries, real, periods)
     if signs is None:
         return ()
@@ -77,7 +77,7 @@ def _representative(t: Term, symmetries: Symmetries, real: frozenset[int], perio
 
 
 def _preference(form: Term) -> Any:
-    """Return what forms are chosen by: few conjugates, few minus signs, the factors with most indices read in order."""
+    """Return the sort key of forms: few conjugates, few minus signs, the factors with most indices read in order."""
     signs = sum(c < 0 for f in form.factors for a in f.access for _, c in a.variables)
     factors = [
         (-len(f.access), f.operand, f.use, tuple([(a.variables, a.constant, a.symbols) for a in f.access]))
@@ -87,7 +87,7 @@ def _preference(form: Term) -> Any:
 
 
 def orbit(t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods) -> dict[Term, int] | None:
-    """List the forms of a term with their signs, or the term alone if they are too many; None if it is 0."""
+    """List the equal forms of a term with their signs, or the term alone if they are too many; None if it is 0."""
     signs, todo = {t: 1}, [t]
     mirrored = [(k, d) for k, given in symmetries.items() for s in given for d, _ in s.mirrored]
     while todo:
@@ -107,7 +107,7 @@ def orbit(t: Term, symmetries: Symmetries, real: frozenset[int], periods: Period
 def _neighbours(
     t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods, mirrored: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[Term, int]]:
-    """List forms of a term, with signs: by one symmetry of one factor, or by another name for a bound index."""
+    """Yield forms of a term, with signs: by one symmetry of one factor, or by a shifted or reflected bound index."""
     for n, f in enumerate(t.factors):
         for s in symmetries.get(f.operand, ()):
             other = _rewritten(t, n, s, f.operand in real)
@@ -120,7 +120,7 @@ def _neighbours(
 
 
 def _rewritten(t: Term, at: int, s: Symmetry, is_real: bool) -> Term | None:
-    """Rewrite a factor by a symmetry; None if that cannot be said: the conjugate of a divisor."""
+    """Rewrite a factor by a symmetry; None for the conjugate of a divisor, which `Use` does not express."""
     f = t.factors[at]
     use = f.use
     if s.conjugated and not is_real:
@@ -135,6 +135,6 @@ _Index = TypeVar("_Index")
 
 
 def transposed_access(access: Sequence[_Index], permutation: Sequence[int]) -> tuple[_Index, ...]:
-    """Find where an array is read for its transpose to be read at `access`."""
+    """Return the access to an array that reads the element at `access` of its transpose."""
     found = dict(zip(permutation, access, strict=True))
     return tuple([found[d] for d in range(len(access))])

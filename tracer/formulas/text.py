@@ -1,7 +1,7 @@
-"""Sums of terms as formulas that people read, in text and in LaTeX: `2 * Σ[j] A[a,j] * x[j]`.
+"""Print sums of terms as formulas for people, in text and in LaTeX: `2 * Σ[j] A[a,j] * x[j]`.
 
 Search terms: pretty-printing, Einstein notation, Iverson bracket. Indices of the result are called a, b, .., and those
-of sums j, k, ..; what bounds an index from both sides is one bracket, `[0 <= i - j < 3]`.
+of sums j, k, ..; brackets that bound an index from both sides are printed as one, `[0 <= i - j < 3]`.
 """
 
 from collections import Counter
@@ -31,8 +31,8 @@ FREE, BOUND = "abcdefghopqrstuv", "jklmnpqrstuvwi"
 class Operands(NamedTuple):
     """Operands by number: their names, which of them are booleans, and which are free indices.
 
-    `hints`: names that the user has for indices of an axis of an operand. `stays`: axes; what reads these alone stays
-    summed over.
+    `hints`: the user's names for indices of an axis of an operand. `stays`: axes whose indices stay summed over, as in
+    `solved`.
     """
 
     names: Sequence[str]
@@ -61,7 +61,7 @@ def _indexed(name: str, indices: Sequence[str]) -> str:
 
 
 def latex_name(name: str) -> str:
-    """Write a name in LaTeX; what is none is LaTeX already."""
+    """Write a name in LaTeX; a text that ends with `)` is LaTeX already."""
     if name.endswith(")"):
         return name
     if name.startswith(LATEX.nabla):
@@ -97,13 +97,13 @@ LATEX = Notation(
 
 
 def equation(name: str, terms: Sum, shape: Sequence[int], operands: Operands, notation: Notation = TEXT) -> str:
-    """Write `name[a,b] = ..`."""
+    """Write a sum of terms as an equation, `name[a,b] = ..`."""
     left = notation.operand(name, free_names(len(shape), operands))
     return f"{left} = {formula(terms, shape, operands, notation)}"
 
 
 def formula(terms: Sum, shape: Sequence[int], operands: Operands, notation: Notation = TEXT) -> str:
-    """Write a sum of terms to a result of this shape, whose indices are a, b, ..
+    """Write a sum of terms as a formula, for a result of this shape with indices a, b, ..
 
     Args:
       operands: names, by number.
@@ -119,7 +119,7 @@ def is_negative(c: Any) -> bool:
 
 
 def free_names(rank: int, operands: Operands) -> list[str]:
-    """Name the indices of a result: letters that no operand is called by, and no index of the user."""
+    """Name the indices of a result by letters that are neither names of operands nor hints of the user."""
     taken = {*operands.names, *[name for names in operands.hints.values() for name in names]}
     return list(islice((x for x in letters(FREE) if x not in taken), rank))
 
@@ -154,7 +154,7 @@ class IndexNames:
 
 
 def _bound_names(t: Term, order: Sequence[Variable], taken: set[str], operands: Operands) -> dict[Variable, str]:
-    """Name summed variables: as the user does where they read an axis, if that is free, else by letters."""
+    """Name summed variables by the user's hint for an axis that they index, if that name is free, else by letters."""
     found = dict[Variable, str]()
     for v in order:
         axes = [(f.operand, d) for f in _factors(t) for d, a in enumerate(f.access) if [*variables_of(a)] == [v]]
@@ -174,7 +174,7 @@ def _factors(t: Term) -> list[Read]:
 
 
 def _variables_in_order(t: Term) -> Iterator[Variable]:
-    """List variables as they are met in what is printed, those of brackets and of none last."""
+    """Yield variables in the order in which they are printed, with repeats; those of brackets and unused ones last."""
     for access in [*[f.access for f in _factors(t)], *map(indices_of, t.brackets)]:
         for a in access:
             yield from variables_of(a)
@@ -209,7 +209,7 @@ def _number(c: Any) -> str:
 
 
 def brackets_text(t: Term, names: IndexNames, notation: Notation) -> list[str]:
-    """Write brackets; two that bound an index from both sides are one."""
+    """Write the brackets of a term; two that bound an index from both sides become one, `[0 <= i < 3]`."""
     left, found = list(t.brackets), list[str]()
     accesses = {a for f in t.factors for a in f.access} | set(variables(t.sizes))
     while left:
