@@ -1,1 +1,1 @@
-"""Indices of the index language: integers that are known by their affine form, and what they read."""
+"""Indices of the index language: integers with an affine form, and reads of arrays at them."""

@@ -1,7 +1,7 @@
-"""Notes that are taken while a function is traced for formulas of it.
+"""Collect hints for printing while a function is traced to derive formulas from it.
 
-These are names that bodies give to the indices of arrays, hints for printing, as `C[p, i]` calls the axes of C p and
-i; and what formulas assume that it calls.
+A hint is the name that a body gives to the index of an axis: `C[p, i]` names the axes of C p and i. Assumptions of the
+formulas that the function calls are collected, too.
 """
 
 from collections.abc import Generator, Sequence
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Hint(NamedTuple):
-    """An array, an axis of it, and the name of an index that reads this; `stays`: formulas do not eliminate it."""
+    """The name of an index that reads an axis of an array; `stays`: formulas do not eliminate the index."""
 
     array: Any
     axis: int
@@ -20,7 +20,7 @@ class Hint(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """Names of indices, and assumptions of formulas that were called."""
+    """Hints and assumptions that were collected while tracing."""
 
     hints: list[Hint]
     assumptions: list[str]
@@ -31,7 +31,7 @@ _noted: ContextVar[Notes | None] = ContextVar("index_notes", default=None)
 
 @contextmanager
 def noting() -> Generator[Notes]:
-    """Note in a with block what functions say that are traced there."""
+    """Collect the hints and assumptions of functions that are traced in a with block, in the `Notes` that it gives."""
     notes = Notes([], [])
     token = _noted.set(notes)
     try:
@@ -41,26 +41,26 @@ def noting() -> Generator[Notes]:
 
 
 def is_noting() -> bool:
-    """Tell whether formulas are being derived of what is traced."""
+    """Tell whether hints are collected, that is, a function is traced to derive formulas."""
     return _noted.get() is not None
 
 
 def note(array: Any, axis: int, name: str, *, stays: bool = False) -> None:
-    """Note the name of an index that reads an axis of an array, where that is asked for."""
+    """Record the name of an index that reads an axis of an array, if hints are collected."""
     notes = _noted.get()
     if notes is not None and (name or stays):
         notes.hints.append(Hint(array, axis, name, stays))
 
 
 def note_assumptions(assumptions: Sequence[str]) -> None:
-    """Note what a formula assumes that is called, where that is asked for."""
+    """Record the assumptions of a formula that is called, if hints are collected."""
     notes = _noted.get()
     if notes is not None:
         notes.assumptions.extend(assumptions)
 
 
 def parameter_names(function: Any, n: int) -> list[str]:
-    """List the names of the first n parameters of a function of Python; empty ones where it has none."""
+    """List the names of the first n parameters of a Python function, filled up with empty names."""
     code = getattr(function, "__code__", None)
     names = [] if code is None else list(code.co_varnames[: code.co_argcount])
     return [*names, *[""] * n][:n]

@@ -29,8 +29,8 @@ Scalar = Any  # a traced integer of rank 0
 class Variable:
     """A variable of a body: 0 <= value < size.
 
-    `period`: arrays are read modulo it. `middle`: the index of the variable is less by so much. `name`: in its body.
-    `stays`: formulas do not eliminate it. `range_name`: that of its range, if that has one.
+    `period`: arrays are read modulo this number. `middle`: the index is the variable minus this number. `name`: that in
+    the body. `stays`: formulas do not eliminate it. `range_name`: the name of its range, if there is one.
     """
 
     value: Scalar
@@ -65,7 +65,7 @@ class IndexQuotient:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Element:
-    """An integer that an array holds, or that was computed from such."""
+    """An integer read from an array, or computed from such integers."""
 
     value: Scalar
 
@@ -91,7 +91,7 @@ class Index:
 
     @property
     def is_affine(self) -> bool:
-        """Tell whether no part is an integer that an array holds."""
+        """Tell whether no part is an integer read from an array."""
         return not any(isinstance(p, Element) for p in self.parts)
 
     @property
@@ -111,7 +111,7 @@ class Index:
 
     @property
     def position(self) -> Scalar:
-        """Return the index as a traced integer that did not wrap around where elements of arrays are large."""
+        """Return the index as a traced integer, in a dtype in which large elements of arrays do not wrap around."""
         if self.is_affine or (list(self.parts.values()) == [1] and not self.constant):
             return self.value
         narrow = all(part.value.dtype.itemsize < 4 for part, _ in elements_of(self)) and _fits(
@@ -126,7 +126,7 @@ class Index:
         return met if np.issubdtype(met, np.integer) else np.int64
 
     def _added(self, dtype: Any) -> Scalar:
-        """Add up in a dtype, in which negative multiples are subtracted, as an unsigned one has none."""
+        """Compute the value in a dtype; negative multiples are subtracted, as unsigned dtypes do not hold them."""
         wide = dtype == np.int64 or not _fits(self.constant, self.constant)
         constant = (np.int64 if wide else np.int32)(self.constant)
         if not self.parts:
@@ -143,7 +143,7 @@ class Index:
 
     @property
     def aval(self) -> ShapedArray:
-        """Return the type of the value, as arrays do: so an index is one wherever an array is expected."""
+        """Return the type of the value, as arrays do, so that an index is accepted where an array is expected."""
         return aval_of(self.value)
 
     def __getattr__(self, name: str) -> Any:
@@ -248,7 +248,7 @@ class Index:
 
 
 def _computed_operator(name: str, reflected: bool = False) -> Callable[[Index, Any], Any]:
-    """Make the operator that computes with the values."""
+    """Make an operator method that computes with values, and loses the affine form."""
     compute: Callable[[Any, Any], Any] = getattr(operator, name)
 
     def operate(self: Index, other: Any) -> Any:
@@ -270,7 +270,7 @@ _ADVICE = "An index reads arrays of tapeless: make one of what is read by tapele
 
 
 def _fits(low: int, high: int) -> bool:
-    """Tell whether 32 bits hold a range."""
+    """Tell whether int32 holds both ends of a range."""
     return low >= -(2**31) and high < 2**31
 
 
@@ -300,7 +300,7 @@ def _is_integer(x: Any) -> bool:
 
 
 def as_index(x: Any) -> Index | None:
-    """Make an index of an integer; None if it is none."""
+    """Convert an integer to an index; return None for anything else."""
     if isinstance(x, Index):
         return x
     if _is_integer(x):
@@ -310,7 +310,7 @@ def as_index(x: Any) -> Index | None:
 
 
 class TermForm:
-    """Indices on their way into a term: operands, and the variables and brackets that quotients and elements need."""
+    """Builder of a term from indices: collects operands, and variables and brackets for quotients and elements."""
 
     def __init__(self, *operands: Array) -> None:
         self.operands: list[Any] = list(operands)
@@ -347,7 +347,7 @@ class TermForm:
         return Affine(0, (), ((Symbol(self.operand(variable.value), *variable.bounds), 1),))
 
     def _of_quotient(self, quotient: IndexQuotient) -> Affine:
-        """Write q where dividend = divisor·q + remainder."""
+        """Add variables q and remainder, and a bracket dividend = divisor·q + remainder; return q."""
         low, high = quotient.bounds
         q = self.variable(high - low + 1) + low
         remainder = self.variable(quotient.divisor)
@@ -356,20 +356,21 @@ class TermForm:
 
 
 def name_of(index: Index) -> str:
-    """Return the name of the variable that an index is, but for a number; empty if it is none."""
+    """Return the name of the variable of an index whose only part it is; an empty name for other indices."""
     parts = list(index.parts)
     return parts[0].name if len(parts) == 1 and isinstance(parts[0], Variable) else ""
 
 
 def stays(index: Index) -> bool:
-    """Tell whether an index is a variable, but for a number, that formulas do not eliminate."""
+    """Tell whether an index is v or -v plus a constant, for a variable v that formulas do not eliminate."""
     parts = list(index.parts.items())
     return len(parts) == 1 and abs(parts[0][1]) == 1 and isinstance(parts[0][0], Variable) and parts[0][0].stays
 
 
 def in_array(index: Index, n: int) -> Index:
-    """Find where an index of ranges reads an axis of n elements: modulo n, or counted from its middle.
+    """Convert an index to a position along an axis of n elements.
 
+    Indices of periodic ranges are taken modulo n; those of symmetric ranges count from the middle; others stay.
     Raises: ValueError if the axis has another size than the range.
     """
     periodic = [v for v in _variables_of(index) if v.period is not None]
@@ -395,7 +396,7 @@ def in_array(index: Index, n: int) -> Index:
 
 
 def _variables_of(index: Index) -> Iterator[Variable]:
-    """List the variables in an index, those in quotients, too."""
+    """Yield the variables in an index, also those in quotients."""
     for part in index.parts:
         if isinstance(part, Variable):
             yield part
@@ -404,5 +405,5 @@ def _variables_of(index: Index) -> Iterator[Variable]:
 
 
 def elements_of(index: Index) -> Iterator[tuple[Element, int]]:
-    """List the parts of an index that arrays hold."""
+    """Yield the parts of an index that were read from arrays, with their coefficients."""
     return ((part, k) for part, k in index.parts.items() if isinstance(part, Element))

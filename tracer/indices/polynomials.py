@@ -1,4 +1,4 @@
-"""Polynomials in named sizes, with integer or rational coefficients; printed with what all terms have taken out.
+"""Polynomials in named sizes, with integer or rational coefficients; printed with common factors in front.
 
 Search terms: multivariate polynomial, Newton interpolation, finite differences.
 """
@@ -23,14 +23,14 @@ class Polynomial:
 
     @classmethod
     def of(cls, value: "Polynomial | int | str") -> "Polynomial":
-        """Make a constant, or a name, a polynomial."""
+        """Convert a number or a name to a polynomial."""
         if isinstance(value, Polynomial):
             return value
         return cls({((value, 1),): 1}) if isinstance(value, str) else cls({(): value})
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names, sorted."""
+        """Return the names in the polynomial, sorted."""
         return tuple(sorted({name for m in self.terms for name, _ in m}))
 
     @property
@@ -68,7 +68,7 @@ class Polynomial:
         return hash(frozenset(self.terms.items()))
 
     def at(self, values: Mapping[str, int]) -> Fraction:
-        """Evaluate. Raises: KeyError for a name without a value."""
+        """Evaluate at values of the names. Raises: KeyError for a name without a value."""
         return sum([c * prod([values[name] ** k for name, k in m]) for m, c in self.terms.items()], Fraction())
 
     @property
@@ -77,7 +77,7 @@ class Polynomial:
         return lcm(*[c.denominator for c in self.terms.values()])
 
     def __str__(self) -> str:
-        """Write `n*(2*m - 1)`: the number and the powers that all terms have stand in front."""
+        """Print with the common number and powers of all terms in front: `n*(2*m - 1)`."""
         if not self.terms:
             return "0"
         number, common = self._content()
@@ -90,7 +90,7 @@ class Polynomial:
     __repr__ = __str__
 
     def _content(self) -> tuple[Fraction, Monomial]:
-        """Find the number, of the sign of the first term, and the powers that divide all terms."""
+        """Find the number, negative if all coefficients are, and the powers that divide all terms."""
         numbers = list(self.terms.values())
         above, below = gcd(*[c.numerator for c in numbers]), lcm(*[c.denominator for c in numbers])
         powers = [dict(m) for m in self.terms]
@@ -112,7 +112,7 @@ def _without(m: Monomial, common: Monomial) -> Monomial:
 
 
 def _order(term: tuple[Monomial, Fraction]) -> Any:
-    """Order terms: those of highest degree first, and of these what is added."""
+    """Return the sort key of terms: highest degree first, then positive coefficients first."""
     m, c = term
     return -sum(k for _, k in m), c < 0, [(name, -k) for name, k in m]
 
@@ -137,10 +137,11 @@ Point = tuple[int, ...]
 def interpolated(
     names: Sequence[str], start: Point, degree: int, value: Callable[[Point], int | Fraction]
 ) -> Polynomial:
-    """Interpolate a polynomial of at most a degree, by its values at `start` and upwards.
+    """Interpolate a polynomial of total degree at most `degree` from its values at `start` and upwards.
 
     Args:
-      value: that at a point, one number for each name; at start + k for all k >= 0 whose sum is at most the degree.
+      value: computes the value at a point, one number for each name. It is called at points start + k, where all
+        numbers in k are >= 0 and their sum is at most the degree.
     Source: Newton's forward differences, in several variables.
     """
     total = Polynomial({})
@@ -158,7 +159,7 @@ def interpolated(
 
 
 def _up_to(degree: int, n: int) -> Iterator[Point]:
-    """List exponents of n names whose sum is at most a degree."""
+    """Yield the exponents of n names whose sum is at most `degree`."""
     return (k for k in product(range(degree + 1), repeat=n) if sum(k) <= degree)
 
 

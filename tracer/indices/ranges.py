@@ -13,9 +13,9 @@ from tapeless.tracer.indices.index import Index, Variable
 class Range:
     """A range of an index, for shapes of `Space`s and bodies.
 
-    An index of a periodic one reads an array modulo the size. One of a symmetric one is from -m to m, where the size is
-    2 m + 1: alone, or negated, it reads an axis of that size from its middle, and what is added to it counts from 0. Of
-    one that is not to be eliminated, formulas keep the sums.
+    An index of a periodic range reads an array modulo the size. An index of a symmetric range is from -m to m, and the
+    size is 2 m + 1: alone, or negated, it reads an axis of that size from its middle; with a number added, it counts
+    from 0. Formulas keep sums over a range with `eliminate=False`.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Range:
         return self.size
 
     def index(self, variable: Index) -> Index:
-        """Return the index of a variable from 0 to the size."""
+        """Make the index of this range from a variable, whose values are from 0 to the size - 1."""
         ((part, _),) = variable.parts.items()
         assert isinstance(part, Variable)
         period, middle = self.size if self.periodic else None, self.size // 2 if self.symmetric else None
@@ -37,7 +37,7 @@ class Range:
 
 
 def place_in(r: Any, index: Index) -> Index:
-    """Find the position that an index is in a range, the first being 0; numbers are ranges, too."""
+    """Convert an index of a range, or of a number of values, to its position, which counts from 0."""
     if isinstance(r, Range) and r.periodic:
         return index % r.size
     return index + r.size // 2 if isinstance(r, Range) and r.symmetric else index
@@ -51,9 +51,9 @@ def range_of(name: str, n: int, *, periodic: bool = False, symmetric: bool = Fal
       n: how many values an index has.
       periodic: from 0 to n - 1, and reading is modulo n: `x[k + 1]` and `x[k - 1]` are inside of x for every k.
       symmetric: from -m to m, n being 2 m + 1.
-      eliminate: whether formulas may write what an equation leaves of a sum, `w[a]` for `Σ[b] [a = b] w[b]`. If not,
+      eliminate: whether formulas may solve equations for the index, and write `w[a]` for `Σ[b] [a = b] w[b]`. If not,
         sums over indices that read an array, `w[b]`, stay, and so do their brackets; equations are solved for other
-        indices. What runs is the same.
+        indices. The computation is the same.
     Raises: TypeError if n is no integer; ValueError if n is negative, or even and the range symmetric, or it is both.
 
     >>> import tapeless as tl

@@ -1,4 +1,4 @@
-"""Total reads of arrays in bodies: `A[i, 2 * j + 1]` is an `ein`, and an array of positions a gather; outside is 0."""
+"""Read arrays in bodies: `A[i, 2 * j + 1]` is an `ein`, an array of positions a gather; elements outside are 0."""
 
 from typing import Any
 
@@ -17,10 +17,10 @@ from tapeless.tracer.terms.term import Lookup, Read, term
 
 
 def read(x: Array, index: Any) -> Any:
-    """x[index], where an item of the index is an `Index`.
+    """Compute x[index] as an `ein`, where an item of the index is an `Index`.
 
     Returns: the elements, 0 where an index is outside of its axis; an integer of rank 0 is an `Index` again.
-    Raises: IndexError for numbers outside of an axis, and for too many items; TypeError for what is no index here.
+    Raises: IndexError for numbers outside of an axis, and for too many items; TypeError for items that are no index.
     """
     items = _completed(index if isinstance(index, tuple) else (index,), x)
     if dtypes.is_key(x.dtype):
@@ -42,7 +42,7 @@ def read(x: Array, index: Any) -> Any:
 
 
 def read_at_arrays(x: Array, index: Any) -> Array:
-    """x[index], where items of the index are arrays of positions: 0 where one is outside, negative ones among them.
+    """Compute x[index] as a gather, where items of the index are arrays of positions; 0 where one is outside or < 0.
 
     Raises: IndexError for known positions outside of an axis.
     """
@@ -53,7 +53,7 @@ def read_at_arrays(x: Array, index: Any) -> Array:
 
 
 def _completed(items: tuple[Any, ...], x: Array) -> list[Any]:
-    """Write the axes that are left out, as `...` or at the end, as whole slices."""
+    """Replace `...`, or axes that are left out at the end, by whole slices. Raises: IndexError for too many items."""
     missing = x.ndim - sum(item is not None and item is not Ellipsis for item in items)
     if missing < 0:
         raise IndexError(f"{x.ndim - missing} indices for an array of {x.ndim} axes, {x.aval}.")
@@ -65,7 +65,7 @@ def _completed(items: tuple[Any, ...], x: Array) -> list[Any]:
 
 
 def _cut(item: slice, x: Array, axis: int) -> tuple[int, int, int]:
-    """Start, size and step of a slice."""
+    """Return start, size and step of a slice. Raises: TypeError if an end is an `Index`."""
     if any(isinstance(end, Index) for end in (item.start, item.stop, item.step)):
         raise TypeError(
             f"the size of a slice of {x.aval} along axis {axis} depends on an index: shapes are known when tracing. "

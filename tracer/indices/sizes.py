@@ -1,4 +1,4 @@
-"""Sizes as symbols: numbers without values yet, which have some while a function is traced."""
+"""Symbolic sizes: numbers that have values only while a function is traced for some."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ _bound = make_user_context(())  # names and values, in pairs: programs depend on
 
 
 def with_sizes(values: Mapping[str, int]) -> AbstractContextManager[None]:
-    """Give sizes values in a with block."""
+    """Bind names of sizes to values in a with block."""
     return _bound(tuple(sorted(values.items())))
 
 
@@ -23,7 +23,7 @@ def are_bound() -> bool:
 class Size:
     """A symbolic size, or a polynomial of symbolic sizes, used in shapes and bodies as a number.
 
-    Sizes have values while a function is traced for some (`index.cost`, formulas); elsewhere there are none to ask for.
+    Sizes have values while a function is traced for some (`index.cost`, formulas); elsewhere `int` raises TypeError.
     """
 
     __slots__ = ("polynomial",)
@@ -108,7 +108,7 @@ def size(name: str) -> Size:
 
 
 def names_of(shape: Iterable[Any]) -> Iterator[str]:
-    """List the names of sizes in a shape."""
+    """Yield the names of symbolic sizes in a shape, with repeats."""
     for n in shape:
         if isinstance(n, Size):
             yield from n.polynomial.names
