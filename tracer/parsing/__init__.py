@@ -1,1 +1,1 @@
-"""Reading the text of programs: `tokens`, `params` of equations, `terms` of `ein`; `programs` checks what it reads."""
+"""Parse the text of programs: `tokens`, `params` of equations, `terms` of `ein`; `programs` also checks types."""

@@ -1,4 +1,4 @@
-"""Reading literals, `2.0:f16`, and the values of constants, `[[1.0, 2.0], [3.0, 4.0]]`."""
+"""Parse literals, `2.0:f16`, and the values of constants, `[[1.0, 2.0], [3.0, 4.0]]`."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,13 +16,13 @@ from tapeless.tracer.types import ShapedArray
 
 
 def sees_literal(reader: Reader) -> bool:
-    """Tell whether a literal is next: a number, a truth value, a key."""
+    """Tell whether a literal is next: a number, a boolean, a key."""
     token = reader.next
     return token.kind == "number" or token.text in ("True", "False") or _sees_key(reader)
 
 
 def read_literal(reader: Reader, types: Iterable[ShapedArray] = ()) -> Literal:
-    """Read a literal; if no type is behind it, it has the one to be expected among these."""
+    """Read a literal; without a written type it has the one that `expected_type` infers from `types`."""
     token = reader.next
     if _sees_key(reader):
         dtype = _key_dtype(token)
@@ -34,7 +34,7 @@ def read_literal(reader: Reader, types: Iterable[ShapedArray] = ()) -> Literal:
 
 
 def skip_literal(reader: Reader) -> None:
-    """Read over a literal, whose type is not known yet."""
+    """Skip a literal, whose type is not known yet."""
     token = reader.next
     if _sees_key(reader):
         _words(reader)
@@ -55,7 +55,7 @@ def _sees_key(reader: Reader) -> bool:
 
 
 def _key_dtype(token: Token) -> Any:
-    """The dtype of the keys that `key(` or `key<rbg>(` begins; None if it begins none."""
+    """Return the dtype of the keys that `key` or `key<rbg>` names; None for another token."""
     found = KEY if token.text == "key" else dtypes.of_short_name(token.text)
     return found if dtypes.is_key(found) else None
 
@@ -82,7 +82,7 @@ def _element(reader: Reader, token: Token, aval: ShapedArray) -> Any:
 
 
 def read_elements(reader: Reader, aval: ShapedArray) -> Any:
-    """Read the elements of a constant, as nested lists. Raises: ProgramTextError if they are not of its shape."""
+    """Read the nested lists of a constant to an array of type `aval`. Raises: ProgramTextError for another shape."""
     opening = reader.next
     found: list[Any] = []
     _nested(reader, aval, 0, found)

@@ -1,6 +1,6 @@
-"""Reading the params of equations: `axes=(0, 1) dtype=float32 mode=CLIP jaxpr=@body`.
+"""Parse the params of equations: `axes=(0, 1) dtype=float32 mode=CLIP jaxpr=@body`.
 
-Words are members of enumerations, dtypes, or names of Python objects, which the reader has to be given. A tuple becomes
+Words are members of enumerations, dtypes, or names of Python objects, which are given to the reader. A tuple becomes
 the named tuple that the typing rule of the primitive has at that param.
 """
 
@@ -41,10 +41,10 @@ class Maker(NamedTuple):
 
 
 class ParamReader:
-    """Reading params of one text: `programs` by their titles so far, and Python `objects` by their names.
+    """Parser of the params in one text: `programs` read so far by title, and Python `objects` by name.
 
-    Objects that are a `Maker` are called with what is written in the parentheses behind their name. `rule_named` makes
-    what stands for a function with a rule that is not among the objects.
+    Objects that are a `Maker` are called with the values in parentheses behind their name. `rule_named` makes a
+    placeholder for a function with a custom rule that is not among the objects.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class ParamReader:
         return self._word(reader.expect_kind("name", "the value of a param"))
 
     def _rule(self) -> Any:
-        """Read the name of a function with a rule."""
+        """Read the name of a function with a custom rule."""
         token = self._reader.next
         if self._rule_named is None or token.text in self._objects:
             return self.value()
@@ -157,7 +157,7 @@ def _number(text: str) -> Any:
 
 
 def check_count(primitive: Primitive, n: int) -> None:
-    """Raise TypeError unless an elementwise operation has `n` operands; typing rules of others count theirs."""
+    """Check that an elementwise operation has `n` operands (other typing rules count them). Raises: TypeError."""
     if is_elementwise(primitive) and n != _OPERANDS.get(primitive.name, 1):
         raise TypeError(f"{primitive} takes {_OPERANDS.get(primitive.name, 1)}, not {n}")
 
@@ -168,11 +168,11 @@ def is_elementwise(primitive: Primitive) -> bool:
 
 
 def completed(primitive: Primitive, given: dict[str, Any]) -> dict[str, Any]:
-    """Add the params that were left out.
+    """Add default values of params that were left out.
 
     Tuples become the named tuples of the typing rule.
 
-    Raises: TypeError naming params that the primitive has not, or has and that are missing.
+    Raises: TypeError naming params that the primitive does not have, or that are missing.
     """
     parameters = _parameters(primitive.typing_rule)
     known = {p.name: p.annotation for p in parameters if p.kind is p.KEYWORD_ONLY}

@@ -1,11 +1,11 @@
-"""Reading programs: what printing.py writes, and what is written by hand, checked by the typing rules as it is read.
+"""Parse programs that printing.py or a person wrote, and check each equation by its typing rule.
 
     text      = { "@name =" program } program
     program   = "{ lambda" [ "[" constants "]" ] inputs [";" linear inputs] "." [ "let" { equation } ] "in" results "}"
     equation  = { name ":" type } "=" primitive [ "[" params "]" ] { operand }
 
 Equations stand on lines of their own, or have a semicolon between them. Types of results may be left out. A variable is
-linear if its name has a dot. Of what is wrong the line and the column are named, and what is on both sides.
+linear if its name has a dot. Errors name the line and the column, and both types.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,7 +25,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 class ReadProgram(NamedTuple):
-    """A program, how many of its inputs are constants, and their values; None if these are not written."""
+    """A parsed program, how many of its inputs are constants, and their values, None if these are not written."""
 
     jaxpr: Jaxpr
     n_consts: int
@@ -40,15 +40,15 @@ def read_program(
     of_any_type: Collection[Primitive] = (),
     rule_named: Callable[[str], Any] | None = None,
 ) -> ReadProgram:
-    """Read a program, and those that stand above it, which it calls.
+    """Parse a program and the programs above it, which it calls.
 
     Args:
-      who: whom errors name.
-      primitives: those that are none of ours, by name. objects: Python objects that params hold, by name.
-      of_any_type: those among the primitives whose results have the types, and the dots, that are written.
-      rule_named: makes what stands for a function with a rule, custom_jvp or custom_vjp, that is not among the objects.
-    Raises: ProgramTextError naming line and column, where the text is not that of a program, or the program is not
-      well typed: both types are named then.
+      who: the function that errors name.
+      primitives: further primitives, by name. objects: Python objects that params hold, by name.
+      of_any_type: primitives without a typing rule: their results have the types and dots that are written.
+      rule_named: makes a placeholder for a function with a custom_jvp or custom_vjp rule that is not in `objects`.
+    Raises: ProgramTextError naming line and column, if the text is no program, or if the program is not well typed:
+      then both types are named.
     """
     reader = Reader(who, text)
     programs: dict[str, Jaxpr] = {}
@@ -70,7 +70,7 @@ def read_program(
 
 
 class _Allowed(NamedTuple):
-    """Primitives and objects that are none of ours."""
+    """Primitives and objects that the caller of `read_program` adds."""
 
     primitives: Mapping[str, Primitive]
     objects: Mapping[str, Any]
@@ -90,7 +90,7 @@ class _Declared(NamedTuple):
 
 
 class _ProgramReader:
-    """Reading one program."""
+    """Parser of one program."""
 
     def __init__(self, reader: Reader, programs: Mapping[str, Jaxpr], allowed: _Allowed) -> None:
         self._reader, self._allowed = reader, allowed
@@ -115,7 +115,7 @@ class _ProgramReader:
     # ---- inputs and results
 
     def _constants(self) -> tuple[list[Var], tuple[Any, ...] | None]:
-        """Read constants in brackets, and their values if they are there: of all or of none."""
+        """Read constants in brackets, and the values of all of them, or None if no value is written."""
         found, values = list[Var](), list[Any]()
         if not self._reader.took("["):
             return found, ()
@@ -210,7 +210,7 @@ class _ProgramReader:
             self._reader.fail(f"there is no operation {token.text!r}", token)
 
     def _operands(self, results: Sequence[ShapedArray]) -> list[Atom]:
-        """Read operands up to the end of the line. Literals have types by all variables, so these are read first."""
+        """Read operands up to the end of the equation; variables first, as literals infer their types from them."""
         reader = self._reader
         start, types = reader.position, list[ShapedArray]()
         while not self._ends_equation():
@@ -271,7 +271,7 @@ class _ProgramReader:
         params: dict[str, Any],
         declared: Sequence[_Declared],
     ) -> Equation:
-        """Make the equation. Raises: ProgramTextError if the typing rule refuses it, or gives other types."""
+        """Make the equation, bind its results. Raises: ProgramTextError if typing fails or infers other types."""
         import_rules(primitive.family)
         given = ", ".join(v.aval.str_short() for v in operands) or "nothing"
         self._checked(start, f"{primitive} of {given}", lambda: check_count(primitive, len(operands)))
@@ -299,7 +299,7 @@ class _ProgramReader:
     def _checked(self, start: Token, what: str, compute: Any) -> Any:
         try:
             return compute()
-        except Exception as error:  # of a typing rule, which finds params or types that it knows nothing of
+        except Exception as error:  # typing rules raise any error for params or types that they do not expect
             self._reader.fail(f"{what} is not well typed: {str(error).rstrip('.')}", start)
 
     def _written(self, declared: _Declared) -> ShapedArray:
@@ -308,7 +308,7 @@ class _ProgramReader:
         return declared.aval
 
     def _check_dots(self, eqn: Equation, declared: Sequence[_Declared]) -> None:
-        """Check that just the results that depend on linear operands have a dot."""
+        """Check that exactly the results that depend on linear operands have a dot. Raises: ProgramTextError."""
         for one, linear in zip(declared, linear_vars.linear_results(eqn)):
             if one.linear != linear:
                 says, is_so = ("a", "no") if one.linear else ("no", "a")

@@ -1,4 +1,4 @@
-"""Tokens of the text of programs, with their places, and a reader that goes through them."""
+"""Tokenizer of the text of programs, and a reader that goes through the tokens."""
 
 import re
 import unicodedata
@@ -27,7 +27,7 @@ _EXCERPT = 100  # characters of a line that an error shows
 
 
 class Token(NamedTuple):
-    """A word of the text: its kind, itself, and where it begins."""
+    """A token: its kind, its text, and the offset where it begins."""
 
     kind: str
     text: str
@@ -35,13 +35,13 @@ class Token(NamedTuple):
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Divide a text into tokens, without spaces; ends of lines are among them."""
+    """Split a text into tokens, without spaces, with ends of lines, and with an `end` token behind the last."""
     found = [Token(m.lastgroup or "", m.group(), m.start()) for m in _PATTERN.finditer(text)]
     return [*[token for token in found if token.kind != "space"], Token("end", "", len(text))]
 
 
 class Reader:
-    """A position among the tokens of a text."""
+    """A position among the tokens of a text; `who` is the function that errors name."""
 
     def __init__(self, who: str, text: str) -> None:
         self.who: str = who
@@ -51,22 +51,22 @@ class Reader:
 
     @property
     def next(self) -> Token:
-        """The token that is read next."""
+        """Return the token that is read next."""
         return self.tokens[self.position]
 
     def ahead(self, n: int = 1) -> Token:
-        """The token `n` after the next one."""
+        """Return the token `n` after the next one."""
         return self.tokens[min(self.position + n, len(self.tokens) - 1)]
 
     def take(self) -> Token:
-        """Read a token."""
+        """Read the next token; the end of the text can be read again."""
         token = self.next
         if token.kind != "end":
             self.position += 1
         return token
 
     def skip(self, n: int) -> None:
-        """Read over `n` tokens."""
+        """Skip `n` tokens."""
         self.position += n
 
     def sees(self, *texts: str) -> bool:
@@ -92,19 +92,19 @@ class Reader:
         return self.take()
 
     def integer(self, what: str) -> int:
-        """Read an integer."""
+        """Read an integer. Raises: ProgramTextError if something else is there."""
         token = self.expect_kind("number", what)
         if not token.text.lstrip("-").isdigit():
             self.fail(f"{what} belongs here, and there is {token.text}", token)
         return int(token.text)
 
     def skip_lines(self) -> None:
-        """Read over ends of lines."""
+        """Skip ends of lines."""
         while self.next.kind == "line":
             self.position += 1
 
     def skip_brackets(self) -> None:
-        """Read over what is in brackets, whose opening one was just read, and the closing one."""
+        """Skip to behind the bracket that closes the one just read. Raises: ProgramTextError if there is none."""
         depth, opening = 1, self.tokens[self.position - 1]
         while depth:
             token = self.take()
@@ -113,7 +113,7 @@ class Reader:
             depth += (token.text == "[") - (token.text == "]") if token.kind == "mark" else 0
 
     def shown(self, token: Token) -> str:
-        """A token for a message."""
+        """Describe a token for a message."""
         return {"end": "the end of the text", "line": "the end of the line"}.get(token.kind) or repr(token.text)
 
     def fail(self, what: str, token: Token | None = None) -> NoReturn:
@@ -161,5 +161,5 @@ def read_shape(reader: Reader) -> tuple[int, ...]:
 
 
 def names_listed(names: Sequence[str], most: int = 10) -> str:
-    """The first names, for a message."""
+    """Join the first names for a message."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "") if names else "none"
