@@ -1,4 +1,4 @@
-"""Pytrees: nested containers of arrays, taken apart into leaves and a structure, and put together again.
+"""Pytrees: flatten nested containers of arrays into leaves and a structure (tree definition), and unflatten them.
 
 Nodes are tuples, lists, dicts (in the order of their sorted keys), OrderedDict, defaultdict, deque, named tuples, None,
 and registered classes; a type counts exactly, so an instance of a subclass is a leaf. Everything else is a leaf. Names
@@ -101,7 +101,7 @@ __all__ = [
 IsLeaf: TypeAlias = Callable[[Any], bool]
 _UNGIVEN: Any = object()
 
-# ---- apart and together
+# ---- flatten and unflatten
 
 
 def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
@@ -109,7 +109,7 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTree
 
     Args:
       tree: any object.
-      is_leaf: makes a node a leaf where it says so.
+      is_leaf: called with each part of the tree; a node for which it returns true is a leaf.
     Raises: ValueError if a dict's keys cannot be sorted; RecursionError if the tree contains itself.
 
     >>> flatten({"b": [1, 2], "a": None})
@@ -118,7 +118,7 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTree
     found: list[Any] = []
     try:
         return found, flatten_into(tree, found) if is_leaf is None else _flatten_until(tree, found, is_leaf)
-    except RecursionError:  # it is deep, or Python's stack nearly full
+    except RecursionError:  # the tree is deep, or Python's stack nearly full
         found = []
     stops = None if is_leaf is None else lambda path, part: is_leaf(part)
     return found, flatten_deep(tree, lambda path, leaf: found.append(leaf), stops)
@@ -149,7 +149,7 @@ def structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
-    """Tell whether no item is a node."""
+    """Tell whether all items are leaves."""
     return all(classify(type(x)) is None or (is_leaf is not None and is_leaf(x)) for x in iterable)
 
 
@@ -179,7 +179,7 @@ def flatten_with_path(
     """Return pairs of a path and a leaf, in order, and the structure.
 
     Args:
-      tree, is_leaf: as of `flatten`.
+      tree, is_leaf: as in `flatten`.
       is_leaf_takes_path: whether `is_leaf` is called with (path, node) instead of (node).
 
     >>> flatten_with_path({"a": [1]})[0]
@@ -192,7 +192,7 @@ def flatten_with_path(
 
     try:
         return pairs, _flatten_onto(pairs, (), tree, stops)
-    except RecursionError:  # it is deep, or Python's stack nearly full
+    except RecursionError:  # the tree is deep, or Python's stack nearly full
         pairs = []
     return pairs, flatten_deep(tree, lambda path, leaf: pairs.append((path, leaf)), stops, paths=True)
 
@@ -334,9 +334,9 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 
     Args:
       outer_treedef: structure whose leaves are inner trees.
-      inner_treedef: structure of those; that of the first if None.
+      inner_treedef: structure of the inner trees; that of the first one if None.
       pytree_to_transpose: the tree.
-    Raises: ValueError if the tree is not of these structures, or if there is no inner tree to see the structure of.
+    Raises: ValueError if the tree is not of these structures, or if there is no inner tree to take the structure from.
 
     >>> tree_transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
     {'a': [1, 2]}

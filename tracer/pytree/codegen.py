@@ -1,7 +1,7 @@
-"""Straight-line Python for one structure: a function that takes such trees apart, and one that builds them.
+"""Generate straight-line Python code for one structure: a function that flattens its trees, and one that builds them.
 
 A compiled function sees trees of the same few structures at each call. Walking a tree costs about a microsecond for
-each node, code written for its structure a tenth: `{'a': *, 'b': (*, None)}` is taken apart by
+each node, code written for its structure a tenth: `{'a': *, 'b': (*, None)}` is flattened by
 
     def match(t0):
         if type(t0) is not dict or len(t0) != 2: return None
@@ -12,7 +12,7 @@ each node, code written for its structure a tenth: `{'a': *, 'b': (*, None)}` is
         leaves = [t1, t3]
         return leaves if are_leaves(map(type, leaves)) else None
 
-What is left out: a dict whose keys are equal to those of the structure, but of other types, matches.
+Left out: the types of dict keys are not compared, so a dict with equal keys of other types matches.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ class TreeStructure(Protocol):
 
 
 class _Code:
-    """A function being written: its lines, and the constants that these name."""
+    """A function while it is generated: its lines, and the constants that they name."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -61,12 +61,12 @@ class _Code:
 def matcher(
     treedef: TreeStructure, are_leaves: Callable[[Iterable[type]], bool], opener: Callable[[type], Callable[[Any], Any]]
 ) -> Callable[[Any], list[Any] | None]:
-    """A function of a tree: its leaves if it has this structure, else None.
+    """Generate a function of a tree that returns its leaves if it has this structure, else None.
 
     Args:
       treedef: the structure.
-      are_leaves: whether instances of all these types are known to be leaves.
-      opener: the function that takes apart instances of a class into children and node.
+      are_leaves: tells whether instances of all these types are known to be leaves.
+      opener: returns the function that splits an instance of a class into children and node.
     """
     code = _Code()
     leaves: list[str] = []
@@ -108,7 +108,7 @@ def _match(code: _Code, treedef: TreeStructure, tree: str, leaves: list[str], op
 
 
 def builder(treedef: TreeStructure) -> Callable[[Iterable[Any]], Any]:
-    """A function of exactly as many leaves as there are: the tree."""
+    """Generate a function that builds a tree of this structure from exactly `num_leaves` leaves."""
     code = _Code()
     leaves = [code.variable() for _ in range(treedef.num_leaves)]
     code.lines += [f"{', '.join(leaves)}, = leaves"] * bool(leaves)

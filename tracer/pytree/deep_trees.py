@@ -1,7 +1,7 @@
-"""Pytrees of any depth: what treedef.py does by recursion, done without Python's stack, which ends after 1000 calls.
+"""Process pytrees of any depth by trampolines, without Python's stack, which ends after 1000 calls.
 
-A recursive function is written as a generator that yields calls of itself, and is sent what they return. It costs
-several times what a function does, so it is used only of structures that are deep.
+A recursive function is written as a generator that yields calls of itself, and is sent their results. It costs several
+times as much as a plain function, so treedef.py flattens and unflattens with it only if a structure is deep.
 """
 
 import operator
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple, TypeAlias
 from tapeless.tracer.pytree.differences import article_of
 from tapeless.tracer.pytree.keypath import KeyPath
 
-DEEP = 100  # levels: of structures with more there are no recursive functions, and no code is written
-_ENDLESS = 100_000  # levels: of nodes that are made anew whenever they are looked at
+DEEP = 100  # levels: structures with more are processed by trampolines, without generated code
+_ENDLESS = 100_000  # levels: a tree with more is taken to contain itself, as flattening may make new nodes each time
 
 Recursion: TypeAlias = Generator[Any, Any, Any]
 
 
 def trampoline(call: Recursion) -> Any:
-    """Run a recursive generator: what it returns. Raises: what it raises; a caller inside may catch that first."""
+    """Run a recursive generator, and return its result. Raises: what it raises, unless a caller inside catches it."""
     stack: list[Recursion] = [call]
     value: Any = None
     error: BaseException | None = None
@@ -45,7 +45,7 @@ def trampoline(call: Recursion) -> Any:
 
 
 def unflatten(treedef: Any, leaves: Iterator[Any]) -> Recursion:
-    """Build the tree of a structure; the leaves are taken one by one."""
+    """Build a tree from a structure and an iterator of its leaves."""
     if treedef.kind is None:
         return next(leaves)
     parts: list[Any] = []
@@ -55,7 +55,7 @@ def unflatten(treedef: Any, leaves: Iterator[Any]) -> Recursion:
 
 
 def snapshot(treedef: Any) -> Recursion:
-    """The structure with copies of auxiliary data that may change; the same object if there are none."""
+    """Return the structure with copies of mutable auxiliary data; the same object if there are none."""
     if treedef.interned:
         return treedef
     children: list[Any] = []
@@ -67,7 +67,7 @@ def snapshot(treedef: Any) -> Recursion:
 
 
 def compose(treedef: Any, inner: Any) -> Recursion:
-    """The structure with `inner` at each leaf."""
+    """Return the structure with `inner` at each leaf."""
     if treedef.kind is None:
         return inner
     children: list[Any] = []
@@ -94,9 +94,9 @@ def are_equal(x: Any, y: Any) -> Recursion:
 class Flattening(NamedTuple):
     """The parameters of flattening a tree.
 
-    open: the children and the node of a part, or None if it is a leaf; called with its path, too. leaf: the structure
-    of a leaf. add: called with the path of every leaf, and the leaf. paths: whether there are paths, or all are ().
-    around: the nodes that the present one is in, by identity.
+    open: (path, part) -> its children and its node, or None if it is a leaf. leaf: the structure of a leaf. add: called
+    with (path, leaf) for every leaf. paths: whether paths are computed; if not, all are (). around: the nodes that
+    contain the present part, by identity.
     """
 
     open: Callable[[KeyPath, Any], tuple[Sequence[Any], Any] | None]
@@ -107,7 +107,7 @@ class Flattening(NamedTuple):
 
 
 def flatten(path: KeyPath, part: Any, how: Flattening) -> Recursion:
-    """The structure of a part of a tree. Raises: RecursionError if it contains itself."""
+    """Return the structure of a part of a tree, and add its leaves. Raises: RecursionError if it contains itself."""
     opened = how.open(path, part)
     if opened is None:
         how.add(path, part)

@@ -1,4 +1,4 @@
-"""The classes of nodes as an object, as libraries ask for it: `tree_util.default_registry`."""
+"""The registry of pytree node classes as an object, for libraries that use `tree_util.default_registry`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -18,24 +18,24 @@ from tapeless.tracer.pytree.treedef import classify
 
 
 class PyTreeRegistry:
-    """All classes whose instances are nodes. There is one, `default_registry`."""
+    """The registry of all classes whose instances are nodes. There is one, `default_registry`."""
 
     def flatten(self, tree: Any, leaf_predicate: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
-        """The leaves of a tree, in order, and its structure."""
+        """Return the leaves of a tree, in order, and its structure."""
         return flatten(tree, leaf_predicate)
 
     def flatten_with_path(
         self, tree: Any, leaf_predicate: Callable[[KeyPath, Any], bool] | None = None
     ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-        """Pairs of a path and a leaf, in order, and the structure; `leaf_predicate` is given paths and nodes."""
+        """Return pairs of a path and a leaf, in order, and the structure; `leaf_predicate` takes (path, node)."""
         return flatten_with_path(tree, leaf_predicate, is_leaf_takes_path=True)
 
     def flatten_one_level(self, tree: Any) -> tuple[Sequence[Any], Any] | None:
-        """Children and auxiliary data of a node; None of a leaf."""
+        """Return children and auxiliary data of a node; None for a leaf."""
         return flatten_one_level(tree) if self.is_node(type(tree)) else None
 
     def flatten_one_level_with_keys(self, tree: Any) -> tuple[Sequence[tuple[Any, Any]], Any] | None:
-        """Pairs of a key and a child, and auxiliary data, of a node; None of a leaf."""
+        """Return pairs of a key and a child, and auxiliary data, of a node; None for a leaf."""
         return flatten_one_level_with_keys(tree) if self.is_node(type(tree)) else None
 
     def is_node(self, type: type) -> bool:
@@ -49,11 +49,11 @@ class PyTreeRegistry:
         from_iterable: Callable[[Any, Any], Any],
         to_iterable_with_keys: Callable[[Any], tuple[Any, Any]] | None = None,
     ) -> None:
-        """Make instances of a class nodes, as `register_pytree_node` does. Raises: as that."""
+        """Register a class as a pytree node: see `register_pytree_node`, also for the errors raised."""
         register_pytree_node(type, to_iterable, from_iterable, to_iterable_with_keys)
 
     def register_dataclass_node(self, type: type, data_fields: Sequence[str], meta_fields: Sequence[str], /) -> None:
-        """Make instances of a dataclass nodes, as `register_dataclass` does. Raises: as that."""
+        """Register a dataclass as a pytree node: see `register_dataclass`, also for the errors raised."""
         register_dataclass(type, data_fields, meta_fields)
 
 

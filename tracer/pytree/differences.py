@@ -24,7 +24,7 @@ class Difference(NamedTuple):
 
 
 def differences(this: "PyTreeDef", that: "PyTreeDef", *, as_prefix: bool = False) -> Iterator[Difference]:
-    """Find the nodes in which two structures differ, from the first to the last.
+    """Yield the nodes in which two structures differ, from the first to the last.
 
     Args:
       as_prefix: whether a leaf of `this` stands for any part of `that`.
@@ -48,7 +48,7 @@ def _a_leaf(path: str) -> str:
 def describe_differences(
     found: Iterable[Difference], names: tuple[str, str], leaves: tuple[LeafText, LeafText] = (_a_leaf, _a_leaf)
 ) -> str:
-    """Describe differences of structures that have `names`, each in a line: `  ['b'] is a leaf in x, nothing in y.`"""
+    """Describe differences of two structures called `names`, each in a line: `  ['b'] is a leaf in x, nothing in y.`"""
     lines: list[str] = []
     for path, *nodes in found:
         at = keystr(path)
@@ -58,12 +58,12 @@ def describe_differences(
 
 
 def compare(this: "PyTreeDef", that: "PyTreeDef", names: tuple[str, str]) -> str:
-    """Describe where two structures differ, at the end of a message."""
+    """Describe where two structures differ, as lines to append to a message."""
     return "\n" + describe_differences(differences(this, that), names).rstrip("\n")
 
 
 def first(lines: Sequence[str]) -> list[str]:
-    """The first lines of a message, and how many there are more."""
+    """Return the first lines of a message, and a line with the number of the others."""
     more = len(lines) - _MOST
     return [*lines[:_MOST], *([f"  There {'is' if more == 1 else 'are'} {more} more.\n"] if more > 0 else [])]
 
@@ -90,7 +90,7 @@ def describe_node(treedef: "PyTreeDef | None", leaf: str = "a leaf") -> str:
 
 
 def _paired(a: "PyTreeDef", b: "PyTreeDef") -> "list[tuple[KeyEntry, PyTreeDef | None, PyTreeDef | None]] | None":
-    """Pair the children of two nodes that are equal, or are dicts of one class with common keys; None of others."""
+    """Pair the children of two nodes that are equal, or are dicts of one class with common keys; None for others."""
     if len(a.children) == len(b.children) and a.node.same(b.node):
         return [*zip(_keys(a), a.children, b.children, strict=True)]
     if a.node.type.cls not in _DICTS or a.node.type is not b.node.type:
@@ -106,8 +106,8 @@ def _dict_keys(treedef: "PyTreeDef") -> Sequence[Any]:
 
 
 def _keys(treedef: "PyTreeDef") -> Sequence[KeyEntry]:
-    """The keys of the children of a node."""
+    """Return the keys of the children of a node; flat indices if its class fails to make them."""
     node, n = treedef.node, len(treedef.children)
-    with suppress(Exception):  # a class may refuse to be made of numbers
+    with suppress(Exception):  # a class may refuse numbers as children
         return [*node.type.keys(node.type.unflatten(node.aux, tuple(range(n))), node.aux, n)]
     return [*map(FlattenedIndexKey, range(n))]

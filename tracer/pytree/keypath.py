@@ -36,7 +36,7 @@ class GetAttrKey:
 
 @dataclass(frozen=True, slots=True)
 class FlattenedIndexKey:
-    """Position among the children of a registered class that does not say more."""
+    """Position among the children of a class that is registered without keys."""
 
     key: int
 
@@ -44,7 +44,7 @@ class FlattenedIndexKey:
         return f"[<flat index {self.key}>]"
 
 
-KeyEntry: TypeAlias = Any  # one of the above, or what a class registered with keys gives
+KeyEntry: TypeAlias = Any  # one of the above, or a key that a class registered with keys returns
 KeyPath: TypeAlias = tuple[KeyEntry, ...]
 
 

@@ -56,8 +56,8 @@ _NONE = NodeType(type(None), lambda tree: ((), None), lambda aux, children: None
 _DICT = NodeType(dict, _flatten_dict, lambda keys, children: dict(zip(keys, children, strict=True)), _dict_keys)
 _tuple, _list, _none = node_of(_TUPLE, None), node_of(_LIST, None), node_of(_NONE, None)
 
-# By the keys in the order of insertion: their types, what reads the values in sorted order, the node. The types are
-# compared because keys of different types can be equal (1 and True, "a" and a StrEnum's "a") and must come back as is.
+# Forms of dicts by their keys in the order of insertion: types of the keys, getter of the values in sorted order, node.
+# Types are compared because keys of different types can be equal (1 and True, "a" and a StrEnum's "a") and must stay.
 _DictForm: TypeAlias = tuple[tuple[type, ...], Callable[[Any], Sequence[Any]], Node]
 _dict_forms: dict[tuple[Any, ...], _DictForm] = {}
 _DICT_FORMS_LIMIT = 4096
@@ -131,10 +131,10 @@ def register_pytree_node(
 
     Args:
       nodetype: the class; instances of its subclasses are not affected.
-      flatten_func: x -> (children, auxiliary data), of which the latter are part of the structure: with ==.
+      flatten_func: x -> (children, auxiliary data). Auxiliary data are part of the structure, and must have ==.
       unflatten_func: (auxiliary data, children) -> x. Children can be anything, not only arrays.
       flatten_with_keys_func: x -> (pairs of a key and a child, auxiliary data), for paths.
-    Raises: ValueError if the class is registered already; TypeError if it is none.
+    Raises: ValueError if the class is registered already; TypeError if `nodetype` is no class.
     """
 
     def keys(tree: Any, aux: Any, n: int) -> Iterable[KeyEntry]:
@@ -151,7 +151,7 @@ def register_pytree_with_keys(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_func: Callable[[Any], Flat] | None = None,
 ) -> None:
-    """`register_pytree_node` for a class that names its children; `flatten_func` is derived unless given, for speed."""
+    """Register a class that gives keys of its children; `flatten_func`, for speed, is derived if None."""
 
     def flatten(tree: Any) -> Flat:
         pairs, aux = flatten_with_keys(tree)
@@ -184,7 +184,7 @@ def register_pytree_with_keys_class(cls: T) -> T:
 
 
 def register_static(cls: T) -> T:
-    """Register a decorated class whose instances have no leaves and are auxiliary data; they must have ==."""
+    """Register a decorated class whose instances are auxiliary data, without leaves; they must have ==."""
     register_pytree_node(cls, lambda tree: ((), tree), lambda aux, children: aux)
     return cls
 
@@ -199,9 +199,9 @@ def register_dataclass(
 
     Args:
       nodetype: the class; it is returned, so that this can be a decorator.
-      data_fields: names of the children; if not given, of all fields but those with `metadata={"static": True}`.
-      meta_fields: names of the auxiliary data, which must have ==; those others if not given.
-      drop_fields: names of neither: they get their default in unflatten.
+      data_fields: names of the children; if not given, all fields without `metadata={"static": True}`.
+      meta_fields: names of the auxiliary data, which must have ==; if not given, the fields with that metadata.
+      drop_fields: names of fields that are neither: unflatten gives them their defaults.
     Raises: ValueError if the names given are not the fields that __init__ takes, or only one of the two is given.
 
     >>> @register_dataclass
@@ -264,21 +264,21 @@ def is_tree_node(typ: type) -> bool:
 
 
 class Partial(functools.partial[Any]):
-    """`functools.partial` whose arguments are children of a pytree, and its function auxiliary data.
+    """A `functools.partial` that is a pytree node: its arguments are children, its function is auxiliary data.
 
     >>> Partial(max, 1)(2)
     2
     """
 
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **keywords: Any) -> "Partial":
-        # functools.partial would take a partial apart, and merge its arguments, which are no children, into ours.
+        # functools.partial would unwrap a partial, and merge its arguments, which are no children, into ours.
         kept = _KeptFunction(func) if isinstance(func, functools.partial) else func
         return super().__new__(cls, kept, *args, **keywords)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _KeptFunction:
-    """A function that looks like no partial."""
+    """A wrapper of a `functools.partial`, which `functools.partial` does not unwrap."""
 
     func: Callable[..., Any]
 

@@ -1,10 +1,10 @@
-"""Structures of pytrees: what a tree is besides its leaves; and how a tree is taken apart into both.
+"""Structures of pytrees (tree definitions), and flattening of trees into leaves and a structure.
 
-A PyTreeDef is a Node (a type and auxiliary data) with children. One is kept for each form seen, so that taking a tree
-apart builds nothing the second time: a node finds its structure by the number of its children if they are leaves,
-else by their identities. Three rules keep that sound: a table entry keeps the children alive whose identities it is
-found by; equality never rests on identity, so the tables may be emptied when they are full; and only auxiliary data of
-types whose equality is exact are interned, because a structure must give back the very data it was made from.
+A PyTreeDef is a Node (a type and auxiliary data) with children. Structures are interned, so that flattening a tree of a
+known form builds nothing: a node finds its structure by the number of its children if they are leaves, else by their
+identities. Three rules keep that sound: a table entry keeps the children alive whose identities are its key; equality
+never rests on identity, so the tables may be emptied when they are full; and only auxiliary data of types whose
+equality is exact are interned, because a structure must give back the very data it was made from.
 """
 
 import copy
@@ -51,11 +51,11 @@ class Node:
         self.nested: dict[tuple[int, ...], PyTreeDef] = {}
 
     def flat(self, n: int) -> "PyTreeDef":
-        """The structure of this node with `n` leaves."""
+        """Return the structure of this node with `n` leaves."""
         return _remember(self.flats, n, PyTreeDef(self, None, n, n + 1, self.interned))
 
     def nest(self, children: Sequence["PyTreeDef"]) -> "PyTreeDef":
-        """The structure of this node with these children."""
+        """Return the structure of this node with these children."""
         if all(child is LEAF for child in children):
             return self.flat(len(children))
         interned = self.interned and all(child.interned for child in children)
@@ -63,18 +63,18 @@ class Node:
         num_nodes = sum([child.num_nodes for child in children]) + 1
         made = PyTreeDef(self, tuple(children), num_leaves, num_nodes, interned)
         if made.depth > DEEP:
-            hash(made)  # the children have theirs; asked later, it would be found by a deep recursion
+            hash(made)  # while the hashes of the children are cached: later it would take a deep recursion
         return _remember(self.nested, tuple(map(id, children)), made) if interned else made
 
     @property
     def is_mutable(self) -> bool:
-        """Tell whether the auxiliary data may change: they have no hash."""
+        """Tell whether the auxiliary data are mutable: data without a hash are taken to be."""
         if self._mutable is None:
             self._mutable = not self.interned and not _has_hash(self.aux)
         return self._mutable
 
     def snapshot(self) -> "Node":
-        """Return this node with auxiliary data that do not change with those of the tree."""
+        """Return this node, with a copy of its auxiliary data if they are mutable."""
         return Node(self.type, _copied(self.aux), False) if self.is_mutable else self
 
     def same(self, other: "Node") -> bool:
@@ -86,14 +86,14 @@ _FULL = 4096
 
 
 def _remember(table: dict[Any, Any], key: Any, value: Any) -> Any:
-    """The entry of `table` for `key`: `value` unless another thread was first."""
+    """Add an entry to `table` unless another thread was first, and return the entry; a full table is emptied before."""
     if len(table) >= _FULL:
         table.clear()
     return table.setdefault(key, value)
 
 
 def node_of(node_type: NodeType, aux: Any) -> Node:
-    """The node of this type and auxiliary data."""
+    """Return the node of this type and auxiliary data, interned if their equality is exact."""
     exact = _exact(aux)
     if exact is None:
         return Node(node_type, aux, False)
@@ -113,9 +113,9 @@ def _has_hash(aux: Any) -> bool:
 
 
 def _copied(aux: Any) -> Any:
-    """Copy what may change, as deep as there can be a copy: modules and locks, for instance, cannot be copied.
+    """Copy mutable auxiliary data, as deeply as possible: modules and locks, for instance, cannot be copied.
 
-    What has a hash stays the same object, whose identity may be what it is for, as that of a marker is.
+    An object with a hash stays the same, as its identity may matter, like that of a marker.
     """
     if _has_hash(aux):
         return aux
@@ -130,7 +130,7 @@ def _copied(aux: Any) -> Any:
 
 
 def _exact(aux: Any) -> Any:
-    """A key equal to that of other data only if these cannot be told apart; None if that is not known."""
+    """Return a key that is equal only for indistinguishable auxiliary data; None for types without exact equality."""
     kind = type(aux)
     if kind in (str, int, bool, bytes, type(None)):
         return kind, aux
@@ -162,7 +162,7 @@ def _same(a: Any, b: Any) -> bool:
 class PyTreeDef:
     """The structure of a pytree: `*`, a leaf, or a node with children. Equal for trees of the same form, and hashable.
 
-    Auxiliary data need == only. What has no hash may change; see `snapshot`.
+    Auxiliary data need only ==. Data without a hash are taken to be mutable: see `snapshot`.
 
     Attributes: num_leaves; num_nodes, leaves included; kind (the class of the node, None for a leaf); aux; children.
     """
@@ -214,11 +214,11 @@ class PyTreeDef:
         return flat if self._children is None else self._children
 
     def node_data(self) -> tuple[type, Any] | None:
-        """Class and auxiliary data of the node; None for a leaf."""
+        """Return class and auxiliary data of the node; None for a leaf."""
         return None if self is LEAF else (self.node.type.cls, self.node.aux)
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """The tree with these leaves. Raises: ValueError if there are too many or too few."""
+        """Build the tree with these leaves. Raises: ValueError if there are too many or too few."""
         given = leaves if isinstance(leaves, (list, tuple)) else list(leaves)
         if len(given) != self.num_leaves:
             raise ValueError(f"unflatten: {self} has {self.num_leaves} leaves, but {len(given)} were given.")
@@ -242,7 +242,7 @@ class PyTreeDef:
         return node.type.unflatten(node.aux, tuple(islice(leaves, self.num_leaves)))
 
     def match(self, tree: Any) -> list[Any] | None:
-        """The leaves of `tree` if it has this structure, else None: much faster than `flatten`, for a good guess."""
+        """Return the leaves of `tree` if it has this structure, else None; much faster than `flatten` if it has."""
         if self.depth > DEEP:
             found: list[Any] = []
             same = flatten_deep(tree, lambda path, leaf: found.append(leaf)) == self
@@ -252,11 +252,11 @@ class PyTreeDef:
         return self._match(tree)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The subtrees of `tree` at the leaves of this. Raises: ValueError with the path where they differ."""
+        """Return the subtrees of `tree` at the leaves of this structure. Raises: ValueError if they differ."""
         return flatten_up_to(self, tree)
 
     def snapshot(self) -> "PyTreeDef":
-        """Return this structure as it is now: with copies of auxiliary data that may change, for tables."""
+        """Return this structure with copies of mutable auxiliary data, for use as a key of tables."""
         return self if self.interned else trampoline(deep_trees.snapshot(self))
 
     def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
@@ -293,7 +293,7 @@ def _hashed(node: Node) -> int:
     return hash(type(node.aux) if node.is_mutable else node.aux)
 
 
-_WORTH_CODE = 8  # trees to build of a structure before code is written for it
+_WORTH_CODE = 8  # trees that are built of a structure before code is generated for it
 _LEAF_TYPE = NodeType(object, lambda tree: ((), None), lambda aux, children: None, lambda tree, aux, n: ())
 LEAF = PyTreeDef(Node(_LEAF_TYPE, None, True), None, 1, 1, True)
 
@@ -329,7 +329,7 @@ def text_of(treedef: PyTreeDef, levels: int = 50) -> str:
     return f"CustomNode({label}, [{', '.join(parts)}])"
 
 
-# ---- taking apart
+# ---- flatten
 
 Opener: TypeAlias = Callable[[Any], tuple[Sequence[Any], Node]]
 
@@ -340,7 +340,7 @@ classes_lock: Final = threading.RLock()
 
 
 def opener(node_type: NodeType) -> Opener:
-    """The function that gives the children and the node of an instance."""
+    """Make the function that splits an instance into its children and its node."""
     flatten = node_type.flatten
 
     def opened(tree: Any) -> tuple[Sequence[Any], Node]:
@@ -356,7 +356,7 @@ def opener(node_type: NodeType) -> Opener:
 
 
 def classify(cls: type) -> Opener | None:
-    """The opener of a class, None if its instances are leaves; a class never seen before is remembered as either."""
+    """Return the opener of a class, None if its instances are leaves; a class seen first is recorded as either."""
     with classes_lock:
         if cls not in openers and issubclass(cls, tuple) and hasattr(cls, "_fields"):
             declare(_named_tuple_type(cls))
@@ -368,7 +368,7 @@ def classify(cls: type) -> Opener | None:
 
 
 def declare(node_type: NodeType, opened: Opener | None = None) -> None:
-    """Make instances of a class nodes from now on."""
+    """Record a class in the tables of nodes: its instances are nodes from now on."""
     with classes_lock:
         node_types[node_type.cls] = node_type
         openers[node_type.cls] = opened or opener(node_type)
@@ -385,7 +385,7 @@ def _named_tuple_type(cls: Any) -> NodeType:
 
 
 def flatten_into(tree: Any, leaves: list[Any]) -> PyTreeDef:
-    """The structure of `tree`, whose leaves are appended to `leaves`."""
+    """Append the leaves of `tree` to `leaves`, and return its structure."""
     opened = openers.get(type(tree)) or classify(type(tree))
     if opened is None:
         leaves.append(tree)
@@ -411,7 +411,7 @@ def flatten_deep(
     stops: Callable[[KeyPath, Any], bool] | None = None,
     paths: bool = False,
 ) -> PyTreeDef:
-    """The structure of a tree of any depth; `add` is called with each leaf, and its path if there are to be `paths`.
+    """Return the structure of a tree of any depth; call `add` with (path, leaf) for each leaf, () unless `paths`.
 
     Raises: RecursionError if the tree contains itself.
     """
@@ -436,9 +436,9 @@ def flatten_up_to(
     who: str = "flatten_up_to",
     names: tuple[str, str] = ("the structure", "the tree"),
 ) -> list[Any]:
-    """The subtrees of `tree` where `treedef` has leaves.
+    """Return the subtrees of `tree` at the leaves of `treedef`.
 
-    Raises: ValueError, in the name of `who`, where they differ, with the paths, and both of `names`.
+    Raises: ValueError, in the name of `who`, if they differ, with the paths and both `names`.
     """
     found: list[Any] = []
     try:
