@@ -28,4 +28,4 @@ RARE = (
     "tridiagonal_systems",
     "windows",
 )
-UNKNOWN = ("opaque",)  # has no values, so that what is true of every primitive is not true of it
+UNKNOWN = ("opaque",)  # has no values, so that statements about every primitive exclude it

@@ -87,7 +87,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
       operand: [...], or [..., n] if `new_dtype` is n times wider.
       new_dtype: not boolean or complex, unless it is that of operand.
     Returns: [...] if widths are equal or `new_dtype` is wider, [..., n] if it is n times narrower, lowest bits first.
-    Raises: TypeError if a dtype has no such bits; ValueError if the last axis does not fill elements of `new_dtype`.
+    Raises: TypeError for booleans and complex numbers; ValueError if the last axis does not fill new elements.
     Source: StableHLO spec, bitcast_convert.
     """
     return bitcast_convert_type_p.bind(operand, dtype=dtypes.canonical(new_dtype))[0]

@@ -1,4 +1,4 @@
-"""Calls of programs: jit."""
+"""Calls of jaxprs: the `jit` primitive, and checks of the types that calls take and give."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -9,7 +9,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def jit(jaxpr: Jaxpr, *args: Any) -> tuple[Any, ...]:
-    """Call a program: one function of the compiled module, however often it is called.
+    """Call a jaxpr, which is one function of the compiled module, however often it is called.
 
     Raises: TypeError if the types of the arguments are not those of the program's inputs.
     """
@@ -21,18 +21,18 @@ def _jit_type(*avals: ShapedArray, jaxpr: Jaxpr) -> tuple[ShapedArray, ...]:
 
 
 def result_types(who: str, jaxpr: Jaxpr, given: Sequence[ShapedArray]) -> tuple[ShapedArray, ...]:
-    """Types of the results of a call. Raises: TypeError naming both, if the program does not take these types."""
+    """Return the types of the results of a call. Raises: TypeError as `check_takes`."""
     check_takes(who, jaxpr, given)
     return jaxpr.out_avals
 
 
 def check_takes(who: str, jaxpr: Jaxpr, given: Sequence[ShapedArray]) -> None:
-    """Raises: TypeError naming both, if the program does not take these types."""
+    """Check that a jaxpr takes arguments of these types. Raises: TypeError with both lists of types."""
     check_types(f"{who}: {jaxpr.name}", "takes", jaxpr.in_avals, given)
 
 
 def check_types(who: str, verb: str, have: Sequence[ShapedArray], want: Sequence[ShapedArray]) -> None:
-    """Raises: TypeError `who verb have, not want`, if the types differ, weak or not."""
+    """Check that two lists of types are equal, weak or not. Raises: TypeError `who verb have, not want`."""
     if [x.strong() for x in have] != [x.strong() for x in want]:
         raise TypeError(f"{who} {verb} {_list(have)}, not {_list(want)}.")
 

@@ -1,7 +1,7 @@
-"""Calls of functions on the host, from compiled programs too: pure ones, ones with effects, and for debugging only.
+"""Host callbacks: calls of Python functions, from compiled programs too; pure, with effects, or for debugging.
 
-What is called takes flat NumPy arrays and the types its results must have, and gives flat NumPy arrays of these:
-`callback(avals, *arrays)`. It is compared by identity. Users' functions are wrapped in `tapeless.host.callbacks`.
+`callback(avals, *arrays)` takes the types that its results must have and NumPy arrays, and returns NumPy arrays of
+these types. Callbacks are compared by identity. Users' functions are wrapped in `tapeless.host.callbacks`.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ Callback = Callable[..., Sequence[np.ndarray[Any, Any]]]  # callback(avals, *arr
 def pure_callback(
     callback: Callback, result_avals: Sequence[ShapedArray], *args: Any, vmap_method: str | None = None
 ) -> tuple[Any, ...]:
-    """The results of a function without effects, which may be called any number of times, or never.
+    """Call a Python function without effects, and return its results; it may be called any number of times, or never.
 
     Args:
-      vmap_method: how it is called for several examples, see interpreters/rules/callback.py.
+      vmap_method: how it is called under `vmap`, see interpreters/rules/callback.py.
     """
     return pure_callback_p.bind(*args, callback=callback, result_avals=tuple(result_avals), vmap_method=vmap_method)
 
@@ -53,7 +53,7 @@ io_callback_p: Final = Primitive("io_callback", _io_callback_type, remember=Fals
 
 
 def debug_callback(callback: Callback, *args: Any, ordered: bool = False) -> None:
-    """Call a function that looks at values and gives none: whatever transforms the program leaves the call alone."""
+    """Call a Python function that observes values and returns none; transformations leave the call as it is."""
     debug_callback_p.bind(*args, callback=callback, ordered=ordered)
 
 
@@ -67,5 +67,5 @@ debug_callback_p: Final = Primitive(
 
 
 def call_host(callback: Callback, avals: Sequence[ShapedArray], arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """Call a callback outside of any trace; return its arrays."""
+    """Call a callback outside of any trace, and return the list of its arrays."""
     return list(source.at(None, core.under, core.bottom_trace(), callback, avals, *arrays))

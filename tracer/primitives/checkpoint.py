@@ -16,7 +16,7 @@ def checkpoint(jaxpr: Jaxpr, *args: Any, policy: Any, prevent_cse: bool = True) 
 
     Args:
       policy: `policy(primitive, *operand_avals, **params) -> bool`: may the results be saved?
-      prevent_cse: keep the compiler from taking for the second computation the results of the first.
+      prevent_cse: keep the compiler from replacing the second computation by the results of the first.
     Raises: TypeError if the types of the arguments are not those of the program's inputs.
     """
     return checkpoint_p.bind(*args, jaxpr=jaxpr, policy=policy, prevent_cse=prevent_cse)
@@ -30,7 +30,7 @@ checkpoint_p: Final = Primitive("checkpoint", _checkpoint_type, remember=False)
 
 
 def name(x: Any, name: str) -> Array:
-    """x, under a name by which policies know it."""
+    """Return x, with a name by which checkpoint policies choose it."""
     return name_p.bind(x, name=name)[0]
 
 
@@ -57,7 +57,7 @@ def materialize(x: Any) -> Array:
     """Return x, computed once and stored: all that read the result see the same bits.
 
     Compilers compute a cheap value again in each kernel that reads it, and contract `a * b + c` to one rounding in some
-    of them. So a value need not equal itself; what compares it with something made of it has to read one stored copy.
+    of them. So a value need not equal itself; a comparison with a value computed from it has to read one stored copy.
     """
     return materialize_p.bind(x)[0]
 
@@ -70,7 +70,7 @@ materialize_p: Final = Primitive("materialize", _materialize_type, takes_keys=Tr
 
 
 def optimization_barrier(*xs: Any) -> tuple[Any, ...]:
-    """Return the operands as values new to the compiler: none is had before all are, none is merged with its origin."""
+    """Return the operands behind a barrier: all are computed before any is used, and none is merged with its copy."""
     return optimization_barrier_p.bind(*xs) if xs else ()
 
 
@@ -91,7 +91,7 @@ linear_vars.rules[optimization_barrier_p] = _mark_barrier
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """Use the arrays of a pytree without effect, so that dead code elimination keeps their equations.
 
-    XLA, which is handed them, may still find that no result needs them.
+    XLA may still drop them, as no result needs them.
     Raises: TypeError for a leaf that is not an array; NotImplementedError for `prevent_mlir_dce`, a call that XLA could
       not drop.
     """

@@ -1,7 +1,7 @@
 """Collectives: operations across the examples of a named axis.
 
-All take one array. `axis_names` says over which axes, `axis_size` how many examples take part, and `groups`, if it is
-not None, which of them with one another: tuples of positions along the one axis, of one length, each position once.
+All take one array. `axis_names` are the axes, `axis_size` is the number of examples that take part. `groups`, if not
+None, says which of them take part together: tuples of positions along the one axis, of one length, each position once.
 Gathering and scattering keep the rank, as the `tiled=True` of the public functions does. A `vmap` whose name is among
 `axis_names` resolves them into operations on the mapped axis; none of them is left when a program is compiled.
 """
@@ -23,17 +23,17 @@ Groups = tuple[tuple[int, ...], ...] | None
 
 
 def psum(x: ArrayLike, axis_names: Names, groups: Groups = None) -> ArrayLike:
-    """The sum of all examples; x itself if no axis is named. Raises: TypeError for booleans."""
+    """Sum all examples along the named axes; x itself if no axis is named. Raises: TypeError for booleans."""
     return psum_p.bind(x, axis_names=axis_names, groups=groups)[0] if axis_names else x
 
 
 def pmax(x: ArrayLike, axis_names: Names, groups: Groups = None) -> ArrayLike:
-    """The maximum of all examples, elementwise; x itself if no axis is named."""
+    """Compute the maximum of all examples, elementwise; x itself if no axis is named."""
     return pmax_p.bind(x, axis_names=axis_names, groups=groups)[0] if axis_names else x
 
 
 def pmin(x: ArrayLike, axis_names: Names, groups: Groups = None) -> ArrayLike:
-    """The minimum of all examples, elementwise; x itself if no axis is named."""
+    """Compute the minimum of all examples, elementwise; x itself if no axis is named."""
     return pmin_p.bind(x, axis_names=axis_names, groups=groups)[0] if axis_names else x
 
 
@@ -52,7 +52,7 @@ pmin_p: Final = _reduction("pmin", ANY)
 
 
 def all_gather(x: ArrayLike, axis_names: Names, axis_size: int, axis: int, groups: Groups = None) -> Array:
-    """All examples joined along an axis of theirs.
+    """Concatenate all examples along one of their axes.
 
     Args:
       x: [..., n, ...].
@@ -71,7 +71,7 @@ all_gather_p: Final = Primitive("all_gather", _all_gather_type)
 
 
 def psum_scatter(x: ArrayLike, axis_names: Names, axis_size: int, axis: int, groups: Groups = None) -> Array:
-    """The part of the sum of all examples that falls to this one.
+    """Sum all examples, and return to each its own part of the sum (reduce-scatter).
 
     Args:
       x: [..., axis_size * n, ...], numbers.
@@ -94,8 +94,8 @@ psum_scatter_p: Final = Primitive("psum_scatter", _psum_scatter_type)
 def all_to_all(
     x: ArrayLike, axis_names: Names, axis_size: int, split_axis: int, concat_axis: int, groups: Groups = None
 ) -> Array:
-    """Exchange parts among all examples: each cuts `split_axis` into as many parts as there are examples, and joins
-    what it receives along `concat_axis`.
+    """Exchange parts among all examples: each splits `split_axis` into as many parts as there are examples, and joins
+    the parts that it receives along `concat_axis`.
 
     Raises: ValueError if `axis_size` does not divide `split_axis`.
     """

@@ -49,7 +49,7 @@ def schur(
 
     Args:
       x: [.., n, n], floating point of 32 or 64 bits, or complex.
-      compute_schur_vectors: whether Q is wanted.
+      compute_schur_vectors: whether Q is returned.
       sort_eig_vals: False: eigenvalues stand in the order in which they are found.
       select_callable: None.
     Returns: (T, Q), or (T,): of the type of x. T is upper triangular if x is complex; if it is real, pairs of conjugate

@@ -1,6 +1,6 @@
-"""Contractions: products of matrices in general (dot_general) and convolutions.
+"""Contractions: generalized matrix products (dot_general) and convolutions.
 
-Both are linear in each operand, take a precision, and may accumulate in another dtype than they are given.
+Both are linear in each operand, take a precision, and may accumulate in another dtype than that of the operands.
 """
 
 import importlib
@@ -26,13 +26,13 @@ Dims = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tup
 
 
 class Precision(Enum):
-    """Precision of products of float32 on a device: as fast as it can, in between, or full float32."""
+    """Precision of products of float32 on a device: as fast as possible, in between, or full float32."""
 
     DEFAULT = "default"
     HIGH = "high"
     HIGHEST = "highest"
 
-    # That of Enum is written in Python, and every look-up of a product's type asks it.
+    # Enum's hash is written in Python, and every look-up of a product's type calls it.
     __hash__: Callable[[Any], int] = object.__hash__
 
 
@@ -45,7 +45,7 @@ _PRECISIONS = {
 
 
 def canonical_precision(precision: Any) -> Precisions:
-    """One precision for each operand, from a Precision, its name, None, or a pair of these; or from an algorithm.
+    """Return one precision for each operand, from a Precision, its name, None, a pair of these, or an algorithm.
 
     Raises: ValueError for anything else.
     """
@@ -62,7 +62,7 @@ def canonical_precision(precision: Any) -> Precisions:
 
 
 def _algorithm(precision: Any) -> Any:
-    """The DotAlgorithmPreset that a precision, its name or a DotAlgorithm is; None of others."""
+    """Return the DotAlgorithmPreset of a preset, its name, or a DotAlgorithm; None for other precisions."""
     if isinstance(precision, str) and precision.isupper():
         algorithms = importlib.import_module("tapeless.tracer.primitives.dot_algorithms")  # which few programs need
         precision = getattr(algorithms.DotAlgorithmPreset, precision, precision)
@@ -82,7 +82,7 @@ def _one_precision(precision: Any) -> Precision:
 
 
 def _of_convolution(precision: Any) -> Precisions:
-    """A precision of convolutions, which have no algorithms. Raises: ValueError if one is given."""
+    """Return the precisions of a convolution, which has no algorithms. Raises: ValueError if one is given."""
     found = canonical_precision(precision)
     if not isinstance(found[0], Precision):
         if precision is not None:
@@ -177,7 +177,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array
 
 
 def _of_one_dtype(lhs: ArrayLike, rhs: ArrayLike) -> tuple[ArrayLike, ArrayLike]:
-    """Convert one operand to the dtype of the other where that is their common one; else they stay as they are."""
+    """Convert one operand to the dtype of the other if that holds both (`dtypes.holding_both`); else keep both."""
     x, y = aval_of(lhs).dtype, aval_of(rhs).dtype
     common = dtypes.holding_both(x, y)
     if x == y or common is None:
@@ -186,7 +186,7 @@ def _of_one_dtype(lhs: ArrayLike, rhs: ArrayLike) -> tuple[ArrayLike, ArrayLike]
 
 
 def check_operands(name: str, lhs: ArrayLike, rhs: ArrayLike, dims: Dims) -> None:
-    """Raises: TypeError if two operands cannot be contracted so; `name` is the function the user called.
+    """Check the dtypes and sizes of two operands of a contraction. Raises: TypeError in the name of `name`.
 
     For callers of `dot_general` that users know by another name, such as matmul.
     """
@@ -198,7 +198,7 @@ def check_operands(name: str, lhs: ArrayLike, rhs: ArrayLike, dims: Dims) -> Non
 
 
 def check_contraction(name: str, x: ShapedArray, y: ShapedArray, dims: Dims) -> None:
-    """Raises: TypeError if operands of these types cannot be contracted so."""
+    """Check that the types of two operands of a contraction agree in dtype and sizes. Raises: TypeError."""
     (cx, cy), (bx, by) = dims
     for what, axes_x, axes_y in (("contracted", cx, cy), ("batch", bx, by)):
         for i, j in zip(axes_x, axes_y):
@@ -250,7 +250,7 @@ def _dot_general_type(
 
 
 def _product(x: ShapedArray, y: ShapedArray, shape: tuple[int, ...], preferred: Any) -> ShapedArray:
-    """Type of a sum of products."""
+    """Return the type of a sum of products."""
     return ShapedArray(shape, preferred or x.dtype, x.weak_type and y.weak_type and preferred is None)
 
 
@@ -381,10 +381,10 @@ def conv_transpose(
     """Apply the transpose of a strided convolution, which enlarges its operand by `strides` (not an inverse).
 
     Args:
-      padding: that of the convolution it transposes, "SAME" or "VALID"; pairs are those of the convolution done here,
-        or also of the other if `use_consistent_padding`.
+      padding: "SAME" or "VALID" is the padding of the convolution to transpose; pairs are that of the convolution
+        computed here, or also of the one to transpose if `use_consistent_padding`.
       dimension_numbers: as for `conv_general_dilated`; channels last if None: NHWC, HWIO, NHWC for two axes of space.
-      transpose_kernel: whether rhs is that of the convolution it transposes: reversed here, its features exchanged.
+      transpose_kernel: whether rhs is the kernel of that convolution; it is reversed here, its features exchanged.
       others: as for `conv_general_dilated`.
     Source: Dumoulin & Visin 2016, "A guide to convolution arithmetic", section 4.
     """
@@ -412,13 +412,13 @@ def _channels_last(rank: int) -> ConvDimensionNumbers:
 
 
 def _exchange(spec: tuple[int, ...]) -> tuple[int, ...]:
-    """The permutation that exchanges the first two axes that `spec` names."""
+    """Return the permutation that exchanges the first two axes that `spec` names."""
     swap = {spec[0]: spec[1], spec[1]: spec[0]}
     return tuple(swap.get(i, i) for i in range(len(spec)))
 
 
 def transposed_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
-    """Padding that makes the result stride * n long for SAME, as long as VALID can have come from otherwise."""
+    """Compute the padding that makes a result of length n * stride for SAME, + max(kernel - stride, 0) for VALID."""
     kind = padding.upper()
     if kind not in ("SAME", "VALID"):
         raise ValueError(f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, not {padding!r}.")

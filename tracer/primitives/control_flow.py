@@ -1,7 +1,7 @@
-"""Control flow: branches, loops and scans, whose bodies are programs.
+"""Control flow: branches, loops and scans, whose bodies are jaxprs.
 
-Programs are closed and come as params; operands come in the order in which the programs take them. The functions
-of users' functions and pytrees are in `tapeless.lax`. Source: the StableHLO specification, `case` and `while`.
+Bodies are closed jaxprs, given as params; operands are in the order in which the bodies take them. The versions for
+Python functions and pytrees are in `tapeless.lax`. Source: the StableHLO specification, `case` and `while`.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> tupl
     """Run one of several programs, which take and give the same types, and return its results.
 
     Args:
-      index: which, int32 [] from 0, clamped to the branches there are; or boolean [], for two: if false, if true.
+      index: number of the branch, int32 [], clamped to those there are; or boolean [], for two: if false, if true.
     Raises: TypeError if `index` is not such a scalar, or a program does not take the operands or give what the
       first gives.
     """
@@ -44,13 +44,13 @@ cond_p: Final = Primitive("cond", _cond_type, remember=False)
 def while_loop(
     condition: Jaxpr, body: Jaxpr, consts: tuple[Sequence[Any], Sequence[Any]], carry: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """The carry after `body` was applied to it for as long as `condition` held.
+    """Apply `body` to the carry while `condition` holds, and return the last carry.
 
     Args:
       condition: constants, carry -> boolean [].
       body: constants, carry -> carry.
       consts: constants of the condition, constants of the body.
-    Raises: TypeError if the programs do not take what they are given, or give what they must.
+    Raises: TypeError if the types of operands, inputs and results do not fit.
     """
     of_condition, of_body = consts
     return while_p.bind(
@@ -89,14 +89,14 @@ def scan(
     reverse: bool = False,
     unroll: int = 1,
 ) -> tuple[Any, ...]:
-    """Run a program `length` times: the last carry, and the other results of the steps, stacked.
+    """Run a jaxpr `length` times; return the last carry, and the other results of all steps, stacked.
 
     Args:
       jaxpr: constants, carry, one element of each of xs -> carry, one element of each result.
       xs: arrays whose axis 0 is `length`.
-      reverse: from the last element to the first; results stand where their elements do.
+      reverse: run from the last element to the first; results are stacked at the positions of their elements.
       unroll: steps that the compiled loop takes at once.
-    Raises: TypeError if the program does not take what it is given, or give its carry.
+    Raises: TypeError if the types of operands, inputs and results do not fit.
     """
     return scan_p.bind(
         *consts,
@@ -124,12 +124,12 @@ def _scan_type(
 
 
 def element_type(x: ShapedArray) -> ShapedArray:
-    """The type of one element along axis 0."""
+    """Return the type of one element along axis 0."""
     return x.update(shape=x.shape[1:])
 
 
 def stacked_type(x: ShapedArray, length: int) -> ShapedArray:
-    """The type of `length` values of this type, stacked along a new axis 0."""
+    """Return the type of `length` values of this type, stacked along a new axis 0."""
     return x.update(shape=(length, *x.shape))
 
 
@@ -140,7 +140,7 @@ def _check_gives(who: str, jaxpr: Jaxpr, wanted: Sequence[ShapedArray]) -> None:
     check_types(f"{who}: {jaxpr.name}", "gives", jaxpr.out_avals, wanted)
 
 
-# ---- what is linear ------------------------------------------------------------------------------------------
+# ---- linear variables ----------------------------------------------------------------------------------------
 
 
 def _mark_cond(linear_in: tuple[bool, ...], *, branches: tuple[Jaxpr, ...]) -> tuple[dict[str, Any], list[bool]]:
@@ -170,7 +170,7 @@ def _mark_scan(
 def _marked_loop(
     body: Jaxpr, consts: tuple[bool, ...], carry: tuple[bool, ...], xs: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """Mark the linear variables of a loop body up to a fixed point: the marked body, and flags of its carry."""
+    """Mark the linear variables of a loop body up to a fixed point; return it, and flags of its carry."""
     while True:
         program = linear_vars.marked(body, (*consts, *carry, *xs))
         after = tuple([before or v.linear for before, v in zip(carry, program.outvars)])

@@ -1,4 +1,4 @@
-"""Calls of functions with derivatives of their own, and the linear maps that users give by their transposes."""
+"""Calls of functions with custom rules (custom_jvp, custom_vjp), and linear maps given by their transposes."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,27 +16,27 @@ def _custom_type(name: str, *avals: ShapedArray, custom: Any, jaxpr: Jaxpr, n_co
     return call.result_types(name, jaxpr, avals)
 
 
-# Of `custom`, `function(*args)` computes, `rule(primals, tangents) -> (results, tangents)` is the derivative, and
-# `traced(avals)` the function as a program with its constants. Written into another program, these become the first
-# `n_consts` operands, and `jaxpr` the program; before that both are None. Of a function with a backward rule, the
-# tangents that `rule` gives come from `custom_linear`.
+# `custom` has `function(*args)`, the function; `rule(primals, tangents) -> (results, tangents)`, its derivative; and
+# `traced(avals)`, the function as a jaxpr with its constants. When staged into another jaxpr, the constants become the
+# first `n_consts` operands, and the jaxpr the param; before that both are None. If the function has a backward
+# rule, the tangents that `rule` returns are results of `custom_linear`.
 custom_jvp_p: Final = Primitive("custom_jvp", partial(_custom_type, "custom_jvp"), remember=False)
 custom_vjp_p: Final = Primitive("custom_vjp", partial(_custom_type, "custom_vjp"), remember=False)
 
 
 def call_custom(*args: Any, custom: Any, jaxpr: Jaxpr | None, n_consts: int | None) -> tuple[Any, ...]:
-    """Call a function that has a rule, without its rule."""
+    """Call a function that has a custom rule, without using the rule."""
     return tuple(custom.function(*args)) if jaxpr is None else call.jit(jaxpr, *args)
 
 
 def custom_linear(pull: Any, residuals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-    """Apply the linear map that a backward rule is the transpose of.
+    """Apply the linear map whose transpose is a backward rule.
 
     Args:
-      pull: `pull.backward(residuals, cts)` is the rule, cotangents of the tangents from those of the results, any of
-        which may be symbolic zeros; `pull.forward(residuals, tangents)` the map, derived from it; `pull.out_avals` the
-        types of the results; `pull.closed(avals)`, of residuals of these types, values that the rule closes over, and a
-        pull that takes these as its first residuals.
+      pull: `pull.backward(residuals, cts)` is the rule: cotangents of the tangents from cotangents of the results, any
+        of which may be symbolic zeros. `pull.forward(residuals, tangents)` is the map, derived from it;
+        `pull.out_avals` are the types of the results. `pull.closed(avals)`, for residuals of these types, returns the
+        values that the rule closes over, and a pull that takes them as its first residuals.
     """
     return custom_linear_p.bind(*residuals, *tangents, pull=pull, n=len(residuals))
 
@@ -54,7 +54,7 @@ def push_forward(*args: Any, pull: Any, n: int) -> tuple[Any, ...]:
     return tuple(pull.forward(args[:n], args[n:]))
 
 
-# ---- written into programs -----------------------------------------------------------------------------------
+# ---- staging -------------------------------------------------------------------------------------------------
 
 
 def _stage_custom(primitive: Primitive) -> None:

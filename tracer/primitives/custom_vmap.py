@@ -1,4 +1,4 @@
-"""custom_vmap: calls of functions with a batching rule of their own."""
+"""custom_vmap: calls of functions with a custom batching rule."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,14 +11,14 @@ from tapeless.tracer.types import ShapedArray
 
 
 def custom_vmap(rule: Any, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> tuple[Any, ...]:
-    """Call a program that has a rule for `vmap`.
+    """Call a jaxpr that has a custom rule for `vmap`.
 
     Args:
-      rule: `rule(size, args, mapped) -> (results, mapped)` for args, and results, with the mapped axis first where
-        `mapped` says so; `rule.__name__` names the function in messages. A rule with `linear` true promises that all
-        results are linear where some inputs are, also those that for one example are zero.
+      rule: `rule(size, args, mapped) -> (results, mapped)`, where `mapped` tells for args, and for results, whether
+        they have the mapped axis, as the first; `rule.__name__` names the function in messages. A rule with `linear`
+        true promises that all results are linear if some inputs are, also those that for one example are zero.
       jaxpr: constants, args -> results, for one example.
-      consts: what the function closes over, which the rule is not given.
+      consts: values that the function closes over, which the rule does not take.
     """
     return custom_vmap_p.bind(*consts, *args, rule=rule, jaxpr=jaxpr, n_consts=len(consts))
 

@@ -1,4 +1,4 @@
-"""Dimension numbers, which say what axes are for: of gather, scatter and convolutions; and their constraints."""
+"""Dimension numbers (roles of axes) of gather, scatter and convolutions, and their constraints."""
 
 import operator
 from collections.abc import Iterator, Sequence
@@ -34,14 +34,14 @@ DimensionNumbers = GatherDimensionNumbers | ScatterDimensionNumbers
 
 
 def window_sizes(operand: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers) -> tuple[int, ...]:
-    """Shape of the windows that a scatter writes, one size per axis of the operand."""
+    """Return the shape of the windows that a scatter writes, one size per axis of the operand."""
     sizes = iter([updates.shape[i] for i in d.update_window_dims])
     single = (*d.inserted_window_dims, *d.operand_batching_dims)
     return tuple(1 if i in single else next(sizes) for i in range(operand.ndim))
 
 
 def exact(name: str, d: Any, kind: type[Any]) -> Any:
-    """Dimension numbers with every axis an int. Raises: TypeError if they are of another kind, or one is no integer."""
+    """Convert every axis of dimension numbers to an int. Raises: TypeError for another class, or a non-integer axis."""
     if not isinstance(d, kind):
         raise TypeError(f"{name}: dimension_numbers must be {kind.__name__}(...), not {d!r}.")
     return type(d)(*(tuple(operator.index(i) for i in dims) for dims in d))
@@ -53,13 +53,13 @@ def named(d: DimensionNumbers) -> str:
 
 
 def check_indices(name: str, indices: ShapedArray, given: str) -> None:
-    """Raises: TypeError unless `indices` are integers with an axis for the vectors."""
+    """Check that `indices` are integers with an axis for the index vectors. Raises: TypeError."""
     if not dtypes.is_integer(indices.dtype) or not indices.ndim:
         raise TypeError(f"{name}: indices must be integers, with index vectors in the last axis: {given}.")
 
 
 def windows_shape(indices: ShapedArray, d: DimensionNumbers, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Shape of windows of `sizes` at `indices`: batch axes of the indices, window axes where `d` says."""
+    """Return the shape of all windows of `sizes` at `indices`: window axes where `d` puts them, else batch axes."""
     window, dropped, _, batching, _ = d
     offsets = iter([n for i, n in enumerate(sizes) if i not in dropped and i not in batching])
     batch = iter(indices.shape[:-1])
@@ -76,7 +76,7 @@ def _distinct(dims: tuple[int, ...], rank: int) -> bool:
 
 
 def _number_faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers) -> Iterator[str]:
-    """List the constraints that dimension numbers violate, in order; each may lean on those before."""
+    """Yield the constraints that dimension numbers violate; a check may fail if one before it is violated."""
     window, dropped, index_map, batching, indices_batching = d
     n_window, n_dropped, n_map, n_batching, n_indices_batching = d._fields
     if x.ndim != len(window) + len(dropped) + len(batching):
@@ -99,7 +99,7 @@ def _number_faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers) ->
 
 
 def faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers, sizes: tuple[int, ...]) -> Iterator[str]:
-    """List the constraints that a gather of windows of `sizes` violates."""
+    """Yield the constraints that a gather of windows of `sizes` violates."""
     if len(sizes) != x.ndim or any(k > n for k, n in zip(sizes, x.shape)):
         yield "a window must have the axes of the operand and be no larger"
     yield from _number_faults(x, indices, d)
@@ -110,7 +110,7 @@ def faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers, sizes: tup
 def scatter_faults(
     x: ShapedArray, indices: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers
 ) -> Iterator[str]:
-    """List the constraints that a scatter of `updates` violates."""
+    """Yield the constraints that a scatter of `updates` violates."""
     yield from _number_faults(x, indices, d)
     if updates.ndim != indices.ndim - 1 + len(d.update_window_dims):
         yield "updates must have the axes of the indices but the last, and update_window_dims"
@@ -140,7 +140,7 @@ def conv_dimension_numbers(
     Args:
       dimension_numbers: three strings such as ("NHWC", "HWIO", "NHWC"), of the letters N, C for lhs and out, O, I
         for rhs, and the same further letters, one per axis of space, in each; or None for NCHW.., OIHW.., NCHW...
-    Raises: ValueError if ranks differ or are less than 2, or the strings are not so.
+    Raises: ValueError if ranks differ or are less than 2, or the strings are not of this form.
     """
     rank = len(lhs_shape)
     if rank != len(rhs_shape) or rank < 2:

@@ -1,7 +1,7 @@
-"""Algorithms of products: types that the operands are rounded to and that sums are made in, and numbers of parts.
+"""Algorithms of dot products: types that operands are rounded to, types of sums, and numbers of parts.
 
-Source: StableHLO spec, dot_general, `algorithm`. What a platform has of them is known to its compiler; XLA rounds the
-operands on CPU only where their type is another than that of the operands, and is more precise otherwise.
+Source: StableHLO spec, dot_general, `algorithm`. Which of them a platform has is known to its compiler. On CPU XLA
+rounds operands only if the type of the algorithm differs from theirs, and is more precise otherwise.
 """
 
 from collections.abc import Callable
@@ -20,11 +20,11 @@ _F8 = frozenset(
 
 
 class DotAlgorithm(NamedTuple):
-    """Types that the operands are rounded to and that sums are made in, and how operands are split.
+    """An algorithm of dot products: types that operands are rounded to, the type of sums, and how operands are split.
 
     lhs_component_count, rhs_component_count: parts that operands are split into. num_primitive_operations: products of
-    parts that are added. allow_imprecise_accumulation: whether some sums may be made in a narrower type. One of these
-    that is a `DotAlgorithmPreset` can be used, no other.
+    parts that are added. allow_imprecise_accumulation: whether some sums may be made in a narrower type. Only an
+    algorithm that equals a `DotAlgorithmPreset` can be used.
     """
 
     lhs_precision_type: Any
@@ -37,9 +37,9 @@ class DotAlgorithm(NamedTuple):
 
     @property
     def preset(self) -> "DotAlgorithmPreset":
-        """The preset that is this algorithm. Raises: ValueError if there is none."""
+        """Return the preset that equals this algorithm. Raises: ValueError if there is none."""
         types = tuple(dtypes.canonical(t).name for t in self[:3])
-        for preset in list(DotAlgorithmPreset)[1:]:  # DEFAULT is none
+        for preset in list(DotAlgorithmPreset)[1:]:  # DEFAULT has no types
             if preset.spec == (types, *self[3:]):
                 return preset
         raise ValueError(f"no DotAlgorithmPreset is {self}.")
@@ -80,23 +80,23 @@ class DotAlgorithmPreset(Enum):
 
     @property
     def preset(self) -> "DotAlgorithmPreset":
-        """The preset itself."""
+        """Return the preset itself."""
         return self
 
     @property
     def spec(self) -> tuple[Any, ...]:
-        """The fields of the algorithm, types by NumPy's names; None for a type that is that of the operands."""
+        """Return the fields of the algorithm, types by NumPy's names, None for a type that it leaves open."""
         lhs, rhs, total, *rest = self.name.replace("ANY_F8", "ANY").removesuffix("_FAST_ACCUM").split("_")
         times = int(rest[0].removeprefix("X")) if rest else 1
         return (_TYPES[lhs], _TYPES[rhs], _TYPES[total]), 1, 1, times, self.name.endswith("_F32_FAST_ACCUM")
 
     @property
     def is_of_8_bits(self) -> bool:
-        """Tell whether it is of numbers of 8 bits."""
+        """Tell whether operands are numbers of 8 bits."""
         return self.name.startswith("ANY_F8")
 
     def operand_dtype(self, dtype: Any) -> Any:
-        """The dtype that an operand is converted to. Raises: TypeError if it should have 8 bits, and has not."""
+        """Return the dtype that an operand is converted to. Raises: TypeError if it should have 8 bits, and has not."""
         if self.is_of_8_bits:
             if dtype not in _F8:
                 raise TypeError(f"precision {self} is of floating-point numbers of 8 bits, not of {dtype}.")
@@ -107,7 +107,7 @@ class DotAlgorithmPreset(Enum):
         return dtypes.canonical(name if name in ("float16", "float64") else "float32")
 
     def sum_dtype(self, lhs: Any, rhs: Any, result: Any) -> Any:
-        """The dtype of the sum: that of the result where the algorithm has it so."""
+        """Return the dtype of the sum: that of the algorithm, or of the result if left open, for halves or 8 bits."""
         name = self.spec[0][2]
         total = result if name is None else dtypes.canonical(name)
         halves = self.name in ("F16_F16_F32", "BF16_BF16_F32") and lhs == rhs == result

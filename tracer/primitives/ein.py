@@ -2,8 +2,8 @@
 
 Search terms: einsum, tensor comprehension, Iverson bracket. The param is a sum of terms (tracer/terms/term.py), which
 index the operands: factors, masks and cases in brackets, index arrays, and scalars that are symbols of indices. Where
-the brackets of a product fail it is not evaluated: [false]·inf is 0. What no product is written to is 0. Booleans are
-multiplied by `and` and added by `or`. `interpreters/lower_ein.py` writes it as other operations before it is compiled.
+the brackets of a product fail it is not evaluated: [false]·inf is 0. Elements without a product are 0. Booleans are
+multiplied by `and` and added by `or`. `interpreters/lower_ein.py` rewrites it to other operations before compilation.
 Source: Bernstein et al. 2020, section 5.
 """
 
@@ -32,21 +32,21 @@ def ein(
     dtype: Any = None,
     precision: Any = None,
 ) -> Array:
-    """Add products of elements up: `out[O(v)] += c · Π [brackets(v)] · Π factor[A(v)]` for all v in the box of a term.
+    """Compute a sum of products: `out[O(v)] += c · Π [brackets(v)] · Π factor[A(v)]` for all v in the box of a term.
 
-    What would be read or written outside of an array is left out. Terms are solved and merged, and operands that none
-    of them reads are dropped.
+    Products that would read or write outside of an array are left out. Terms are solved and merged, and operands that
+    no term reads are dropped.
 
     Args:
-      operands: arrays by the numbers that terms have for them: factors of one dtype, boolean and integer arrays in
-        brackets, integer scalars for symbols.
+      operands: arrays, to which terms refer by number: factors of one dtype, boolean and integer arrays in brackets,
+        integer scalars for symbols.
       terms: over operands of these ranks, to a result of this rank.
       shape: of the result.
       dtype: of the result if there is a term without factors; that of the factors if None.
       precision: of contractions, as in `dot_general`.
     Returns: [shape] in the dtype of the factors.
-    Raises: TypeError if factors differ in dtype, or what brackets look up is no integer; ValueError if an access has
-      not the rank of its array; each names the operand.
+    Raises: TypeError if factors differ in dtype, or brackets look up an array of other numbers; ValueError if an access
+      and its array differ in rank; each names the operand.
     """
     avals, shape = [aval_of(x) for x in operands], tuple(shape)
     for t in terms:
@@ -64,7 +64,7 @@ def ein(
 
 
 def _with_whole_numbers(t: Term, operands: Sequence[Any]) -> Term:
-    """Multiply factors that are whole numbers into the coefficient, as the 1 that gradients begin with."""
+    """Multiply scalar factors that are known integers into the coefficient, as the 1 that gradients begin with."""
     numbers = [f for f in t.factors if not f.access and f.use is Use.PLAIN and _is_whole(operands[f.operand])]
     if not numbers:
         return t
@@ -84,7 +84,7 @@ _MOST_WHOLE = 1024
 
 
 class ReducedSum(NamedTuple):
-    """A sum in normal form, and which of the operands that it was over it reads, in order."""
+    """A sum of terms in normal form, and the numbers of those given operands that it reads, in order."""
 
     terms: Sum
     operands: tuple[int, ...]
@@ -101,7 +101,7 @@ class ReducedSum(NamedTuple):
 
 
 def reduced(terms: Sequence[Term], avals: Sequence[ShapedArray], shape: tuple[int, ...], dtype: Any) -> ReducedSum:
-    """Solve and merge terms, restricted to what is inside of operands and result."""
+    """Solve and merge terms, with accesses restricted to operands and result; drop operands that no term reads."""
     shapes = [x.shape for x in avals]
     solutions = [_counted(s, dtype) for t in terms if 0 not in shape and (s := _solved_inside(t, shapes, shape))]
     found = merged(solutions)
@@ -111,7 +111,7 @@ def reduced(terms: Sequence[Term], avals: Sequence[ShapedArray], shape: tuple[in
 
 
 def _solved_inside(t: Term, shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> Term | None:
-    """Solve a term, restricted to what is inside; again, if that is not seen any more afterwards. None if it is 0."""
+    """Restrict a term to accesses inside of its arrays, and solve it, up to a fixed point; None if it is 0."""
     for _ in range(_ROUNDS):
         after = solved(inside(t, shapes, shape))
         if after is None or after is t:
@@ -120,7 +120,7 @@ def _solved_inside(t: Term, shapes: Sequence[Sequence[int]], shape: Sequence[int
     return t
 
 
-_ROUNDS = 8  # most terms take two, of which the second finds nothing
+_ROUNDS = 8  # most terms take two, of which the second changes nothing
 
 
 def operands_of(t: Term) -> frozenset[int]:
@@ -129,13 +129,13 @@ def operands_of(t: Term) -> frozenset[int]:
 
 
 def _first_of_each(operands: Sequence[Any]) -> list[int]:
-    """Number each operand as the first that is the same object."""
+    """Map each operand to the number of the first operand that is the same object."""
     first: dict[int, int] = {}
     return [first.setdefault(id(x), k) for k, x in enumerate(operands)]
 
 
 def _joint_dtype(terms: Sequence[Term], avals: Sequence[ShapedArray], dtype: Any) -> Any:
-    """Find the dtype of factors, or the one that is given. Raises: TypeError if there is neither."""
+    """Return the given dtype, or that of the factors if it is None. Raises: TypeError if there is neither."""
     factors = [f for t in terms for f in t.factors]
     if dtype is None and not factors:
         raise TypeError("ein: no term has a factor, so the dtype of the result must be given.")
@@ -143,7 +143,7 @@ def _joint_dtype(terms: Sequence[Term], avals: Sequence[ShapedArray], dtype: Any
 
 
 def _counted(t: Term, dtype: Any) -> Term:
-    """A term of booleans that is added any number of times is added once."""
+    """Set the coefficient of a term of booleans to 1: `or` with the same term again changes nothing."""
     return t.unit if dtypes.is_bool(dtype) else t
 
 
@@ -163,7 +163,7 @@ def _ein_type(
 
 
 def _reads(t: Term) -> Iterator[tuple[Read, str]]:
-    """List what a term reads, and as what."""
+    """Yield the reads of a term, each with its role: factor or bracket."""
     for f in t.factors:
         yield f, "factor"
     for b in t.brackets:
@@ -218,7 +218,7 @@ def _is_number_of(number: Any, dtype: Any) -> bool:
 
 
 def _check_bounds(t: Term, avals: Sequence[ShapedArray], shape: tuple[int, ...]) -> None:
-    """Raises: IndexError if something is read or written that is neither inside of its array nor kept by a bracket."""
+    """Check that accesses are inside of their arrays where the brackets hold. Raises: IndexError."""
     found = [(read.access, avals[read.operand].shape, _named(read, avals, what)) for read, what in _reads(t)]
     given = ", ".join(map(str, avals))
     for access, sizes, name in [*found, (t.out, shape, f"the result of shape {shape}, of {given},")]:
@@ -235,7 +235,7 @@ ein_p: Final = Primitive("ein", _ein_type)
 
 
 def _ein_text(eqn: Any, result: str, operands: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Print the terms with the names of result and operands; what is left are the params that one could not expect."""
+    """Print the terms with the names of result and operands; also return the params that are printed besides."""
     given, shapes = _names_in_terms(eqn.invars, operands), [v.aval.shape for v in eqn.invars]
     terms, shape = eqn.params["terms"], eqn.params["shape"]
     text = "; ".join([term_text(t, result, given, shapes, shape) for t in terms])
@@ -244,7 +244,7 @@ def _ein_text(eqn: Any, result: str, operands: Sequence[str]) -> tuple[str, dict
 
 
 def _names_in_terms(operands: Sequence[Any], names: Sequence[str]) -> list[str]:
-    """Operands by their names; by their numbers, `#1`, if they are literals, or have been there before."""
+    """Name operands in terms by their names, or by number, `#1`, if they are literals or repeated."""
     return [
         f"#{k}" if hasattr(x, "value") or x in operands[:k] else name
         for k, (x, name) in enumerate(zip(operands, names, strict=True))
@@ -252,7 +252,7 @@ def _names_in_terms(operands: Sequence[Any], names: Sequence[str]) -> list[str]:
 
 
 def expected_dtype(terms: Sequence[Term], result: ShapedArray) -> Any:
-    """The param `dtype` of terms if none is written: that of the result if there are no factors."""
+    """Return the param `dtype` if none is written: None, or the dtype of the result if there are no factors."""
     return None if any(t.factors for t in terms) else result.dtype
 
 

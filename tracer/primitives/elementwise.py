@@ -1,7 +1,7 @@
 """Elementwise operations: arithmetic, the elementary functions, comparison, choice, conversion.
 
 Operands have one dtype, and one shape up to axes of length 1, which are repeated, or rank 0. A Python number takes the
-dtype of the other operand. What every function raises is TypeError if dtypes differ or are of no use to it, and
+dtype of the other operand. Every function raises TypeError if dtypes differ or are not among those it takes, and
 ValueError if shapes differ; all operands are named (see `kinds.joint_type`).
 Source: the StableHLO specification, and DLMF chapter 4 for branches of the elementary functions.
 """
@@ -505,8 +505,8 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any, weak_type: bool = F
 
     Integers of an array that do not fit wrap. Keys stay keys.
 
-    Raises: OverflowError for a Python integer that does not fit; TypeError for a complex number of Python to become
-      real, and for keys to become numbers, or the reverse.
+    Raises: OverflowError for a Python integer that does not fit; TypeError from a complex number of Python to a
+      real dtype, from keys to numbers, and from numbers to keys.
     """
     dtype = dtypes.canonical(new_dtype)
     if type(operand) is builtins.complex and dtypes.kind(dtype) in "iuf":
@@ -526,7 +526,7 @@ convert_element_type_p: Final = Primitive("convert_element_type", _convert_type)
 
 
 def copy(x: ArrayLike) -> Array:
-    """x in memory of its own."""
+    """Copy x to memory of its own."""
     return copy_p.bind(x)[0]
 
 

@@ -57,7 +57,7 @@ def ndtri(p: ArrayLike) -> Array:
 
 
 def erfcx_slope(x: Any) -> Any:
-    """Derivative of erfcx, 2 x erfcx(x) - 2/sqrt(pi); for a positive x, where that cancels, by a series."""
+    """Compute the derivative of erfcx, 2 x erfcx(x) - 2/sqrt(pi); for a positive x, where that cancels, by a series."""
     shifted = add(select_n(lt(x, 0.0), x, constant(0, aval_of(x))), 3.75)
     rest = div(div(chebyshev(sub(1.0, div(7.5, shifted)), tables.ERFCX_REST), shifted), shifted)
     negative = select_n(lt(x, 0.0), constant(0, aval_of(x)), x)
@@ -66,7 +66,7 @@ def erfcx_slope(x: Any) -> Any:
 
 
 def dawsn_slope(x: Any) -> Any:
-    """Derivative of Dawson's integral, 1 - 2 x dawsn(x); beyond 2.5, where that cancels, by a series."""
+    """Compute the derivative of Dawson's integral, 1 - 2 x dawsn(x); beyond 2.5, where that cancels, by a series."""
     far = gt(abs(x), 2.5)
     large = select_n(far, constant(2.5, aval_of(x)), x)
     small = select_n(far, x, constant(0, aval_of(x)))
@@ -74,7 +74,7 @@ def dawsn_slope(x: Any) -> Any:
 
 
 def dawsn_rest(x: Any) -> Any:
-    """2 x dawsn(x) - 1, for x >= 2.5."""
+    """Compute 2 x dawsn(x) - 1 for x >= 2.5, by Chebyshev series."""
     near = on_interval(x, 2.5, 5.0, tables.DAWSN_MIDDLE)
     inverse = div(1.0, select_n(gt(x, 5.0), constant(5, aval_of(x)), x))
     far = chebyshev(sub(mul(50.0, square(inverse)), 1.0), tables.DAWSN_FAR)
@@ -82,12 +82,12 @@ def dawsn_rest(x: Any) -> Any:
 
 
 def normal_density(x: Any) -> Any:
-    """The density at x of a standard normal number."""
+    """Compute the density of the standard normal distribution at x."""
     return mul(1.0 / math.sqrt(2.0 * math.pi), exp(mul(-0.5, square(x))))
 
 
 def inverse_mills_ratio(x: Any) -> Any:
-    """normal_density(x) / ndtr(x), the derivative of `log_ndtr`; by erfcx where both are small."""
+    """Compute normal_density(x) / ndtr(x), the derivative of `log_ndtr`; by erfcx if x < 0, where both may be small."""
     zero = constant(0, aval_of(x))
     low, high = select_n(lt(x, 0.0), zero, x), select_n(lt(x, 0.0), x, zero)
     tail = div(math.sqrt(2.0 / math.pi), erfcx(mul(-math.sqrt(0.5), low)))

@@ -99,12 +99,15 @@ geqrf_p: Final = Primitive("geqrf", _geqrf_type)
 
 
 def det(x: ArrayLike) -> Array:
-    """The determinant [..] of x [.., n, n], by `lu`. Its gradient is the transposed adjugate, also if x is singular."""
+    """Compute the determinant [..] of x [.., n, n], by `lu`.
+
+    Its gradient is the transposed adjugate, also if x is singular.
+    """
     return det_p.bind(x)[0]
 
 
 def adjugate(x: ArrayLike) -> Array:
-    """det(x) inv(x), [.., n, n], also where x is singular, then by `svd`. So are its derivatives."""
+    """Compute the adjugate det(x) inv(x), [.., n, n]; if x is singular, by `svd`. It has derivatives there, too."""
     return adjugate_p.bind(x)[0]
 
 
@@ -125,10 +128,10 @@ adjugate_p: Final = Primitive("adjugate", _adjugate_type)
 
 
 def pinv(x: ArrayLike, rtol: ArrayLike, hermitian: bool = False) -> Array:
-    """The pseudo-inverse [.., n, m] of x [.., m, n], by `svd`, or by `eigh` if x is Hermitian.
+    """Compute the pseudo-inverse [.., n, m] of x [.., m, n], by `svd`, or by `eigh` if x is Hermitian.
 
-    Singular values up to `rtol`, one number or [..], times the largest count as 0. The derivative is that among
-    matrices of the same rank; there is none in `rtol`.
+    Singular values up to `rtol`, one number or [..], times the largest count as 0. The derivative is that along
+    matrices of the same rank; there is none with respect to `rtol`.
     Source: Golub and Pereyra 1973, "The differentiation of pseudo-inverses".
     """
     matrices = aval_of(x)

@@ -19,7 +19,7 @@ from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.shape import static_ints
 from tapeless.tracer.types import ShapedArray, aval_of
 
-MOST_AXES = 3  # that one transform has: StableHLO's limit
+MOST_AXES = 3  # of one transform: StableHLO's limit
 
 
 class FftType(enum.IntEnum):
@@ -51,13 +51,13 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
         x = convert_element_type(x, dtypes.complex_of(aval.dtype))
         if not lengths and kind in (FftType.FFT, FftType.IFFT):
             return x
-    elif not dtypes.is_complex(aval.dtype):  # which the typing rule refuses
+    elif not dtypes.is_complex(aval.dtype):  # the typing rule refuses complex operands
         x = convert_element_type(x, dtypes.real_part_dtype(dtypes.complex_of(aval.dtype)))
     return fft_p.bind(x, fft_type=kind, fft_lengths=lengths)[0]
 
 
 def kind_of(fft_type: object) -> FftType:
-    """A kind by its name. Raises: ValueError for an unknown name, TypeError for anything else; the kinds are listed."""
+    """Convert the name of a kind to an FftType. Raises: ValueError for an unknown name, TypeError for anything else."""
     if isinstance(fft_type, FftType):
         return fft_type
     kinds = ", ".join(FftType.__members__)

@@ -1,7 +1,7 @@
 """Reads and writes of parts of arrays at computed positions: slices, gather, scatter.
 
 The primitives' positions count from the front. `dynamic_slice` and its like count negative ones from the end, as
-JAX's do, unless told not to: rules, and the NumPy layer, which has its own way, tell them so.
+JAX's do, unless `allow_negative_indices` is false: rules pass that, and the NumPy layer, which counts them itself.
 Gather and scatter are StableHLO's, with the index vector always in the last axis of the indices, and with a
 mode (`GatherScatterMode`) for windows that are not inside the operand.
 """
@@ -128,7 +128,7 @@ def _scalars(start_indices: StartIndices) -> tuple[ArrayLike, ...]:
 
 
 def _element(vector: ArrayLike, k: int) -> ArrayLike:
-    """Element k of a vector, as a scalar."""
+    """Return element k of a vector, as a scalar."""
     return np.asarray(vector[k]) if isinstance(vector, np.ndarray) else index_in_dim(vector, k, keepdims=False)
 
 
@@ -139,13 +139,13 @@ def _from_front(
     allowed = (allow_negative,) * len(shape) if isinstance(allow_negative, bool) else tuple(allow_negative)
     if len(allowed) != len(shape):
         raise ValueError(f"allow_negative_indices {allowed} must be one boolean, or one per axis of shape {shape}.")
-    if len(starts) != len(shape):  # the typing rule says it better
+    if len(starts) != len(shape):  # the typing rule raises a better error
         return starts
     return tuple(_counted(i, n) if may else i for i, n, may in zip(starts, shape, allowed))
 
 
 def _counted(start: ArrayLike, n: int) -> ArrayLike:
-    """Add n to `start` if it is negative, with no operation if it is known; only signed integers change."""
+    """Add n to `start` if it is negative, without an equation if it is known; only signed integers change."""
     start = by_protocol(start)
     aval = aval_of(start)
     if aval.shape or not dtypes.is_integer(aval.dtype) or dtypes.iinfo(aval.dtype).min == 0:
@@ -202,8 +202,8 @@ def _at(axis: int, start: ArrayLike, rank: int) -> tuple[ArrayLike, ...]:
 class GatherScatterMode(enum.Enum):
     """The treatment of windows out of range.
 
-    CLIP: it is moved inside. FILL_OR_DROP: it reads as a fill value, its update is dropped.
-    PROMISE_IN_BOUNDS: there is none, says the caller; otherwise the result is undefined.
+    CLIP: they are moved inside. FILL_OR_DROP: they read as a fill value, their updates are dropped.
+    PROMISE_IN_BOUNDS: the caller promises that there are none; otherwise the result is undefined.
     """
 
     CLIP = "clip"
@@ -212,7 +212,7 @@ class GatherScatterMode(enum.Enum):
 
     @staticmethod
     def from_any(mode: "str | GatherScatterMode | None") -> "GatherScatterMode":
-        """A mode by its name; "drop" is "fill", and so is None. Raises: ValueError listing the names."""
+        """Convert a name to a mode; "drop" and None mean "fill". Raises: ValueError listing the names."""
         if isinstance(mode, GatherScatterMode):
             return mode
         if mode is None or mode == "drop":
@@ -241,8 +241,8 @@ def gather(
       dimension_numbers: axes of the result that are the window's, axes of the window to drop, and so on.
       slice_sizes: shape of a window, one size per axis of operand.
       unique_indices, indices_are_sorted: promises that may save time.
-      mode: what becomes of windows that are not inside; if None PROMISE_IN_BOUNDS, or FILL_OR_DROP with a `fill_value`.
-      fill_value: what they read as in that mode; if None nan, the least signed integer, the greatest unsigned, True.
+      mode: treatment of windows that are not inside; if None PROMISE_IN_BOUNDS, or FILL_OR_DROP with a `fill_value`.
+      fill_value: value that they read in that mode; if None nan, the least signed integer, the greatest unsigned, True.
     Returns: [batch.. and window axes], dtype of operand.
     Raises: TypeError if indices are no integers; ValueError naming what does not fit, and all shapes.
     Source: StableHLO spec, gather, C1 to C22; modes as in JAX.
@@ -251,7 +251,7 @@ def gather(
         mode = GatherScatterMode.PROMISE_IN_BOUNDS
     mode = GatherScatterMode.from_any(mode)
     filled = mode is GatherScatterMode.FILL_OR_DROP
-    is_default = fill_value is None or fill_value != fill_value  # one nan is not another, as a parameter
+    is_default = fill_value is None or fill_value != fill_value  # a nan in params is unequal to itself
     return gather_p.bind(
         operand,
         start_indices,
@@ -292,7 +292,7 @@ def index_take(
     """Gather the parts of `src` at positions along `axes`, which are given by one integer array each, of one shape.
 
     Args:
-      mode: what becomes of positions that are not inside, as in `gather`; if None, they count modulo the axis's size.
+      mode: treatment of positions that are not inside, as in `gather`; if None, they count modulo the axis's size.
     Returns: [shape of the positions, axes of src that are left].
     """
     taken, shape = tuple(canonical_axis(a, ndim(src)) for a in axes), shape_of(src)
@@ -307,7 +307,7 @@ def index_take(
 
 
 def _modulo(index: ArrayLike, n: int) -> ArrayLike:
-    """Integers modulo n, as int32 or wider: a narrower dtype may not hold n."""
+    """Compute integers modulo n, as int32 or wider: a narrower dtype may not hold n."""
     dtype = aval_of(index).dtype
     wide = np.dtype(np.int32) if dtypes.bits_of(dtype) < 32 else dtype
     if not isinstance(index, Array):
@@ -317,7 +317,7 @@ def _modulo(index: ArrayLike, n: int) -> ArrayLike:
 
 
 def stack_indices(indices: Sequence[ArrayLike]) -> Array:
-    """Index arrays of one shape and dtype as one array of index vectors, [..., len(indices)]."""
+    """Stack index arrays of one shape and dtype to one array of index vectors, [..., len(indices)]."""
     return concatenate([expand_dims(i, (ndim(i),)) for i in indices], ndim(indices[0]))
 
 
@@ -342,7 +342,7 @@ def scatter(
       updates: [batch.. and window axes], dtype of operand.
       dimension_numbers: axes of updates that are the window's, axes of operand that windows lack, and so on.
       indices_are_sorted, unique_indices: promises that may save time; without the latter derivatives take longer.
-      mode: what becomes of windows that are not inside; FILL_OR_DROP if None.
+      mode: treatment of windows that are not inside; FILL_OR_DROP if None.
     Returns: shape and dtype of operand.
     Raises: TypeError if dtypes differ or indices are no integers; ValueError naming what does not fit, and all shapes.
     Source: StableHLO spec, scatter, C1 to C24; modes as in JAX.
@@ -394,7 +394,7 @@ def scatter_mul(
 ) -> Array:
     """Multiply windows of `operand` by `updates`; numbers. Arguments and errors: see `scatter`.
 
-    It has a derivative in `updates` only with unique_indices.
+    It has a derivative with respect to `updates` only with unique_indices.
     """
     given = (operand, scatter_indices, updates, dimension_numbers)
     return _scatter(scatter_mul_p, *given, indices_are_sorted, unique_indices, mode)

@@ -1,4 +1,4 @@
-"""Integrals that have names: exponential, sine and cosine integrals, Fresnel's, the dilogarithm.
+"""Named integrals: exponential, sine and cosine integrals, Fresnel's, the dilogarithm.
 
 All are elementwise and real, of one floating point operand. Source: DLMF chapters 6, 7 and 25.
 """
@@ -83,7 +83,7 @@ def spence(x: ArrayLike) -> Array:
 
 
 def sine_quotient(x: Any) -> Any:
-    """sin(x) / x, near 0 by its series."""
+    """Compute sin(x) / x, near 0 by its series."""
     near = lt(abs(x), 0.5)
     z = square(select_n(near, constant(0, aval_of(x)), x))
     series: Any = add(mul(z, -1 / (14 * 15)), 1.0)
@@ -94,13 +94,13 @@ def sine_quotient(x: Any) -> Any:
 
 
 def quarter_turns(x: Any) -> Any:
-    """pi x^2 / 2 less whole turns, in float64, in which the square of a narrower number is exact."""
+    """Reduce pi x^2 / 2 modulo 2 pi, in float64, in which the square of a narrower number is exact."""
     z = square(convert_element_type(x, np.float64))
     return mul(0.5 * math.pi, sub(z, mul(4.0, floor(mul(0.25, z)))))
 
 
 def spence_slope(x: Any) -> Any:
-    """Derivative of `spence`, log(x) / (1 - x), near 1 by the logarithm's series. A&S 4.1.27."""
+    """Compute the derivative of `spence`, log(x) / (1 - x), near 1 by the logarithm's series. A&S 4.1.27."""
     near = bitwise_and(gt(x, 0.5), lt(x, 2.0))
     one = constant(1, aval_of(x))
     inside = select_n(near, one, x)

@@ -1,4 +1,4 @@
-"""Types of elementwise operations: the dtypes of operands, and the type of the result.
+"""Typing rules of elementwise operations: the dtypes of operands, and the type of the result.
 
 Operands have one shape, or rank 0 and are broadcast; they have one dtype. `same`, `predicate` and `real_part` make
 typing rules, of which there are few forms.
@@ -32,17 +32,17 @@ _KINDS: dict[str, tuple[str, Callable[[np.dtype[Any]], bool]]] = {
 
 
 def same(name: str, kinds: str) -> TypingRule:
-    """The result has the type that the operands share."""
+    """Make a typing rule whose result has the type that the operands share."""
     return lambda *avals: (joint_type(name, avals, kinds),)
 
 
 def predicate(name: str, kinds: str) -> TypingRule:
-    """The result is boolean."""
+    """Make a typing rule whose result is boolean."""
     return lambda *avals: (joint_type(name, avals, kinds).update(dtype=BOOL, weak_type=False),)
 
 
 def real_part(name: str, kinds: str) -> TypingRule:
-    """The result is real; real operands keep their type."""
+    """Make a typing rule whose result is real; real operands keep their type."""
 
     def typing_rule(x: ShapedArray) -> tuple[ShapedArray, ...]:
         aval = joint_type(name, (x,), kinds)
@@ -52,9 +52,9 @@ def real_part(name: str, kinds: str) -> TypingRule:
 
 
 def joint_type(name: str, avals: tuple[ShapedArray, ...], kinds: str = ANY) -> ShapedArray:
-    """The type that operands of an elementwise operation share: one dtype, one shape up to rank 0.
+    """Find the type that operands of an elementwise operation share: one dtype, one shape up to rank 0.
 
-    Raises: TypeError if dtypes differ or are of no use to `name`, ValueError if shapes differ; all are named.
+    Raises: TypeError if dtypes differ or are not among `kinds`, ValueError if shapes differ; all are named.
     """
     dtype, shape, weak = avals[0].dtype, avals[0].shape, avals[0].weak_type
     for aval in avals[1:]:
@@ -78,5 +78,5 @@ def joint_shape(name: str, avals: tuple[ShapedArray, ...]) -> tuple[int, ...]:
 
 
 def listed(avals: tuple[ShapedArray, ...]) -> str:
-    """`float32[3] and float32[]`."""
+    """Join types for a message: `float32[3] and float32[]`."""
     return " and ".join(map(str, avals))

@@ -1,4 +1,4 @@
-"""Triangular matrices: Cholesky's factor, and systems with them, for batches of matrices."""
+"""Triangular matrices: Cholesky decomposition, and triangular systems of equations, for batches of matrices."""
 
 from typing import Final
 
@@ -31,7 +31,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
 
 
 def adjoint(x: ArrayLike) -> Array:
-    """x [.., n, m] with its last two axes exchanged, conjugated."""
+    """Return the conjugate transpose of x [.., n, m], over its last two axes."""
     n = ndim(x)
     turned = transpose(x, (*range(n - 2), n - 1, n - 2))
     return conj(turned) if dtypes.is_complex(aval_of(x).dtype) else turned
@@ -61,7 +61,7 @@ def triangular_solve(
       a: [.., n, n], floating point of 32 or 64 bits, or complex; the other triangle is not read.
       b: [.., n, m] if `left_side`, else [.., m, n]; or a vector [.., n]. Dtype and batch of a.
       lower: whether the lower triangle of a is the matrix, or the upper.
-      transpose_a, conjugate_a: what op does.
+      transpose_a, conjugate_a: whether op transposes a, and conjugates it.
       unit_diagonal: take the diagonal for ones, without reading it.
     Returns: x, of the type of b.
     Raises: TypeError if dtypes differ, ValueError if shapes do not fit; both are named.
@@ -96,20 +96,20 @@ triangular_solve_p: Final = Primitive("triangular_solve", _triangular_solve_type
 
 
 def check_square(who: str, x: ShapedArray, given: str) -> None:
-    """Raise ValueError if x is not a square matrix, TypeError if it has no dtype of LAPACK's."""
+    """Check that x is a square matrix of a dtype that LAPACK has. Raises: ValueError, TypeError."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"{who}: the matrix must be square, [.., n, n]: {given}.")
     check_dtype(who, x, given)
 
 
 def check_matrix(who: str, x: ShapedArray) -> None:
-    """Raise ValueError if x has fewer than two axes, TypeError if it has no dtype of LAPACK's."""
+    """Check that x has at least two axes and a dtype that LAPACK has. Raises: ValueError, TypeError."""
     if x.ndim < 2:
         raise ValueError(f"{who}: a matrix has at least two axes, [.., m, n]: {x}.")
     check_dtype(who, x, f"{x}")
 
 
 def check_dtype(who: str, x: ShapedArray, given: str) -> None:
-    """Raise TypeError if x has no dtype of LAPACK's."""
+    """Check that x has a dtype that LAPACK has: float or complex of at least 32 bits. Raises: TypeError."""
     if not dtypes.is_inexact(x.dtype) or dtypes.bits_of(x.dtype) < 32:
         raise TypeError(f"{who}: the matrix must be of 32-bit or 64-bit floating point, or complex: {given}.")

@@ -1,4 +1,4 @@
-"""Solving linear systems whose matrix is a function: x such that `matvec(x) = b`, by a solver of the user's."""
+"""Solve linear systems whose matrix is given as a function, `matvec(x) = b`, by the user's solver."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -14,8 +14,8 @@ from tapeless.tracer.types import ShapedArray
 class System(NamedTuple):
     """A linear system and its transpose, as programs that take constants first.
 
-    matvec: x -> b. vecmat: b -> x, transposed. solve: b -> x, others. transpose_solve: x -> b, others. Those of the
-    transposed system are None where reverse mode is not provided for.
+    matvec: x -> b. vecmat: b -> x, transposed. solve: b -> (x, auxiliary results). transpose_solve: x -> (b, auxiliary
+    results). Both of the transposed system are None if reverse mode is not supported.
     """
 
     matvec: Jaxpr
@@ -29,7 +29,7 @@ def linear_solve(system: System, consts: Sequence[Sequence[Any]], b: Sequence[An
 
     Args:
       consts: the constants of each program of the system, in order.
-    Raises: TypeError if the programs do not take what they are given, or the solution has not the types of b.
+    Raises: TypeError if the types of operands and programs do not fit, or the solution does not have the types of b.
     """
     flat = [x for group in consts for x in group]
     return linear_solve_p.bind(*flat, *b, system=tuple(system), counts=tuple(map(len, consts)))
@@ -49,7 +49,7 @@ def _linear_solve_type(
 
 
 def _mark(linear_in: tuple[bool, ...], *, system: Any, counts: Any) -> tuple[dict[str, Any], list[bool]]:
-    """Mark all results linear, as functions of the right side; the programs, of nonlinear values, stay as they are."""
+    """Mark all results linear, as functions of the right side; the programs take nonlinear values, and stay."""
     return {"system": system, "counts": counts}, [True] * len(system[2].outvars)
 
 

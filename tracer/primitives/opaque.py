@@ -1,8 +1,8 @@
-"""Functions that are not known: applied, they are known by name and by which of their derivatives they are.
+"""Applications of unknown functions, which have a name but no values, and of their derivatives.
 
-Search terms: uninterpreted function, abstract function. `orders` are the arguments that a function is differentiated
-by, in increasing order, as derivatives commute; the axes of each argument stand behind those of the result. Axes of
-arguments in front of those that the function has are of a batch.
+Search terms: uninterpreted function, abstract function. `orders` are the numbers of the arguments that a function is
+differentiated by, in increasing order, as derivatives commute; the axes of each such argument follow those of the
+result. Axes of arguments in front of those that the function takes are batch axes.
 """
 
 from typing import Any, Final
@@ -18,13 +18,13 @@ DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 def opaque(
     name: str, ranks: tuple[int, ...], shape: tuple[int, ...], *xs: ArrayLike, orders: tuple[int, ...] = ()
 ) -> Array:
-    """Apply a function that is not known, or one of its derivatives.
+    """Apply an unknown function, or one of its derivatives.
 
     Args:
       ranks: of the arguments of the function.
       shape: of its result.
       xs: [*batch, *argument] for each argument, real numbers of one dtype.
-      orders: arguments that it is differentiated by.
+      orders: numbers of the arguments that it is differentiated by.
     Returns: [*batch, *shape, *argument for each of orders].
     """
     return opaque_p.bind(*xs, function=name, ranks=ranks, shape=shape, orders=tuple(sorted(orders)))[0]
@@ -48,7 +48,7 @@ def _opaque_type(
 
 
 def core_shape(x: Any, rank: int) -> tuple[int, ...]:
-    """Return the shape of the argument of a function within an array, or a type."""
+    """Return the shape of x without batch axes, that is, its last `rank` sizes."""
     return x.shape[len(x.shape) - rank :]
 
 

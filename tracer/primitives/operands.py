@@ -1,4 +1,4 @@
-"""Canonical operands and parameters of all families, before binding: scalars, axes, shapes."""
+"""Canonicalize operands and params of all families before binding: scalars, axes, shapes."""
 
 import operator
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _PYTHON_SCALARS = (bool, int, float, complex)
 
 
 def constant(value: Any, like: ShapedArray) -> Any:
-    """A number as a scalar of the dtype and weakness of `like`.
+    """Convert a number to a scalar of the dtype and weak type of `like`.
 
     Raises: OverflowError if it is an integer that does not fit; TypeError if its kind is higher than that of `like`.
     """
@@ -46,7 +46,7 @@ def _constant(value: Any, like: ShapedArray) -> Any:
 
 
 def converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """A number as a scalar array of `dtype`, as `astype` converts it; infinite where it is too large.
+    """Convert a number to a scalar array of `dtype`, as `astype` does; infinite if it is too large.
 
     Raises: OverflowError or ValueError for a number that does not fit an integer dtype; TypeError for a complex number
       unless `dtype` is complex or boolean, or if it is that of keys.
@@ -60,9 +60,9 @@ def converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def check_numbers_fit(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
-    """Nothing, if numbers that a user wrote fit `dtype`: a fraction may be cut off, but nothing else.
+    """Check that numbers that a user wrote fit `dtype`: a fraction may be cut off, but nothing else.
 
-    Raises: OverflowError or ValueError for what is outside of an integer dtype or nan; TypeError for complex numbers.
+    Raises: OverflowError if an integer dtype does not hold a number, ValueError for nan; TypeError for complex numbers.
     """
     if values.dtype.kind == "c" and dtypes.kind(dtype) in "iuf":
         raise TypeError(f"complex numbers do not fit {dtype}: take their real parts, or a complex dtype.")
@@ -87,7 +87,7 @@ def matched(x: Any, y: Any) -> tuple[Any, Any]:
 def aligned(x: Any, y: Any) -> tuple[Any, Any]:
     """Give two operands of an elementwise operation one dtype, as `matched` does, and one shape.
 
-    Axes of length 1 are repeated; what has no axes stays as it is. Other shapes are for the typing rule to refuse.
+    Axes of length 1 are repeated. Scalars and other shapes stay as they are; the typing rule refuses the latter.
     """
     x, y = matched(x, y)
     ours, theirs = aval_of(x).shape, aval_of(y).shape
@@ -107,7 +107,7 @@ def _repeated(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def known_elements(x: Any) -> np.ndarray[Any, Any] | None:
-    """The elements of a value; None if it is traced and they are not known, or if they are keys and no numbers."""
+    """Return the elements of a value as a NumPy array; None if they are not known while tracing, or are keys."""
     x = x if isinstance(x, Array) else by_protocol(x)
     while isinstance(x, Tracer):
         x = x.known()
@@ -115,17 +115,17 @@ def known_elements(x: Any) -> np.ndarray[Any, Any] | None:
 
 
 def ndim(x: Any) -> int:
-    """Number of axes of a value."""
+    """Return the number of axes of a value."""
     return aval_of(x).ndim
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """Shape of a value."""
+    """Return the shape of a value."""
     return aval_of(x).shape
 
 
 def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
-    """`axis` counted from the front. Raises: TypeError if it is no integer, AxisError if it is out of range."""
+    """Return `axis` counted from the front. Raises: TypeError if it is no integer, AxisError if it is out of range."""
     i = exact_integer(axis, name)
     if not -ndim <= i < ndim:
         raise AxisError(f"{name} {i} is out of range for an array of {ndim} axes.")
@@ -133,7 +133,7 @@ def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
 
 
 def exact_integer(value: Any, name: str) -> int:
-    """The parameter `name` as an integer. Raises: TypeError if it is none, such as 2.0."""
+    """Convert the parameter `name` to an integer. Raises: TypeError if it is none, such as 2.0."""
     try:
         return operator.index(value)
     except ConcretizationTypeError:
@@ -143,14 +143,14 @@ def exact_integer(value: Any, name: str) -> int:
 
 
 def exact_bool(value: Any, name: str) -> bool:
-    """The parameter `name` as True or False. Raises: TypeError if it is anything else, such as a name."""
+    """Convert the parameter `name` to True or False. Raises: TypeError if it is anything else, such as a name."""
     if isinstance(value, (int, np.bool_, Array)):
         return bool(value)
     raise TypeError(f"{name} must be True or False, not {value!r}.")
 
 
 def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
-    """Axes counted from the front, sorted; None means all. Raises: ValueError if out of range or repeated."""
+    """Return axes counted from the front, sorted; None means all. Raises: ValueError if out of range or repeated."""
     if axes is None:
         return tuple(range(ndim))
     given = axes if isinstance(axes, Iterable) and getattr(axes, "ndim", 1) else (axes,)
@@ -161,7 +161,7 @@ def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
 
 
 def argsort(keys: Sequence[int]) -> tuple[int, ...]:
-    """Positions of the keys from the least on; of a permutation, its inverse."""
+    """Return the positions of the keys in ascending order; for a permutation, this is its inverse."""
     return tuple(sorted(range(len(keys)), key=keys.__getitem__))
 
 

@@ -1,4 +1,4 @@
-"""The platform that a program is compiled for, which is not known before."""
+"""The platform that a program is compiled for, which is not known while tracing."""
 
 from typing import Final
 
@@ -12,9 +12,9 @@ Platforms = tuple[tuple[str, ...] | None, ...]
 
 
 def platform_index(platforms: Platforms) -> Array:
-    """The position, int32[], among groups of names, of the platform that the program is compiled for; None is any.
+    """Return the number, int32[], of the first group of names that has the compilation platform; None has all.
 
-    Raises: when the program is compiled, NotImplementedError if it is in no group.
+    Raises: when the program is compiled, NotImplementedError if the platform is in no group.
     """
     return platform_index_p.bind(platforms=platforms)[0]
 

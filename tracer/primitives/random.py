@@ -1,4 +1,4 @@
-"""Counter-based random bits, which everything random is made of, and the keys that they are a function of.
+"""Counter-based random bits, from which all random numbers are made, and the keys that determine them.
 
 A generator without state: bits are a function of a key and a position, so any part of a stream can be computed
 by itself, in any order and on any device. Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
@@ -102,7 +102,7 @@ rng_bit_generator_p: Final = Primitive("rng_bit_generator", _rng_bit_generator_t
 
 
 def random_wrap(words: ArrayLike, impl: str = "threefry2x32") -> Array:
-    """The keys for the generator `impl`, [...], whose words are `words`, uint32[..., n].
+    """Make keys for the generator `impl`, [...], from their words, uint32[..., n].
 
     Raises: TypeError naming its type if `words` is anything else.
     """
@@ -117,10 +117,11 @@ random_wrap_p: Final = Primitive("random_wrap", _random_wrap_type, takes_keys=Tr
 
 
 def random_unwrap(keys: ArrayLike, *, spends: bool = False) -> Array:
-    """The words of keys, uint32[..., n].
+    """Return the words of keys, uint32[..., n].
 
     Args:
-      spends: whether numbers or other keys are made of them, for which a key serves once: see `tracer.key_reuse`.
+      spends: whether random numbers or other keys are made from the words, which a key allows once: see
+        `tracer.key_reuse`.
     Raises: TypeError naming its type if `keys` holds anything else.
     """
     return random_unwrap_p.bind(keys, spends=spends)[0]

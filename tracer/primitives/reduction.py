@@ -21,7 +21,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = None) -> Array:
-    """Sum of `operand` over `axes`, which are dropped.
+    """Sum `operand` over `axes`, which are dropped.
 
     Args:
       operand: [...], numbers.
@@ -195,10 +195,10 @@ cumlogsumexp_p: Final = _cumulative("cumlogsumexp", FLOAT)
 
 
 def linear_recurrence(decay: ArrayLike, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """The solution z of z[i] = decay[i] z[i-1] + operand[i] along `axis`, from z[-1] = 0; backwards if `reverse`.
+    """Solve z[i] = decay[i] z[i-1] + operand[i] for z along `axis`, from z[-1] = 0; backwards if `reverse`.
 
-    Linear in `operand`. The derivatives of the other cumulative functions are of this form, which is why it
-    is here; the first decay, in the order of accumulation, is not used.
+    Linear in `operand`. The derivatives of the other cumulative functions are of this form. The first decay, in the
+    order of accumulation, is not used.
 
     Args:
       decay, operand: [...] of one type, floating point or complex.

@@ -1,6 +1,6 @@
 """Operations that move elements without computing: creation, broadcasting, reshaping, joining, cutting.
 
-Shapes are tuples of known integers: a size that is being traced is refused where it enters (`static_shape`).
+Shapes are tuples of known integers: a size that is traced is refused by `static_shape`.
 """
 
 import math
@@ -33,7 +33,7 @@ PaddingConfig = Sequence[tuple[int, int, int]]
 
 
 def static_shape(shape: Any, name: str) -> tuple[int, ...]:
-    """`shape` as a tuple of ints, on behalf of the function `name`.
+    """Convert `shape` to a tuple of ints, on behalf of the function `name`.
 
     Raises: TypeError if a size is no integer, or is being traced; ValueError if one is negative; all are named.
     """
@@ -44,7 +44,7 @@ def static_shape(shape: Any, name: str) -> tuple[int, ...]:
 
 
 def static_ints(items: Any, name: str, what: str) -> tuple[int, ...]:
-    """`items` as a tuple of ints. Raises: TypeError if one is no integer, or is being traced."""
+    """Convert `items` to a tuple of ints. Raises: TypeError if one is no integer, or is being traced."""
     try:
         return tuple([operator.index(n) for n in ([items] if isinstance(items, Tracer) else items)])
     except ConcretizationTypeError:
@@ -186,7 +186,7 @@ def reshape(
 
 
 def _as_sizes(shape: Any) -> Any:
-    """A length as the shape of a vector."""
+    """Convert a length to the shape of a vector; return a shape as it is."""
     return (shape,) if isinstance(shape, int | np.integer) else shape
 
 

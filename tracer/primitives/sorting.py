@@ -97,7 +97,7 @@ top_k_p: Final = Primitive("top_k", _top_k_type)
 
 
 def take_along_axis(operand: ArrayLike, places: ArrayLike, axis: int) -> Array:
-    """Elements of `operand` at `places` along `axis`, each for its own index along the other axes.
+    """Gather elements of `operand` at `places` along `axis`, each for its own index along the other axes.
 
     Args:
       operand: [.., n, ..] of any dtype.
@@ -107,7 +107,7 @@ def take_along_axis(operand: ArrayLike, places: ArrayLike, axis: int) -> Array:
     rank = ndim(operand)
     axis = canonical_axis(axis, rank)
     if not aval_of(places).size:
-        return full(shape_of(places), 0, aval_of(operand).dtype)  # no window fits into nothing
+        return full(shape_of(places), 0, aval_of(operand).dtype)  # gather refuses windows of an empty operand
     others = tuple(i for i in range(rank) if i != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     index, mode = expand_dims(places, (rank,)), GatherScatterMode.PROMISE_IN_BOUNDS

@@ -98,12 +98,12 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def igamma_density(a: ArrayLike, x: ArrayLike) -> Array:
-    """Derivative of igamma by its second operand: the density of the gamma distribution of shape a, for x > 0."""
+    """Compute the derivative of igamma by x, for x > 0: the density of the gamma distribution of shape a."""
     return mul(gamma_weight(a, x), div(a, x))
 
 
 def gamma_weight(a: ArrayLike, x: ArrayLike) -> Array:
-    """x^a exp(-x) / gamma(a + 1). For large a by Stirling's series, in which a log(x) and x do not cancel.
+    """Compute x^a exp(-x) / gamma(a + 1); for large a by Stirling's series, in which a log(x) and x do not cancel.
 
     Source: A&S 6.1.41.
     """
@@ -118,7 +118,7 @@ def gamma_weight(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def _stirling(a: ArrayLike) -> Array:
-    """log gamma(a + 1) - a log(a) + a - log(2 pi a) / 2, for a not below 16."""
+    """Compute log gamma(a + 1) - a log(a) + a - log(2 pi a) / 2 for a >= 16, by Stirling's series."""
     inverse = div(1.0, a)
     square = mul(inverse, inverse)
     total = mul(1 / 1188, square)
@@ -140,14 +140,14 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def beta_weight(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """x^a (1 - x)^b / (a B(a, b)), for 0 < x < 1, by `gamma_weight`, so that large a and b do not cancel."""
+    """Compute x^a (1 - x)^b / (a B(a, b)), for 0 < x < 1, by `gamma_weight`, so that large a and b do not cancel."""
     n = add(a, b)
     parts = mul(gamma_weight(a, mul(n, x)), gamma_weight(b, mul(n, sub(1.0, x))))
     return mul(div(parts, gamma_weight(n, n)), div(b, n))
 
 
 def betainc_density(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Derivative of betainc by its last operand: the density of the beta distribution, at the ends its limits."""
+    """Compute the derivative of betainc by its last operand: the density of the beta distribution, with its limits."""
     at_zero, at_one = eq(x, 0.0), eq(x, 1.0)
     inner = select_n(at_one, select_n(at_zero, x, constant(0.5, aval_of(x))), constant(0.5, aval_of(x)))
     density = div(mul(beta_weight(a, b, inner), a), mul(inner, sub(1.0, inner)))
@@ -155,23 +155,23 @@ def betainc_density(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def _at_end(a: ArrayLike, b: ArrayLike) -> Array:
-    """The density of the beta distribution at 0."""
+    """Compute the density of the beta distribution at 0."""
     number = aval_of(a)
     return select_n(lt(a, 1.0), select_n(eq(a, 1.0), constant(0, number), b), constant(math.inf, number))
 
 
 def bessel_i0(x: ArrayLike) -> Array:
-    """Modified Bessel function I of order 0. Source: A&S 9.6.10."""
+    """Compute the modified Bessel function I of order 0. Source: A&S 9.6.10."""
     return bessel_i0_p.bind(x)[0]
 
 
 def bessel_i1(x: ArrayLike) -> Array:
-    """Modified Bessel function I of order 1. Source: A&S 9.6.10."""
+    """Compute the modified Bessel function I of order 1. Source: A&S 9.6.10."""
     return bessel_i1_p.bind(x)[0]
 
 
 def bessel_i1_slope(x: ArrayLike) -> Array:
-    """Derivative of `bessel_i1`: up to 1 by its power series, beyond it I0 - I1/x. Source: A&S 9.6.10, 9.6.26."""
+    """Compute the derivative of `bessel_i1`: up to 1 by a power series, beyond as I0 - I1/x. A&S 9.6.10, 9.6.26."""
     number = aval_of(x)
     near = lt(abs(x), 1.0)
     z = mul(square(select_n(near, constant(0, number), x)), 0.25)

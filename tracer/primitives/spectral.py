@@ -59,12 +59,12 @@ def eigh(
       lower: which triangle is read; the other, and the imaginary part of the diagonal, is not.
       symmetrize_input: take the mean of x and its adjoint first, so that gradients are Hermitian too.
       sort_eigenvalues: they are sorted in any case.
-      subset_by_index: (start, end), which eigenvalues are wanted, from the least on. All are computed.
+      subset_by_index: (start, end), the range of eigenvalues to return, from the least on. All are computed.
       implementation: None or EighImplementation.QR.
     Returns: v [.., n, k], dtype of x, its columns the eigenvectors; w [.., k], real, ascending; k is n, or end - start.
       nan where the iteration fails, as with nan in x.
-    Raises: TypeError if x has another dtype; ValueError if it is not a square matrix, or for eigenvalues that it has
-      not; NotImplementedError for another implementation.
+    Raises: TypeError if x has another dtype; ValueError if it is not a square matrix, or for a range that it does
+      not have; NotImplementedError for another implementation.
     Source: LAPACK, syevd and heevd. Derivatives, also where eigenvalues are equal: docs/linalg.md.
     """
     aval = aval_of(x)
@@ -76,13 +76,13 @@ def eigh(
 
 
 def eigvalsh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True) -> Array:
-    """The eigenvalues [.., n] of a Hermitian matrix [.., n, n], as of `eigh`, without the eigenvectors."""
+    """Compute the eigenvalues [.., n] of a Hermitian matrix [.., n, n], as `eigh` does, without the eigenvectors."""
     check_square("eigvalsh", aval_of(x), f"{aval_of(x)}")
     return eigh_p.bind(hermitian_part(x) if symmetrize_input else x, lower=bool(lower), compute_v=False)[0]
 
 
 def hermitian_part(x: ArrayLike) -> Array:
-    """The mean of x [.., n, n] and its adjoint."""
+    """Compute the mean of x [.., n, n] and its adjoint."""
     return mul(add(x, adjoint(x)), constant(0.5, aval_of(x).update(shape=(), weak_type=False)))
 
 
@@ -109,10 +109,10 @@ def eig(
 
     Args:
       x: [.., n, n], floating point of 32 or 64 bits, or complex.
-      compute_left_eigenvectors, compute_right_eigenvectors: whether the vectors are wanted.
-      enable_eigvec_derivs: let the vectors be differentiated: by a promise that eigenvalues differ.
+      compute_left_eigenvectors, compute_right_eigenvectors: whether the vectors are returned.
+      enable_eigvec_derivs: let the vectors be differentiated: promises that eigenvalues differ.
       implementation: None or EigImplementation.LAPACK.
-    Returns: w [.., n], in no order; vl [.., n, n] and vr [.., n, n] as far as they are wanted, in columns of length 1
+    Returns: w [.., n], in no order; vl [.., n, n] and vr [.., n, n] if they are to be computed, in columns of length 1
       whose largest element is real. All complex; nan where the iteration fails, as with nan in x.
     Raises: TypeError if x has another dtype, ValueError if it is not a square matrix, NotImplementedError for
       another implementation.
@@ -149,14 +149,14 @@ def svd(
     Args:
       x: [.., m, n], floating point of 32 or 64 bits, or complex; k is the lesser of m and n.
       full_matrices: complete the vectors to bases. Such have derivatives only where m is n.
-      compute_uv: whether the vectors are wanted.
-      subset_by_index: (start, end), which singular values are wanted, from the greatest on; k is their number then. All
-        are computed.
+      compute_uv: whether the vectors are returned.
+      subset_by_index: (start, end), the range of singular values to return, from the greatest on; k is their number
+        then. All are computed.
       algorithm: None, or one of DEFAULT, DIVIDE_AND_CONQUER, QR of SvdAlgorithm.
     Returns: (u, s, vh), of [.., m, k], [.., k] and [.., k, n], or [.., m, m] and [.., n, n] for vectors if
       `full_matrices`; or s. nan where the iteration fails, as with nan in x.
-    Raises: TypeError if x has another dtype; ValueError if it has fewer than two axes, for singular values that it has
-      not, or for some of them with `full_matrices`; NotImplementedError for another algorithm.
+    Raises: TypeError if x has another dtype; ValueError if it has fewer than two axes, for a range that it does not
+      have, or for a part of the range with `full_matrices`; NotImplementedError for another algorithm.
     Source: LAPACK, gesdd and gesvd. Derivatives, also where singular values are equal or 0: docs/linalg.md.
     """
     aval = aval_of(x)
@@ -200,7 +200,7 @@ def _real(x: ShapedArray, shape: tuple[int, ...]) -> ShapedArray:
 
 
 def _subset(who: str, n: int, subset: tuple[int, int] | None) -> tuple[int, int]:
-    """Give the range of values that are wanted of n. Raises: ValueError if there are no such."""
+    """Return the range of values to return, all n if `subset` is None. Raises: ValueError for a range beyond n."""
     if subset is None:
         return 0, n
     start, end = map(operator.index, subset)

@@ -21,7 +21,7 @@ def tridiagonal_solve(
       du: [.., n], A's elements [i, i+1]; the last is not read.
       b: [.., n, m]; all are of one dtype.
       perturb_singular: move pivots that are nearly 0 away from it by roundings of the largest, so that x is finite, as
-        inverse iteration wants it.
+        inverse iteration needs.
     Returns: x, of the type of b; nan where A is singular, if not `perturb_singular`.
     Raises: TypeError if dtypes differ, or are narrower; ValueError if shapes do not fit; all are named.
     Source: LAPACK, gtsv.

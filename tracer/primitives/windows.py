@@ -21,7 +21,7 @@ Padding = tuple[tuple[int, int], ...]
 
 
 def dilated(size: int, dilation: int) -> int:
-    """Length of an axis with `dilation - 1` holes between its elements."""
+    """Return the length of an axis with `dilation - 1` holes between its elements."""
     return (size - 1) * dilation + 1 if size else 0
 
 
@@ -38,11 +38,11 @@ def explicit_padding(
     window: Sequence[int],
     strides: Sequence[int],
 ) -> Padding:
-    """Padding as (before, after) for each axis; shape and window are dilated.
+    """Convert padding to (before, after) for each axis; shape and window are dilated.
 
     "VALID" pads nothing; with "SAME" a window starts at every stride-th element, the padding shared between both
     ends, the odd one after, or before if "SAME_LOWER".
-    Raises: ValueError for other strings, or if there is not a pair per axis; TypeError for what are no pairs.
+    Raises: ValueError for other strings, or if there is not a pair per axis; TypeError for items that are no pairs.
     """
     if isinstance(padding, str):
         return _named_padding(name, padding.upper(), shape, window, strides)
@@ -84,7 +84,7 @@ def padtype_to_pads(
 
 
 def per_axis(name: str, what: str, values: Any, n: int) -> tuple[int, ...]:
-    """Check one positive integer for each of `n` axes, ones if None. Raises: TypeError, ValueError naming `what`."""
+    """Return one positive integer for each of `n` axes, ones if None. Raises: TypeError, ValueError naming `what`."""
     if not isinstance(values, (Iterable, type(None))):
         raise TypeError(f"{name}: {what} must be integers, one for each of {n} axes, not {values!r}: {(values,) * n}.")
     exact = (1,) * n if values is None else tuple(exact_integer(v, f"{name}: {what}") for v in values)
@@ -102,7 +102,7 @@ def window_params(
     base_dilation: Sequence[int] | None,
     window_dilation: Sequence[int] | None,
 ) -> dict[str, Any]:
-    """The params of a window, normalised."""
+    """Make the normalised params of a window."""
     n = len(shape)
     window = per_axis(name, "window_dimensions", window_dimensions, n)
     strides = per_axis(name, "window_strides", window_strides, n)
@@ -144,7 +144,7 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Array:
-    """Windows of `operand` reduced by `computation`: lax.add, lax.mul, lax.max or lax.min.
+    """Reduce windows of `operand` by `computation`: lax.add, lax.mul, lax.max or lax.min.
 
     Args:
       init_value: [] a number or an array, which takes part once in every window.
@@ -172,7 +172,7 @@ def reduce_window_sum(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Array:
-    """Sums of the elements in windows of `operand`.
+    """Sum the elements in each window of `operand`.
 
     Args:
       operand: [n..], numbers.
@@ -197,7 +197,7 @@ def reduce_window_prod(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Array:
-    """Products of the elements in windows of `operand`, padded with ones: see `reduce_window_sum`."""
+    """Multiply the elements in each window of `operand`, padded with ones: see `reduce_window_sum`."""
     window = window_dimensions, window_strides, padding, base_dilation, window_dilation
     return reduce_window_prod_p.bind(operand, **window_params("reduce_window_prod", shape_of(operand), *window))[0]
 
@@ -210,7 +210,7 @@ def reduce_window_max(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Array:
-    """Maxima in windows of `operand`, real, padded with the least value: see `reduce_window_sum`.
+    """Compute the maximum in each window of `operand`, real, padded with the least value: see `reduce_window_sum`.
 
     The first of ties, in row-major order, has the derivative.
     """
@@ -226,7 +226,7 @@ def reduce_window_min(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Array:
-    """Minima in windows of `operand`, real, padded with the greatest value: see `reduce_window_max`."""
+    """Compute the minimum in each window of `operand`, padded with the greatest value: see `reduce_window_max`."""
     window = window_dimensions, window_strides, padding, base_dilation, window_dilation
     return reduce_window_min_p.bind(operand, **window_params("reduce_window_min", shape_of(operand), *window))[0]
 
