@@ -1,7 +1,7 @@
-"""The NumPy namespace of Tapeless: functions of arrays with NumPy's names and meanings, made of primitives.
+"""The NumPy namespace of Tapeless: functions of arrays with NumPy's names and meanings, composed of primitives.
 
-Dtypes follow JAX's rules (weak types, a default width); see promotion.py. Importing this installs the operators and
-methods of arrays.
+Dtypes follow JAX's promotion rules (weak types, a default width); see promotion.py. Importing this package installs the
+operators and methods of arrays.
 """
 
 import typing as _typing

@@ -1,6 +1,7 @@
-"""Operators and methods of arrays: they are the functions of this package, installed on `tracer.array.Array`.
+"""Operators and methods of arrays: the functions of this package, installed on `tracer.array.Array`.
 
-An operator gives up on what is neither array nor number (NotImplemented) if its class may answer.
+If the other operand is neither array nor number, an operator returns NotImplemented if the operand's class has the
+reflected method, else it raises a TypeError.
 """
 
 from collections.abc import Callable
@@ -40,7 +41,7 @@ _NUMBERS = frozenset((int, float, complex, bool, np.ndarray))
 
 
 def _operator(symbol: str, f: Method, reflected: str) -> Method:
-    """x op y; `reflected` is the method by which y may answer instead."""
+    """Make the method for `x op other`; `reflected` names the method of `other` that Python may call instead."""
 
     def operate(self: Array, other: ArrayLike) -> Any:
         if isinstance(other, Array) or type(other) in _NUMBERS or is_arraylike(other := by_protocol(other)):
@@ -59,7 +60,7 @@ def _operator(symbol: str, f: Method, reflected: str) -> Method:
 
 
 def _reflected(symbol: str, f: Method) -> Method:
-    """Make the method that computes y op x for a left operand y that has no answer."""
+    """Make the method for `other op x`, which Python calls if the left operand `other` has no answer."""
 
     def operate(self: Array, other: ArrayLike) -> Any:
         if type(other) in _NUMBERS or is_arraylike(other := by_protocol(other)):
@@ -74,7 +75,7 @@ def _reflected(symbol: str, f: Method) -> Method:
 
 
 def _unary(symbol: str, f: Method) -> Method:
-    """op x"""
+    """Make the method for `op x`."""
 
     def operate(self: Array) -> Any:
         try:
@@ -87,7 +88,7 @@ def _unary(symbol: str, f: Method) -> Method:
 
 
 def _may_answer(x: Any, method: str) -> bool:
-    """Tell whether the class of x may know what to do with arrays: none of Python's own does."""
+    """Tell whether the class of x defines `method`, and is not one of Python's own."""
     answer = getattr(type(x), method, None)
     return type(x).__module__ != "builtins" and answer is not getattr(object, method, None)
 
@@ -98,7 +99,10 @@ def _is_foreign(x: Any) -> bool:
 
 
 def _answered(symbol: str, x: Array, other: Any, method: str) -> Any:
-    """Ask `other` for `x op other`. Raises: TypeError with advice if it does not know; Python would give none."""
+    """Return what the array `other` of another library computes for `x op other`.
+
+    Raises: TypeError with advice on conversion if it computes nothing; Python's own message would have none.
+    """
     answer = None if is_masked(other) else getattr(type(other), method, None)
     found = NotImplemented if answer is None else answer(other, x)
     if found is NotImplemented:
@@ -111,7 +115,7 @@ def _no_operand(x: Any) -> str:
 
 
 def _say_as_written(error: Exception, symbol: str) -> None:
-    """Name the operator in a message, not the function that it stands for."""
+    """Replace the function's name at the begin of an error message with the operator's symbol."""
     name, colon, rest = str(error).partition(": ")
     if colon and name in _STAND_FOR:
         error.args = (f"{symbol}: {rest}",)
@@ -143,7 +147,7 @@ _COMPARISONS = {
 }
 _MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _SIGNS = {"neg": ("-", arithmetic.negative), "invert": ("~", logic.bitwise_not)}
-_EQUALITIES = ("==", "!=")  # with what is no array, nor looks like one: false and true, as of any two objects
+_EQUALITIES = ("==", "!=")  # Python compares with objects that are not array-like by identity: False and True
 _STAND_FOR = frozenset(
     [*_ARITHMETIC, *_COMPARISONS, *_SIGNS, "div", "rem", "not", "divide", "integer_pow", "shift_left"]
     + ["shift_right_arithmetic", "shift_right_logical"]
@@ -152,7 +156,7 @@ _STAND_FOR = frozenset(
 
 
 def _nearest(self: Array, ndigits: int | None = None) -> Array:
-    """Round as Python's `round`: to integers if no number of digits is given, of 64 bits for numbers of 64."""
+    """Round as Python's `round` does: without `ndigits` to integers, which are int64 for float64."""
     rounded = arithmetic.round(self, ndigits or 0)
     if ndigits is not None or dtypes.is_integer(rounded.dtype):
         return rounded
@@ -169,12 +173,12 @@ _UNARY = {
 
 
 def _setitem(self: Array, index: Any, value: Any) -> None:
-    """Refused: arrays are values."""
+    """Raise a TypeError with advice to use `.at[...].set`: arrays are immutable."""
     raise TypeError("arrays are never changed in place. Instead of x[i] = y write x = x.at[i].set(y).")
 
 
 def _delitem(self: Array, index: Any) -> None:
-    """Refused: arrays are values."""
+    """Raise a TypeError with advice to use `delete`: arrays are immutable."""
     raise TypeError("arrays are never changed in place. Instead of del x[i] write x = tnp.delete(x, i).")
 
 
@@ -222,29 +226,29 @@ _FUNCTIONS: dict[str, Method] = {
 
 
 def _reshape(self: Array, *shape: Any, order: str = "C") -> Array:
-    """The array in another shape: see `tapeless.numpy.reshape`."""
+    """Return the array in another shape: see `tapeless.numpy.reshape`."""
     return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
 
 def _transpose(self: Array, *axes: Any) -> Array:
-    """The array with its axes permuted: see `tapeless.numpy.transpose`."""
+    """Return the array with its axes permuted: see `tapeless.numpy.transpose`."""
     return shaping.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
 
 
 def _item(self: Tracer, *args: Any) -> Any:
-    """The only element, or that at a position, as a Python number. Raises: ConcretizationTypeError if traced."""
+    """Return the only element, or the one at a position, as a number. Raises: ConcretizationTypeError if traced."""
     return np.asarray(self.number("value")).item(*args)
 
 
 def _tolist(self: Tracer) -> Any:
-    """The elements as nested lists of Python numbers. Raises: ConcretizationTypeError if traced."""
+    """Return the elements as nested lists of Python numbers. Raises: ConcretizationTypeError if traced."""
     return np.asarray(self.number("value")).tolist()
 
 
 def _to_device(self: Array, device: Any, /, *, stream: None = None) -> Array:
-    """The array on another device, by copy unless it is there; a traced one stays where its program runs.
+    """Copy the array to another device, unless it is there; a traced array stays where its program runs.
 
-    Raises: TypeError if `device` is none; NotImplementedError for a stream.
+    Raises: TypeError if `device` is no device; NotImplementedError for a stream.
     """
     if stream is not None:
         raise NotImplementedError("to_device: there are no streams to choose from: leave out stream.")
@@ -256,12 +260,12 @@ _namespace: list[ModuleType] = []
 
 
 def set_namespace(namespace: ModuleType) -> None:
-    """Fill the slot of the namespace that arrays name as theirs: the package `tapeless` does."""
+    """Set the module that arrays return as their array API namespace: the package `tapeless` does."""
     _namespace[:] = [namespace]
 
 
 def _array_namespace(self: Array, /, *, api_version: str | None = None) -> Any:
-    """The namespace of functions of arrays, `tapeless.numpy`, as the array API standard asks for.
+    """Return `tapeless.numpy`, the namespace of array functions, as the array API standard asks.
 
     Raises: ValueError for a version of the standard that it does not follow.
     """
@@ -279,7 +283,7 @@ def _compress(
     size: int | None = None,
     fill_value: ArrayLike = 0,
 ) -> Array:
-    """The parts of the array where a vector is true: see `tapeless.numpy.compress`."""
+    """Return the slices of the array where `condition` is true: see `tapeless.numpy.compress`."""
     return selection.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
 

@@ -1,7 +1,7 @@
-"""Writing by index: `x.at[index].set(y)` and relatives, which return a new array.
+"""Indexed updates: `x.at[index].set(y)`, `.add` and others, which return a new array (scatter).
 
-A contiguous part whose place is known is a dynamic_update_slice; other places are a scatter, where a slice with steps
-counts as an array of positions of its own. Where a mask says it and y is one number, it is a choice.
+A contiguous part at a known position is a dynamic_update_slice; other positions are a scatter, where a slice with a
+step counts as an array of positions. A boolean mask as index, with a single number to write, is a select.
 """
 
 import math
@@ -30,7 +30,7 @@ Combine: TypeAlias = Callable[[Any, Any], Any]
 
 
 class At:
-    """`x.at`: see `tapeless.Array.at`."""
+    """The property `x.at`: `x.at[index]` is an `AtIndexer`. See `tapeless.Array.at`."""
 
     __slots__ = ("array",)
     array: Array
@@ -49,17 +49,17 @@ class At:
 
 
 class AtIndexer:
-    """`x.at[index]`: a part of an array. Each method returns the array with that part changed, `get` the part.
+    """`x.at[index]`: a part of an array. Each method returns the array with that part updated; `get` returns the part.
 
     The result has the dtype of x, and values are converted to it; that may round, but never wraps. Values of a higher
     kind (floating point into integers) are a TypeError, known integers that do not fit an OverflowError, and traced
     integers of a dtype that x has no room for a TypeError: they are converted explicitly, with astype. (JAX converts
     these with a warning.)
 
-    Keyword arguments of them all:
-      mode: what becomes of positions outside of the array: "drop" or "fill" (what is written there is dropped, what is
-        read there is `fill_value`), "clip" (they are moved to the ends), "promise_in_bounds". If not given, positions
-        that are known must be inside, others are dropped in writing and clipped in reading.
+    Keyword arguments of all methods:
+      mode: what happens at positions outside of the array: "drop" or "fill" (writes are dropped, reads give
+        `fill_value`), "clip" (positions move to the nearest end), "promise_in_bounds". If not given, known positions
+        must be inside, and traced ones outside are dropped in writing and clipped in reading.
       wrap_negative_indices: whether negative positions count from the end; else they are outside of the array.
       indices_are_sorted, unique_indices: promises that may save time.
     """
@@ -83,7 +83,10 @@ class AtIndexer:
         fill_value: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The part itself."""
+        """Return the part, by a gather. `fill_value` alone sets the mode "fill".
+
+        Raises: IndexError if a known position is outside, and no `mode` is given.
+        """
         x = self.array
         default = GatherScatterMode.CLIP if fill_value is None else GatherScatterMode.FILL_OR_DROP
         how = default if mode is None else GatherScatterMode.from_any(mode)
@@ -93,13 +96,13 @@ class AtIndexer:
         return read(x, *planned, how, fill_value)
 
     def _planned(self, mode: Mode, wrap: bool) -> tuple[IndexPlan, list[Any]] | None:
-        """The plan of the index and its positions; None if it has windows."""
+        """Plan the index: the plan, and its arrays of positions; None if the index has windows of traced start."""
         with suppress(WindowError):
             return plan_index(self.array.aval, self.index, check=mode is None, wrap=wrap)
         return None
 
     def _by_places(self, mode: Mode) -> "AtIndexer":
-        """The same part of the array in one row, by numbers of elements: for an index that has windows."""
+        """Index the flattened array at the flat positions of the same elements: for an index that has windows."""
         x, kind = self.array, GatherScatterMode.from_any(mode)
         moved = kind is not GatherScatterMode.FILL_OR_DROP
         return AtIndexer(reshape(x, (x.size,)), windows().places(x.aval, self.index, moved))
@@ -109,46 +112,49 @@ class AtIndexer:
         return self._write("set", values, indexing.scatter, _replace, **options)
 
     def add(self, values: ArrayLike, **options: Any) -> Array:
-        """The array with `values` added to the part, as often as positions repeat."""
+        """Return the array with `values` added to the part, once for each time that a position occurs."""
         return self._write("add", values, indexing.scatter_add, lax.add, **options)
 
     def subtract(self, values: ArrayLike, **options: Any) -> Array:
-        """The array with `values` subtracted from the part."""
+        """Return the array with `values` subtracted from the part, once for each time that a position occurs."""
         return self._write("subtract", values, indexing.scatter_sub, lax.sub, **options)
 
     def multiply(self, values: ArrayLike, **options: Any) -> Array:
-        """The array with the part multiplied by `values`.
+        """Return the array with the part multiplied by `values`, once for each time that a position occurs.
 
-        There is a derivative in `values` where no two positions are the same: those that are known are compared, of
-        others `unique_indices` says so.
+        The derivative in `values` exists only if no position occurs twice: known positions are compared, of traced ones
+        `unique_indices=True` promises it.
         """
         return self._write("multiply", values, indexing.scatter_mul, lax.mul, **options)
 
     mul = multiply
 
     def divide(self, values: ArrayLike, **options: Any) -> Array:
-        """The array with the part divided by `values`; integers become floating point, as in every division."""
+        """Return the array with the part divided by `values`; integers become floating point, as in every division."""
         x = self.array
         divisors = self._ones(dtypes.inexact_of(x.dtype))._write("divide", values, *_PRODUCT, **options)
         return arithmetic.true_divide(x, divisors)
 
     def power(self, values: ArrayLike, **options: Any) -> Array:
-        """The array with the part raised to the power `values`."""
+        """Return the array with the part raised to the power `values`."""
         x = self.array
         return arithmetic.power(x, self._ones(x.dtype)._write("power", values, *_PRODUCT, **options))
 
     def min(self, values: ArrayLike, **options: Any) -> Array:
-        """The array with the part lowered to `values` where these are less."""
+        """Return the array with the part replaced by the minimum of it and `values`."""
         return self._write("min", values, indexing.scatter_min, lax.min, **options)
 
     def max(self, values: ArrayLike, **options: Any) -> Array:
-        """The array with the part raised to `values` where these are more."""
+        """Return the array with the part replaced by the maximum of it and `values`."""
         return self._write("max", values, indexing.scatter_max, lax.max, **options)
 
     def apply(self, func: Callable[[Array], ArrayLike], **options: Any) -> Array:
-        """The array with the part replaced by `func` of it, elementwise, once for each time that an element is named.
+        """Return the array with the elementwise `func` applied to the part, once for each time that a position occurs.
 
-        There is a derivative in reverse mode unless positions are traced and may repeat (`unique_indices` denies it).
+        There is a derivative in reverse mode unless positions are traced and may repeat; `unique_indices=True` promises
+        that they do not.
+        Raises: ValueError if the result of `func` does not broadcast to the part; TypeError or OverflowError if it does
+          not fit the dtype.
         """
         part = self.get(**options)
         named = {key: options[key] for key in ("mode", "wrap_negative_indices") if key in options}
@@ -215,7 +221,7 @@ _PRODUCT = indexing.scatter_mul, lax.mul
 
 
 def _values(name: str, x: Array, values: ArrayLike) -> Any:
-    """Values in the dtype of x. Raises: TypeError, OverflowError if that would lose more than precision."""
+    """Convert values to the dtype of x. Raises: TypeError, OverflowError if that would lose more than precision."""
     values = by_protocol(values)
     check_operands(f"at[...].{name}", values)
     y = aval_of(values)
@@ -237,7 +243,7 @@ def _values(name: str, x: Array, values: ArrayLike) -> Any:
 
 
 def whole(name: str, x: Array, values: ArrayLike) -> Array:
-    """Values that are to stand in the place of all of x, in its type and shape. Raises: as the methods of AtIndexer."""
+    """Convert values to the type and shape of x, all of which they replace. Raises: as the methods of AtIndexer."""
     y = as_array(_values(name, x, values))
     _check_values(name, x.shape, y)
     return stretched(reshape(y, y.shape[max(y.ndim - x.ndim, 0) :]), x.shape)
@@ -278,14 +284,14 @@ def _write_mask(x: Array, mask: Any, new: Any) -> Array:
 
 
 def _update_window(x: Array, y: Any, plan: IndexPlan, name: str, combine: Combine) -> Array:
-    """A part whose place is known; while nothing is traced the place is an operand, for one program for all places."""
+    """Write a contiguous part at a known position, which is an operand: eagerly, one program serves all positions."""
     starts = [e if isinstance(e, int) else e.low for e in plan.entries if e is not None]
     places = [index_dtype(n).type(start) for n, start in zip(x.shape, starts, strict=True)]
     return _write_window(x, y, *places, plan=_somewhere(plan), combine=combine)
 
 
 def _somewhere(plan: IndexPlan) -> IndexPlan:
-    """The plan without its places, which are operands."""
+    """Return the plan with each start set to 0: the starts are operands instead."""
     entries = tuple(0 if isinstance(e, int) else Cut(0, e.size, e.step) for e in plan.entries if e is not None)
     return IndexPlan(entries, plan.block, plan.first, plan.layout, plan.shape, plan.exact)
 
@@ -306,7 +312,7 @@ def _replace(old: Any, new: Any) -> Any:
 
 
 def _spread(y: Any, shape: tuple[int, ...]) -> Any:
-    """y broadcast to `shape`; leading axes of length 1 that it has too many are dropped."""
+    """Broadcast y to `shape`, after dropping leading axes of length 1 that exceed its rank."""
     if len(y.shape) > len(shape):
         y = reshape(y, y.shape[len(y.shape) - len(shape) :])
     return stretched(y, shape)
@@ -316,7 +322,7 @@ def _spread(y: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _distinct(plan: IndexPlan, positions: Sequence[Any]) -> bool:
-    """Tell whether all positions are known to differ: only then has a product a derivative by the values."""
+    """Tell whether all positions are known to differ: only then does scatter_mul have a derivative in the updates."""
     if not positions or not plan.exact:
         return False
     vectors = np.stack([np.broadcast_to(p, plan.block).ravel() for p in positions])
@@ -333,7 +339,7 @@ def _scatter(
     mode: GatherScatterMode,
     promises: tuple[tuple[str, bool], ...],
 ) -> Array:
-    """Index vectors have a component for every operand, every slice with steps and every slice that begins late."""
+    """Scatter y into x; index vectors have a component for each array, integer, strided slice, and late slice."""
     columns, windows = _columns(plan, positions)
     batch = [n for at, n in enumerate(plan.layout) if at not in windows.values()]
     numbers = ScatterDimensionNumbers(

@@ -1,8 +1,8 @@
-"""`x.at[index].apply(f)` where positions may repeat: f applied once for each time that an element is named.
+"""`x.at[index].apply(f)` with repeated positions: apply f once for each time that an element is indexed.
 
-As NumPy's `ufunc.at`. The named elements are read, f is applied to all of them as often as the one that is named most,
-each keeping its value once it has had its share, and then they are written back: what names the same element writes the
-same value. Where positions are known the number of steps is, too, and the loop is a scan; else it is a while loop.
+As NumPy's `ufunc.at`. A loop applies f to all indexed elements as many times as the most frequent position occurs; each
+element keeps its value after its own number of times. Then the elements are written back: equal positions write equal
+values. If positions are known, so is the number of steps, and the loop is a scan; else it is a while loop.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ def times_named(plan: IndexPlan, positions: Sequence[Any]) -> np.ndarray[Any, An
 
 
 def applied(f: Function, x: Array, times: Any) -> Array:
-    """f applied to each element of x as many times as `times` says, both of one shape; f keeps shape and dtype."""
+    """Apply f to each element of x as many times as `times` says, both of one shape; f keeps shape and dtype."""
     known = known_elements(times) if isinstance(x, Tracer) else times  # a program is compiled for its number of steps
     if not isinstance(known, np.ndarray):
         return _applied_while(f, x, times)
@@ -56,7 +56,7 @@ def _applied_while(f: Function, x: Array, times: Array) -> Array:
 
 
 def _step(f: Function) -> Callable[..., Any]:
-    """Counter, times, elements -> the same after f was applied once more where that is due."""
+    """Make the loop body: (counter, times, elements) -> the same after f is applied where counter < times."""
 
     def step(k: Array, times: Array, x: Array) -> tuple[Any, ...]:
         return lax.add(k, 1), times, select(lax.lt(k, times), f(x), x)

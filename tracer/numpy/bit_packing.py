@@ -1,4 +1,4 @@
-"""Bits packed into bytes, and bytes taken apart into bits."""
+"""Pack bits into bytes, and unpack bytes into bits: `packbits` and `unpackbits`."""
 
 from typing import Any
 
@@ -19,12 +19,13 @@ _BYTE = np.dtype(np.uint8)
 
 
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Pack elements, as bits that are set where they are not 0, into bytes along `axis`, or of the flat array if None.
+    """Pack elements into the bits of bytes along `axis`: 1 for a nonzero element, else 0.
 
     Args:
       a: [.., n, ..] integers or booleans.
-      bitorder: "big", the first of eight is the highest bit, or "little", it is the lowest.
-    Returns: [.., ceil(n / 8), ..], uint8.
+      axis: the array is flattened if None.
+      bitorder: "big": the first of eight elements is the highest bit; "little": it is the lowest.
+    Returns: [.., ceil(n / 8), ..], uint8; missing bits are 0.
     Raises: TypeError for other dtypes; ValueError for another order, or an axis out of range.
     """
     x = array_operand("packbits", a)
@@ -46,11 +47,12 @@ def _packed(x: Array, *, little: bool) -> Array:
 
 
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
-    """Take bytes apart into bits along `axis`, of the flat array if None.
+    """Unpack bytes into bits along `axis`.
 
     Args:
       a: [.., n, ..] uint8.
-      count: how many bits, with zeros behind the last; all but so many if negative, all 8 n if None.
+      axis: the array is flattened if None.
+      count: the number of bits to return, filled up with zeros; if negative, so many fewer than 8 n; 8 n if None.
       bitorder: as for `packbits`.
     Returns: [.., count, ..], uint8, 0 or 1.
     Raises: TypeError for other dtypes; ValueError for another order, an axis out of range or too negative a count.
@@ -78,7 +80,7 @@ def _unpacked(x: Array, *, little: bool) -> Array:
 
 
 def _places(shape: tuple[int, ...], little: bool) -> Array:
-    """The number of the bit that each of eight elements is."""
+    """Return the shift of each of eight bits along the last axis of `shape`: 7 to 0, or 0 to 7 if `little`."""
     count = broadcasted_iota(_BYTE, shape, len(shape) - 1)
     return count if little else lax.sub(full(shape, 7, _BYTE), count)
 

@@ -1,4 +1,4 @@
-"""Products that sum: dot, matmul, tensordot and relatives; all are one `dot_general`."""
+"""Products that sum over axes: dot, matmul, tensordot, vecdot and others, each by one `dot_general`."""
 
 import math
 from collections.abc import Sequence
@@ -46,7 +46,8 @@ def matmul(
       precision: as for `lax.dot_general`.
       preferred_element_type: dtype of the sum and the result.
     Returns: [b.., m, n], without the axis that a vector lacks.
-    Raises: TypeError if the contracted sizes differ, ValueError for operands without axes; both are named.
+    Raises: TypeError if the contracted sizes differ; ValueError for operands without axes, or leading axes that do not
+      broadcast; both operands are named.
     """
     check_no_out("matmul", out)
     if out_sharding is not None:
@@ -85,14 +86,14 @@ _FAST = canonical_precision("default")
 
 
 def _scaled(x: Any, y: Any, precision: Any, preferred_element_type: Any) -> Array:
-    """The product with a scalar."""
+    """Multiply by a scalar, with the result dtype `preferred_element_type` if given."""
     if preferred_element_type is None:
         return arithmetic.multiply(x, y)
     return dot_general(x, y, (_NO_BATCH, _NO_BATCH), precision, preferred_element_type)
 
 
 def _batched(x: Any, y: Any, *, precision: Any, preferred_element_type: Any) -> Array:
-    """Axes are labelled from the end, as in einsum: matrices -2, -1 and -3, leading axes -4, -5, ..."""
+    """Multiply batches of matrices. Axes are labelled from the end: matrices -2, -1 and -3, leading axes -4, -5, ..."""
     p, q = len(x.shape), len(y.shape)
     check_contraction("matmul", aval_of(x), aval_of(y), (((p - 1,), (q - 2,)), _NO_BATCH))
     batch = _common_batch(x.shape[:-2], y.shape[:-2], f"{aval_of(x)} and {aval_of(y)}")
@@ -124,8 +125,12 @@ def dot(
     preferred_element_type: Any = None,
     out_sharding: None = None,
 ) -> Array:
-    """Sum products over the last axis of a and the last but one (or only) axis of b; multiply by a scalar.
+    """Sum products over the last axis of a and the last but one (or only) axis of b; multiply if either is a scalar.
 
+    Args:
+      a: [m.., k]. b: [n.., k, l] or [k].
+      precision, preferred_element_type: as for `matmul`.
+    Returns: [m.., n.., l]; [m..] for a vector b.
     Raises: TypeError if these axes differ in size; both operands are named.
     """
     check_no_out("dot", out)
@@ -139,7 +144,14 @@ def dot(
 
 
 def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """Sum products over the last axes of both; multiply by a scalar."""
+    """Sum products over the last axes of both; multiply if either is a scalar.
+
+    Args:
+      a: [m.., k]. b: [n.., k].
+      precision, preferred_element_type: as for `matmul`.
+    Returns: [m.., n..].
+    Raises: TypeError if the last axes differ in size; both operands are named.
+    """
     x, y = _pair("inner", a, b)
     p, q = len(x.shape), len(y.shape)
     if not p or not q:
@@ -148,7 +160,10 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
 
 
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """Sum the products of all elements of conj(a) and b."""
+    """Sum the products of all elements of conj(a) and b: the inner product of the flattened arrays, a scalar.
+
+    Raises: TypeError if the numbers of elements differ; both operands are named.
+    """
     x, y = _pair("vdot", arithmetic.conjugate(a), b)
     x, y = reshape(x, (math.prod(x.shape),)), reshape(y, (math.prod(y.shape),))
     return _dot("vdot", x, y, (((0,), (0,)), _NO_BATCH), precision, preferred_element_type)
@@ -160,11 +175,11 @@ def vecdot(
     """Sum the products of elements of conj(x1) and x2 over `axis`.
 
     Args:
-      x1, x2: numbers or bool; the axes besides `axis` broadcast.
+      x1, x2: numbers or booleans; the axes besides `axis` broadcast.
       precision, preferred_element_type: as for `matmul`.
-    Returns: the axes that are left, of the common dtype.
+    Returns: the broadcast axes without `axis`, of the common dtype.
     Raises: TypeError if the contracted sizes differ, ValueError if the other axes do not broadcast, both operands
-      named, or if there is no such axis.
+      named, or if `axis` is out of range.
     """
     x, y = (array_operand("vecdot", v) for v in _pair("vecdot", arithmetic.conjugate(x1), x2))
     x, y = (moveaxis(v, checked_axes("vecdot", v, axis), -1) for v in (x, y))
@@ -179,7 +194,10 @@ def vecdot(
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Multiply matrices x1 [.., m, n] and vectors x2 [.., n]. Raises: ValueError if an operand has too few axes."""
+    """Multiply matrices x1 [.., m, n] and vectors x2 [.., n] to vectors [.., m].
+
+    Raises: ValueError if an operand has too few axes; TypeError if n differs.
+    """
     x, y = array_operand("matvec", x1), array_operand("matvec", x2)
     _check_ndims("matvec", (x, 2), (y, 1))
     found = matmul(x, reshape(y, (*y.shape, 1)))
@@ -187,9 +205,9 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Multiply vectors x1 [.., m], conjugated, and matrices x2 [.., m, n].
+    """Multiply vectors x1 [.., m], conjugated, and matrices x2 [.., m, n] to vectors [.., n].
 
-    Raises: ValueError if there are not as many axes.
+    Raises: ValueError if an operand has too few axes; TypeError if m differs.
     """
     x, y = arithmetic.conjugate(x1), array_operand("vecmat", x2)
     _check_ndims("vecmat", (x, 1), (y, 2))
@@ -216,8 +234,9 @@ def tensordot(
 
     Args:
       axes: a pair of sequences of axes, or n for the last n axes of a and the first n of b.
+      precision, preferred_element_type: as for `matmul`.
     Returns: [other axes of a, other axes of b].
-    Raises: TypeError if the axes differ in size or number; both operands are named.
+    Raises: TypeError if the axes differ in size or number, both operands named; ValueError if one is out of range.
     """
     if out_sharding is not None:
         raise not_supported("tensordot", "out_sharding", out_sharding)
@@ -241,7 +260,7 @@ def _axes(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """Multiply every element of a with every element of b: [elements of a, elements of b].
+    """Multiply every element of a with every element of b: [elements of a, elements of b], both flattened.
 
     Raises: TypeError if a or b is no array of numbers.
     """
@@ -256,14 +275,19 @@ def _outer(x: Array, y: Array) -> Array:
 
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """Compute the Kronecker product: every element of a times all of b."""
+    """Compute the Kronecker product: each element of a times all of b, in blocks.
+
+    Args:
+      a, b: arrays; the one with fewer axes gets axes of size 1 before its own.
+    Returns: an array whose sizes are products of those of a and b.
+    """
     x, y = promoted_dtypes("kron", a, b)
     return _kron(x, y)
 
 
 @core.compound
 def _kron(x: Any, y: Any) -> Array:
-    """Axes of a and of b take turns, then each pair is read as one."""
+    """Multiply over interleaved axes of x and y, then merge each pair of axes."""
     ndim = max(len(x.shape), len(y.shape))
     s, t = ((1,) * (ndim - len(v.shape)) + v.shape for v in (x, y))
     between = tuple(n for pair in zip(s, t, strict=True) for n in pair)
@@ -275,9 +299,13 @@ def _kron(x: Any, y: Any) -> Array:
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """Compute cross products of vectors with 3 elements along an axis; of vectors with 2, the third component.
+    """Compute cross products of vectors with 3 elements along an axis; of two vectors with 2, the third component.
 
-    Raises: ValueError for vectors of another length.
+    Args:
+      a, b: [.., 3, ..] or [.., 2, ..]; a missing third element is 0. The other axes broadcast.
+      axisa, axisb, axisc: the axis of the vectors in a, in b and in the result; `axis` sets all three.
+    Returns: [.., 3, ..], or without that axis if both have 2 elements.
+    Raises: ValueError for vectors of another length, or if the other axes do not broadcast.
     """
     if axis is not None:
         axisa = axisb = axisc = axis

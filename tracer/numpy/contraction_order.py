@@ -1,10 +1,10 @@
 """Contraction order (contraction path) of an einsum: which two operands to contract next.
 
 `optimal` is dynamic programming over the sets of operands: of all ways to split a set in two, the one with the fewest
-multiplications, ties by the elements of the intermediates. `greedy` takes the pair whose product is smallest
-against what it replaces. Reverse mode contracts the cotangent of each pairwise product with either operand, over the
+multiplications, ties by the elements of the intermediates. `greedy` takes the pair whose product exceeds the elements
+of its two operands least. Reverse mode contracts the cotangent of each pairwise product with either operand, over the
 same indices: value and gradient together cost three times the value for every order, so that the order that is
-best for the one is best for both.
+best for the value is best for both.
 
 A path is a sequence of pairs of positions; the two operands leave the list, and their product is appended to it.
 Source: Pfeifer, Haegeman, Verstraete 2014, "Faster identification of optimal contraction sequences for tensor
@@ -54,7 +54,7 @@ def _checked_path(steps: Sequence[Any], operands: int) -> Path:
 
 
 def contraction_path(order: str | Path, labels: Sequence[Labels], out: Labels, sizes: Mapping[Any, int]) -> Path:
-    """The pairs to contract, one after the other.
+    """Return the pairs of operands to contract, one after the other.
 
     Args:
       order: "left", "greedy", "optimal" (greedy above MOST_FOR_OPTIMAL operands), or a path, which is returned.
@@ -74,7 +74,7 @@ def contraction_path(order: str | Path, labels: Sequence[Labels], out: Labels, s
 
 
 def _left(operands: int) -> Path:
-    """Contract from left to right: the intermediate result stands last in the list."""
+    """Return the path from left to right: the intermediate result is last in the list."""
     return ((0, 1), *((0, k) for k in range(operands - 2, 0, -1)))
 
 
@@ -101,7 +101,7 @@ def _optimal(masks: tuple[int, ...], out: int, sizes: tuple[int, ...]) -> Path:
 
 
 def _splits(s: int) -> list[tuple[int, int]]:
-    """All ways to part a set in two, the part with its first element first."""
+    """List all ways to split a set in two non-empty parts, the part with its first element first."""
     first, found, a = s & -s, [], s & (s - 1)
     while a:
         if not a & first:
@@ -117,7 +117,7 @@ def _as_path(split: Mapping[int, int], everyone: int, operands: int) -> Path:
 
 
 def _contract(s: int, split: Mapping[int, int], terms: list[int], path: list[tuple[int, int]]) -> None:
-    """Append the steps that contract the operands of a set, given how sets are split; terms are what there is then."""
+    """Append the steps that contract the operands of set s, given how sets are split; update the current `terms`."""
     if s in split:
         parts = split[s], s ^ split[s]
         for part in parts:
@@ -154,7 +154,7 @@ def _greedy(masks: tuple[int, ...], out: int, sizes: tuple[int, ...]) -> Path:
 
 
 def _sizes(sizes: tuple[int, ...]) -> Any:
-    """The number of elements of an array whose labels are the bits of a mask."""
+    """Make a function from a mask of labels to the number of elements of an array with these axes."""
 
     @cache
     def size(mask: int) -> int:

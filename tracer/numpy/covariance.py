@@ -1,4 +1,4 @@
-"""Covariances and correlations of variables, the rows or columns of matrices."""
+"""Covariances and correlations of variables, which are the rows or columns of matrices."""
 
 from typing import Any
 
@@ -28,12 +28,14 @@ def cov(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Estimate covariances of variables, the rows of m and y (columns if not `rowvar`), with denominator n - 1.
+    """Estimate the covariance matrix of variables, the rows of m and y (columns if not `rowvar`), over n - 1.
 
     Args:
-      bias: n in the denominator instead; ddof: n - ddof.
+      m, y: [variables, n observations], or [n] for one variable; those of y are added to those of m.
+      bias: divide by n instead; ddof: by n - ddof.
       fweights: how often each observation was made, integers; aweights: how much each counts. Both not negative.
-      dtype: floating point or complex, what is computed in.
+      dtype: floating point or complex, in which the result is computed.
+    Returns: [variables, variables], a scalar for one variable.
     Raises: ValueError if m or y has more than two axes, or weights are not one for each observation; TypeError if
       `dtype` is not floating point or complex, or `fweights` are not integers.
     """
@@ -55,7 +57,7 @@ def cov(
 
 
 def _variables(name: str, m: ArrayLike, rowvar: bool, first: bool) -> Array:
-    """Variables as rows. NumPy takes a second operand of one row as one variable even where columns are variables."""
+    """Return variables as rows. As in NumPy, a second operand of one row is always one variable."""
     x = inexact(name, array_operand(name, m))
     if x.ndim > 2:
         raise ValueError(f"{name}: variables are the rows of a matrix, not {x.aval}.")
@@ -72,7 +74,7 @@ def _checked_inexact(name: str, dtype: Any) -> np.dtype[Any]:
 
 
 def _observations(name: str, x: Array, which: str, weights: ArrayLike | None) -> Array:
-    """Weights of the observations of x [variables, observations]; ones if there are none."""
+    """Return weights of the observations of x [variables, observations], as real numbers; ones if there are none."""
     real = dtypes.real_part_dtype(x.dtype)
     if weights is None:
         return full((x.shape[1],), 1, real)
@@ -111,7 +113,10 @@ def _products(x: Array, y: Array) -> Array:
 
 
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> Array:
-    """Estimate correlations of variables: covariances divided by standard deviations, clipped to [-1, 1]."""
+    """Estimate the correlation matrix of variables: covariances over standard deviations, clipped to [-1, 1].
+
+    Args, Returns, Raises: as for `cov`.
+    """
     c = cov(x, y, rowvar, dtype=dtype)
     return lax.div(c, c) if not c.ndim else _correlations(c)
 

@@ -1,6 +1,6 @@
-"""Decompositions of matrices as `numpy.linalg` has them: of the last two axes, integers taken as floating point.
+"""Matrix decompositions as `numpy.linalg` has them: of the last two axes; integers become floating point.
 
-Derivatives, also where eigenvalues or singular values are equal or 0, are told in docs/linalg.md.
+docs/linalg.md explains derivatives, also where eigenvalues or singular values are equal or 0.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from tapeless.tracer.primitives.sorting import sort, take_along_axis
 
 
 class EigResult(NamedTuple):
-    """Eigenvalues [.., n], in no order, and eigenvectors [.., n, n], in columns; complex."""
+    """Eigenvalues [.., n], in no order, and eigenvectors [.., n, n], in columns; both complex."""
 
     eigenvalues: Array
     eigenvectors: Array
@@ -32,7 +32,7 @@ class EighResult(NamedTuple):
 
 
 class SVDResult(NamedTuple):
-    """Left singular vectors in columns, singular values, descending, right singular vectors in rows, conjugated."""
+    """Left singular vectors in columns, descending singular values, and right singular vectors, conjugated, in rows."""
 
     U: Array
     S: Array
@@ -40,14 +40,14 @@ class SVDResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """A unitary matrix, and an upper triangular one."""
+    """The unitary matrix Q and the upper triangular matrix R."""
 
     Q: Array
     R: Array
 
 
 def matrix_operand(name: str, a: ArrayLike) -> Array:
-    """a with floating point or complex elements. Raises: TypeError if it is no array of numbers."""
+    """Convert `a` to an array of floating point or complex numbers. Raises: TypeError if it is no array of numbers."""
     return array_operand(name, inexact(name, a))
 
 
@@ -70,7 +70,7 @@ def eig(a: ArrayLike) -> EigResult:
     Args:
       a: [.., n, n].
     Returns: (w [.., n], in no order; v [.., n, n], columns of length 1 whose largest element is real), a named tuple:
-      complex, also where NumPy's are real because no imaginary part is left.
+      complex, also where NumPy's are real since all imaginary parts are 0.
     Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
     """
     w, v = spectral.eig(matrix_operand("eig", a), compute_left_eigenvectors=False, enable_eigvec_derivs=True)
@@ -96,7 +96,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
       a: [.., n, n].
       UPLO: "L" or "U", the triangle that is read if not `symmetrize_input`; None is "L".
       symmetrize_input: take the mean of a and its adjoint first, so that gradients are Hermitian too.
-    Returns: (w [.., n], real, ascending; v [.., n, n]), a named tuple.
+    Returns: (w [.., n], real, ascending; v [.., n, n], unitary), a named tuple.
     Raises: ValueError if a is not a square matrix or there is no such triangle, TypeError if it is of half precision.
     """
     lower = _is_lower("eigh", UPLO)
@@ -134,12 +134,13 @@ def svd(
 
     Args:
       a: [.., m, n]; k is the lesser of m and n.
-      full_matrices: complete the vectors to bases: U [.., m, m], Vh [.., n, n]; else U [.., m, k], Vh [.., k, n]. Such
-        have derivatives only where m is n.
-      compute_uv: whether the vectors are wanted; else the result is S alone.
-      hermitian: a is Hermitian, which is not checked: its eigenvalues and vectors are computed.
-      subset_by_index: (start, end), which singular values are wanted, if not `full_matrices`. All are computed.
-    Returns: (U, S [.., k], Vh), a named tuple, or S: real, descending, not negative.
+      full_matrices: complete the vectors to bases: U [.., m, m], Vh [.., n, n]; else U [.., m, k], Vh [.., k, n]. Full
+        matrices have derivatives only if m is n.
+      compute_uv: whether to return the vectors; else the result is S alone.
+      hermitian: a is Hermitian, which is not checked: its eigenvalues and eigenvectors are computed.
+      subset_by_index: (start, end), which singular values to return, if not `full_matrices`. All are computed; with
+        `hermitian` all are returned.
+    Returns: (U, S [.., k], Vh), a named tuple, or S; S is real, descending and not negative.
     Raises: ValueError if a has fewer than two axes, or is not square if `hermitian`; TypeError if it is of half
       precision.
     """
@@ -164,7 +165,7 @@ def _hermitian_svd(x: Array, compute_uv: bool) -> Any:
 
 
 def _in_rows(values: Array, like: Array) -> Array:
-    """values [.., n] in every row of matrices."""
+    """Broadcast values [.., n] to the matrices of `like`: every row is a copy."""
     n = like.ndim
     return broadcast_in_dim(values, like.shape, (*range(n - 2), n - 1))
 
@@ -172,7 +173,7 @@ def _in_rows(values: Array, like: Array) -> Array:
 def svdvals(x: ArrayLike, /) -> Array:
     """Compute the singular values, without the vectors.
 
-    Their sums and greatest ones have derivatives also where values are equal; the derivative of one that is 0 is 0.
+    Sums and maxima of them have derivatives also where values are equal; the derivative of a value that is 0 is 0.
 
     Args:
       x: [.., m, n]; k is the lesser of m and n.
@@ -188,8 +189,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     Args:
       a: [.., m, n]; k is the lesser of m and n.
       mode: "reduced" for Q [.., m, k] and R [.., k, n]; "complete" for Q [.., m, m] and R [.., m, n]; "r" for R
-        [.., k, n] alone; "raw" for what `lax.linalg.ormqr` takes, transposed, [.., n, m], and the factors of the
-        reflections, [.., k], without derivatives.
+        [.., k, n] alone; "raw" for the Householder reflections that `lax.linalg.ormqr` takes, transposed, [.., n, m],
+        and their factors, [.., k], without derivatives.
     Returns: (Q, R), a named tuple, or R, or a pair.
     Raises: ValueError if a has fewer than two axes or there is no such mode, TypeError if it is of half precision.
     """

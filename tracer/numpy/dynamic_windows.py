@@ -1,4 +1,4 @@
-"""Windows of a known size whose start may be traced, as indices: `x[tl.ds(i, n)]`, `x.at[tl.ds(i, n)]`."""
+"""Index windows of known size whose start may be traced (dynamic slices): `x[tl.ds(i, n)]`, `x.at[tl.ds(i, n)]`."""
 
 import operator
 from typing import Any, ClassVar, Final
@@ -18,9 +18,9 @@ from tapeless.tracer.types import ShapedArray
 
 @pytree.register_pytree_node_class
 class Slice:
-    """A window as an index: start, start + stride, .., `size` elements, moved to lie inside of the array.
+    """A window as an index: the `size` elements start, start + stride, .., clamped to lie inside of the array.
 
-    A node of pytrees, whose leaves are the start and the size as far as they are arrays.
+    A node of pytrees, whose leaves are the start and the size if they are arrays.
     """
 
     def __init__(self, start: Any, size: Any, stride: int = 1) -> None:
@@ -38,22 +38,22 @@ class Slice:
             return NotImplemented
         return (self.start, self.size, self.stride) == (other.start, other.size, other.stride)
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # a start that is an array has none
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # arrays, which `start` may be, have no hash
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Return the start and the size if they are arrays, and what is known."""
+        """Return start and size, None for an int, as children; and the ints with the stride as static data."""
         parts = (self.start, self.size)
         known = tuple(x if isinstance(x, int) else None for x in parts)
         return tuple(None if isinstance(x, int) else x for x in parts), (*known, self.stride)
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> "Slice":
-        """Put start and size back."""
+        """Rebuild the window from `tree_flatten`'s static data and children."""
         start, size = (k if x is None else x for x, k in zip(children, aux[:2], strict=True))
         return cls(start, size, aux[2])
 
     def window_of(self, x: Array, axis: int) -> Array:
-        """The window of an array along an axis.
+        """Return the window of x along an axis.
 
         Raises: TypeError if the size is traced, or the start no integer; ValueError if it is longer than the axis.
         """
@@ -65,7 +65,7 @@ class Slice:
         return cut_out(window, (0,) * x.ndim, window.shape, steps)
 
     def is_inside(self, n: int) -> Any:
-        """Tell whether the window lies inside of an axis of n elements, where it starts and without being moved."""
+        """Tell whether the window lies inside of an axis of n elements as it is, before its start is clamped."""
         first = self.start if isinstance(self.start, Array) else np.asarray(self.start)
         last = first + (operator.index(self.size) - 1) * self.stride
         return (first >= 0) & (last < n)
@@ -80,16 +80,16 @@ class Slice:
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
-    """Make an index for a window of `size` elements from `start` on, which may be traced.
+    """Make an index for a window of `size` elements from `start` on; `start` may be traced (dynamic slice).
 
-    `x[ds(start, size)]` is `x[start : start + size]`, but that a window that would reach beyond the array is moved to
-    lie inside, as by `lax.dynamic_slice`; what is written to such a one by `x.at[...]` is dropped, as by JAX.
+    `x[ds(start, size)]` is `x[start : start + size]`, except that a window that would reach beyond the array is moved
+    inside, as by `lax.dynamic_slice`; `x.at[...]` drops what is written to such a window, as in JAX.
 
     Args:
       start: an integer. In reading, negative ones count from the end; in writing they are outside. `ds(size)` starts
         at 0, `ds(None)` is the whole axis.
       size: a known integer.
-      stride: by how much the positions differ, 1 if None.
+      stride: the distance of the positions, 1 if None.
     Returns: a slice, or a `Slice`.
     Raises: ValueError if the stride is not positive.
 
@@ -108,7 +108,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
 
 
 def without_windows(x: Array, index: Any) -> tuple[Array, tuple[Any, ...]]:
-    """Cut the windows of an index out of an array; return that, and the index with whole axes in their place."""
+    """Cut the windows of an index out of x; return the result, and the index with a full slice for each window."""
     found = _windows(x.ndim, index)
     for axis, window in found.items():
         x = window.window_of(x, axis)
@@ -117,11 +117,11 @@ def without_windows(x: Array, index: Any) -> tuple[Array, tuple[Any, ...]]:
 
 
 def places(aval: ShapedArray, index: Any, moved: bool) -> Array:
-    """Number the elements that an index names, row by row from 0.
+    """Return the flat positions of the elements that an index names, in the shape of the indexed part.
 
     Args:
-      moved: whether windows that reach beyond the array are moved inside; else all their elements have the number
-        of elements, which is outside.
+      moved: whether windows that reach beyond the array are moved inside; else all their elements have the position
+        `aval.size`, which is outside.
     """
     dtype = np.dtype("int32" if aval.size <= np.iinfo(np.int32).max else "int64")
     numbers = reshape(iota(dtype, aval.size), aval.shape)
@@ -136,7 +136,7 @@ def places(aval: ShapedArray, index: Any, moved: bool) -> Array:
 
 
 def _windows(ndim: int, index: Any) -> dict[int, Slice]:
-    """The windows of an index by the axes that they are of."""
+    """Map the axes of the array to the windows that index them. Raises: IndexError for too many indices."""
     given = index if isinstance(index, tuple) else (index,)
     lengths = [1 if isinstance(item, Slice) else axes_used(item) for item in given]
     axis, found = 0, dict[int, Slice]()

@@ -1,8 +1,8 @@
-"""Sums of products by index: `einsum`, and the contraction of labelled arrays below it.
+"""Einsum: sums of products of arrays with named indices, and the contraction of labelled arrays.
 
 Operands are contracted two at a time, in the order that contraction_order.py finds. An index that two operands share
-and nobody else needs is summed by dot_general; one that a single operand has is summed first; one that appears twice in
-an operand is its diagonal.
+and that is not needed later is summed by dot_general; an index of a single operand is summed first; an index that
+appears twice in an operand takes its diagonal.
 """
 
 import itertools
@@ -41,15 +41,18 @@ def einsum(
     _dot_general: Any = None,
     out_sharding: None = None,
 ) -> Array:
-    """Sum products of elements, with axes named by letters.
+    """Sum products of elements over indices, named by letters.
 
     Args:
-      subscripts: "ij,jk->ik": the axes of each operand, and of the result; without the arrow the result has the
+      subscripts: "ij,jk->ik": the indices of each operand, and of the result; without the arrow the result has the
         indices that appear once, in alphabetical order; "..." stands for axes that broadcast. Or einsum(x, [0, 1]).
+      operands: arrays, of which axes of size 1 broadcast.
       optimize: the order of contraction. True, "auto", "optimal", "dp": the one with the fewest multiplications, up to
         eight operands, above that "greedy"; False: from left to right; or a path, as `numpy.einsum_path` gives it.
       precision, preferred_element_type: as for `lax.dot_general`.
-      _dot_general: what contracts two operands, which libraries for JAX name: `lax.dot_general`, or None for it.
+      _dot_general: the function that contracts two operands, a keyword that libraries for JAX pass: `lax.dot_general`
+        or None.
+    Returns: an array of the common dtype, or `preferred_element_type`.
     Raises: ValueError if subscripts do not fit the operands, all are named; or for another `optimize`;
       NotImplementedError for another `_dot_general`, or an `out_sharding`.
 
@@ -80,8 +83,8 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
 
     Args:
       subscripts, operands, optimize: as for `einsum`; only the shapes of operands matter.
-    Returns: ["einsum_path", (i, j), ...], the pairs by their places in the list of what is left; and a text.
-    Raises: what `einsum` raises.
+    Returns: ["einsum_path", (i, j), ...], pairs of positions in the list of the remaining operands; and a text.
+    Raises: as `einsum`.
     """
     text, arrays = (subscripts, operands) if isinstance(subscripts, str) else _interleaved((subscripts, *operands))
     shapes = [np.shape(by_protocol(x)) for x in arrays]
@@ -109,7 +112,7 @@ def _einsum(
 
 
 def _interleaved(items: Sequence[Any]) -> tuple[str, list[Any]]:
-    """einsum(x, [0, 1], y, [1, 2], [0, 2]) as subscripts and operands."""
+    """Convert einsum(x, [0, 1], y, [1, 2], [0, 2]) to subscripts as text, and the operands."""
     *pairs, last = items if len(items) % 2 else (*items, None)
     name = dict(
         zip(
@@ -124,7 +127,7 @@ def _interleaved(items: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _parsed(text: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Labels], Labels]:
-    """Parse subscripts into labels of the axes of each operand and the result; "..." stands for negative integers."""
+    """Parse subscripts into labels of the axes of each operand and the result; "..." becomes negative integers."""
     left, arrow, right = text.replace(" ", "").partition("->")
     words = left.split(",")
     if len(words) != len(shapes):
@@ -181,7 +184,7 @@ def contract(
     """Sum the products of labelled arrays over all labels not in `out`; axes of length 1 broadcast.
 
     `order` is one of `contraction_order.contraction_path`. Sums are of the wider of `preferred_element_type` and the
-    dtype of the operands, the result of the former.
+    operands' dtype; the result is of `preferred_element_type`, if given.
     """
     wide = (
         None if preferred_element_type is None else dtypes.wider(xs[0].dtype, dtypes.canonical(preferred_element_type))
@@ -211,7 +214,7 @@ def _without_repeats(term: Labelled) -> Labelled:
 
 
 def _without_ones(term: Labelled, sizes: dict[Label, int]) -> Labelled:
-    """Axes of length 1 that broadcast against longer ones are dropped: the product is the same."""
+    """Drop axes of length 1 that broadcast against longer ones: the product is the same."""
     x, names = term
     kept = [i for i, name in enumerate(names) if x.shape[i] == sizes[name]]
     if len(kept) == len(names):
@@ -220,9 +223,9 @@ def _without_ones(term: Labelled, sizes: dict[Label, int]) -> Labelled:
 
 
 def _product(a: Labelled, b: Labelled, needed: set[Label], precision: Any, dtype: Any) -> Labelled:
-    """The product of two terms, summed over the labels that nobody needs any more."""
+    """Multiply two terms, and sum over the labels that are not in `needed`."""
     (x, xs), (y, ys) = _summed(a, needed | {*b[1]}, dtype), _summed(b, needed | {*a[1]}, dtype)
-    if x.dtype != y.dtype:  # one is a sum already
+    if x.dtype != y.dtype:  # one is already a sum, of the wider dtype
         x, y = lax.convert_element_type(x, dtype), lax.convert_element_type(y, dtype)
     shared = [n for n in xs if n in ys]
     batch, gone = [n for n in shared if n in needed], [n for n in shared if n not in needed]
@@ -243,6 +246,6 @@ def _summed(term: Labelled, needed: set[Label], dtype: np.dtype[Any] | None) -> 
 
 
 def _arranged(term: Labelled, out: Labels, dtype: np.dtype[Any] | None) -> Array:
-    """The last term, summed, in the order of `out`."""
+    """Sum the last term over the labels that are not in `out`, and transpose it to the order of `out`."""
     x, names = _summed(term, set(out), dtype)
     return transpose(x, [names.index(n) for n in out])

@@ -30,7 +30,7 @@ def expm1(x: ArrayLike, /) -> Array:
 
 
 def log(x: ArrayLike, /) -> Array:
-    """Compute the natural logarithm of x, elementwise."""
+    """Compute the natural logarithm of x, elementwise; nan for negative real numbers."""
     return apply_inexact("log", lax.log_p, x)
 
 
@@ -40,12 +40,12 @@ def log1p(x: ArrayLike, /) -> Array:
 
 
 def log2(x: ArrayLike, /) -> Array:
-    """Compute the logarithm of x to base 2, elementwise."""
+    """Compute the logarithm of x to base 2, elementwise; nan for negative real numbers."""
     return _scaled_log(inexact("log2", x), base=2.0)
 
 
 def log10(x: ArrayLike, /) -> Array:
-    """Compute the logarithm of x to base 10, elementwise."""
+    """Compute the logarithm of x to base 10, elementwise; nan for negative real numbers."""
     return _scaled_log(inexact("log10", x), base=10.0)
 
 
@@ -55,7 +55,7 @@ def _scaled_log(x: Any, *, base: float) -> Array:
 
 
 def _divided(x: Any, divisor: float) -> Array:
-    """Divide x by a number, complex x by parts: a complex divisor would make nan beside an infinite part."""
+    """Divide x by a real number; complex x by parts, as a complex divisor would make nan beside an infinite part."""
     if not dtypes.is_complex(x.dtype):
         return lax.div(x, divisor)
     return lax.complex(lax.div(lax.real(x), divisor), lax.div(lax.imag(x), divisor))
@@ -73,7 +73,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @core.compound
 def _logaddexp(x: Any, y: Any) -> Array:
-    """Smooth where x = y too: an |x - y| would have a kink there. Equal infinities differ by nan, so not by that."""
+    """Compute log(exp(x) + exp(y)), smooth where x = y: an |x - y| would have a kink there. Equal infinities stay."""
     if dtypes.is_complex(x.dtype):
         return _complex_logaddexp(x, y)
     less = lax.lt(x, y)
@@ -91,7 +91,7 @@ def _complex_logaddexp(x: Any, y: Any) -> Array:
 
 
 def _wrapped(angle: Array) -> Array:
-    """The same angle in (-pi, pi], as the imaginary part of a logarithm is."""
+    """Wrap an angle to (-pi, pi], the range of the imaginary part of a logarithm."""
     turns = lax.ceil(lax.div(lax.sub(angle, np.pi), 2 * np.pi))
     return lax.sub(angle, lax.mul(turns, 2 * np.pi))
 
@@ -121,12 +121,12 @@ def tan(x: ArrayLike, /) -> Array:
 
 
 def arcsin(x: ArrayLike, /) -> Array:
-    """Compute the inverse sine of x, in radians, elementwise."""
+    """Compute the inverse sine of x, in radians, elementwise; nan for real x outside of [-1, 1]."""
     return apply_inexact("arcsin", lax.asin_p, x)
 
 
 def arccos(x: ArrayLike, /) -> Array:
-    """Compute the inverse cosine of x, in radians, elementwise."""
+    """Compute the inverse cosine of x, in radians, elementwise; nan for real x outside of [-1, 1]."""
     return apply_inexact("arccos", lax.acos_p, x)
 
 
@@ -136,12 +136,15 @@ def arctan(x: ArrayLike, /) -> Array:
 
 
 def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute the angle of the point (x2, x1), elementwise, in radians from -π to π."""
+    """Compute the angle of the point (x2, x1), elementwise, in radians from -π to π.
+
+    Raises: TypeError for complex numbers.
+    """
     return apply2_inexact("arctan2", lax.atan2_p, x1, x2)
 
 
 def sinc(x: ArrayLike, /) -> Array:
-    """Compute sin(πx) / (πx), elementwise; 1 at 0, where derivatives up to the ninth are right."""
+    """Compute sin(πx) / (πx), elementwise; 1 at 0, where derivatives up to the ninth are exact."""
     return _sinc(inexact("sinc", x))
 
 
@@ -195,12 +198,12 @@ def arcsinh(x: ArrayLike, /) -> Array:
 
 
 def arccosh(x: ArrayLike, /) -> Array:
-    """Compute the inverse hyperbolic cosine of x, elementwise."""
+    """Compute the inverse hyperbolic cosine of x, elementwise; nan for real x below 1."""
     return apply_inexact("arccosh", lax.acosh_p, x)
 
 
 def arctanh(x: ArrayLike, /) -> Array:
-    """Compute the inverse hyperbolic tangent of x, elementwise."""
+    """Compute the inverse hyperbolic tangent of x, elementwise; nan for real x outside of [-1, 1]."""
     return apply_inexact("arctanh", lax.atanh_p, x)
 
 
@@ -217,7 +220,10 @@ atan2 = arctan2
 
 
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute the step function: 0 where x1 < 0, x2 where x1 is 0, 1 where x1 > 0, nan for nan, elementwise."""
+    """Compute the step function: 0 where x1 < 0, x2 where x1 is 0, 1 where x1 > 0, nan for nan, elementwise.
+
+    Raises: TypeError for complex numbers.
+    """
     return _heaviside(*promoted_inexact("heaviside", x1, x2))
 
 
@@ -231,6 +237,6 @@ def _heaviside(x: Any, y: Any) -> Array:
 def i0(x: ArrayLike) -> Array:
     """Compute the modified Bessel function of the first kind, order 0, elementwise.
 
-    It is infinite at infinity, where NumPy gives nan.
+    It is infinite at infinity, where NumPy gives nan. Raises: TypeError for complex numbers.
     """
     return apply_inexact("i0", special.bessel_i0_p, x)

@@ -1,4 +1,4 @@
-"""Arrays in files, in NumPy's format, in text, and as bare bytes."""
+"""Arrays in files: in NumPy's format, in text, and as raw bytes."""
 
 from typing import Any
 
@@ -12,28 +12,31 @@ from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.numpy.promotion import array_operand, as_array
 
-_BFLOAT16, _UNNAMED = np.dtype(ml_dtypes.bfloat16), np.dtype("V2")  # what NumPy's files have in the place of bfloat16
+_BFLOAT16, _UNNAMED = np.dtype(ml_dtypes.bfloat16), np.dtype("V2")  # NumPy's files name bfloat16 so
 
 
 def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
-    """Write an array to a file, given as a path or opened, as `numpy.save` does; nothing of ours is pickled.
+    """Write an array to a file in NumPy's format, as `numpy.save` does.
 
-    Raises: TypeError for a narrow dtype that NumPy's format does not name, but for bfloat16; for keys.
+    Args:
+      file: a path or an open file.
+      allow_pickle: passed to `numpy.save`; arrays of numbers are never pickled.
+    Raises: TypeError for keys, and for a narrow dtype that NumPy's format does not name, except bfloat16.
     """
     np.save(file, _storable("save", arr), allow_pickle)
 
 
 def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
-    """Write several arrays to one archive, as `numpy.savez` does: `arr_0`, `arr_1`, ..., and those with a name.
+    """Write several arrays to one archive, as `numpy.savez` does, under `arr_0`, `arr_1`, ..., or their keywords.
 
-    Raises: what `save` raises.
+    Raises: as `save`.
     """
     arrays = {name: _storable("savez", x) for name, x in kwds.items()}
     np.savez(file, *[_storable("savez", x) for x in args], allow_pickle=allow_pickle, **arrays)
 
 
 def _storable(name: str, arr: ArrayLike) -> np.ndarray[Any, Any]:
-    """The elements, in a dtype that NumPy's format names, or bfloat16."""
+    """Return the elements as a NumPy array. Raises: TypeError if NumPy's format has no name for the dtype."""
     values = np.asarray(array_operand(name, arr))
     if values.dtype.isbuiltin != 1 and values.dtype != _BFLOAT16:
         raise TypeError(f"{name}: NumPy's format has no name for {values.dtype}: save x.view('uint8'), or convert it.")
@@ -43,9 +46,9 @@ def _storable(name: str, arr: ArrayLike) -> np.ndarray[Any, Any]:
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     """Read an array from a file that `save` or `numpy.save` wrote; takes the arguments of `numpy.load`.
 
-    Returns: an array, of bfloat16 where the file has elements of two bytes without a name; of an archive of several
-      arrays, NumPy's object.
-    Raises: what `numpy.load` raises.
+    Returns: an array; elements of two bytes without a name become bfloat16. For an archive of several arrays, NumPy's
+      object.
+    Raises: as `numpy.load`.
     """
     found = np.load(file, *args, **kwargs)
     if not isinstance(found, np.ndarray):
@@ -59,7 +62,7 @@ def fromfile(file: Any, dtype: DTypeLike | None = None, count: int = -1, sep: st
     Args:
       dtype: of the elements. For text the default float if None; for bytes it must be given.
       count, sep, offset: as for `numpy.fromfile`.
-    Raises: TypeError if bytes are to be read without a dtype.
+    Raises: TypeError for bytes without a dtype; as `numpy.fromfile`.
     """
     if dtype is None and not sep:
         raise TypeError("fromfile: the file does not say what its bytes are: give the dtype, as 'float64'.")
@@ -72,6 +75,7 @@ def fromiter(iter: Any, dtype: DTypeLike, count: int = -1) -> Array:
     Args:
       dtype: of the elements.
       count: how many numbers are taken, all if -1.
+    Raises: ValueError if there are fewer numbers than `count`.
     """
     return as_array(exact(np.fromiter(iter, dtypes.canonical(dtype), count)))
 
@@ -80,8 +84,9 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     """Read a vector from the numbers in a text, as `numpy.fromstring` does.
 
     Args:
-      dtype: of the elements.
+      dtype: of the elements, the default float if not given.
       count: how many numbers are read, all if -1.
-      sep: what stands between numbers, beside white space.
+      sep: the separator of the numbers, besides white space.
+    Raises: ValueError if the text has anything else than numbers and separators.
     """
     return as_array(exact(np.fromstring(string, dtypes.canonical(dtype), count, sep=sep)))

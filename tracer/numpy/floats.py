@@ -1,4 +1,4 @@
-"""The representation of floats, elementwise: signs, neighbours, fractions and exponents."""
+"""The representation of floats, elementwise: sign bits, neighbours, fractions and exponents."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from tapeless.tracer.types import aval_of
 
 
 def signbit(x: ArrayLike, /) -> Array:
-    """Tell whether x is negative, -0.0 and negative NaNs included, elementwise."""
+    """Tell whether x is negative, or -0.0 or a negative NaN, elementwise. Raises: TypeError for complex numbers."""
     return _signbit(ordered(number_operand("signbit", x), "signbit"))
 
 
@@ -44,7 +44,7 @@ def _bits_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute |x1| with the sign of x2, elementwise."""
+    """Compute |x1| with the sign of x2, elementwise, as floating point. Raises: TypeError for complex numbers."""
     x, y = promoted_inexact("copysign", x1, x2)
     return _copysign(x, y)
 
@@ -59,27 +59,36 @@ def _copysign(x: Any, y: Any) -> Array:
 
 
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """Split x into fractional and whole part, elementwise; both have the sign of x."""
+    """Split x into fractional and integral part, elementwise; both have the sign of x, and are floating point.
+
+    Raises: TypeError for complex numbers, NotImplementedError for an `out`.
+    """
     check_no_out("modf", out)
     x = inexact("modf", x)
     return select(lax.eq(lax.abs(x), np.inf), copysign(0, x), lax.rem(x, 1)), trunc(x)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Find the next number after x1 in the direction of x2, elementwise."""
+    """Compute the next floating point number after x1 in the direction of x2, elementwise.
+
+    Raises: TypeError for complex numbers.
+    """
     return apply2_inexact("nextafter", lax.nextafter_p, x1, x2)
 
 
 def spacing(x: ArrayLike, /) -> Array:
-    """Compute the distance to the next number farther from 0, with the sign of x, elementwise; nan for inf and nan."""
+    """Compute the distance to the next number farther from 0, with the sign of x, elementwise; nan for inf and nan.
+
+    Raises: TypeError for complex numbers.
+    """
     x = inexact("spacing", x)
     return lax.sub(nextafter(x, copysign(np.inf, x)), x)
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute x1 times 2 to the integer power x2, elementwise.
+    """Compute x1 times 2 to the integer power x2, elementwise, as floating point.
 
-    Raises: TypeError if the power is no integer.
+    Raises: TypeError if x2 is no integer, or x1 complex.
     """
     x2 = operand("ldexp", x2)
     if not dtypes.is_integer(x2.dtype):
@@ -89,7 +98,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _as_int32(n: Any) -> Any:
-    """n, or where that is too far away the nearest int32: as an exponent it means the same."""
+    """Convert an exponent to int32; one out of range becomes the nearest int32, which means the same."""
     if dtypes.holds(np.dtype(np.int32), n.dtype):
         return cast(n, np.dtype(np.int32))
     limits = np.iinfo(np.int32)
@@ -99,7 +108,7 @@ def _as_int32(n: Any) -> Any:
 
 @core.compound
 def _ldexp(x: Any, n: Any) -> Array:
-    """Multiply by 2**n in three factors: one alone can be infinite where the product is not."""
+    """Multiply by 2**n in three factors: a single factor can be infinite where the product is finite."""
     low, high = int(dtypes.finfo(x.dtype).minexp), int(dtypes.finfo(x.dtype).maxexp) - 1
     for _ in range(3):
         step = lax.min(lax.max(n, low), high)
@@ -114,8 +123,9 @@ def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Split x into fraction f in [0.5, 1) and exponent n, x = f 2^n, elementwise; (x, 0) for 0, inf and nan.
+    """Split x into fraction f and exponent n with x = f 2^n and |f| in [0.5, 1), elementwise.
 
+    Returns: (f, floating point; n, int32); (x, 0) for 0, inf and nan.
     Raises: TypeError for complex numbers.
     """
     x = inexact("frexp", x)

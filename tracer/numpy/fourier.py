@@ -1,7 +1,7 @@
-"""Discrete Fourier transforms as `numpy.fft` has them: of any axes, lengthened or cut, normalized in three ways.
+"""Discrete Fourier transforms as `numpy.fft` has them: of any axes, lengthened or cut, with three normalizations.
 
 Along an axis of n elements, with w = exp(-2 pi i / n), `fft` is y[k] = Σ_j x[j] w^jk, and `ifft` its inverse. Integers
-become floating point, and 16 bits 32. More axes than one primitive takes are transformed a few at a time.
+become floating point, and 16 bits 32. Transforms of more axes than one primitive takes are done in several steps.
 """
 
 import math
@@ -27,20 +27,20 @@ from tapeless.tracer.primitives.shape import transpose as permute
 from tapeless.tracer.types import aval_of
 
 Axes = int | Sequence[int] | None
-_NORMS: dict[str, float] = {"backward": 0.0, "ortho": 0.5, "forward": 1.0}  # power of n that the inverse is scaled by
+_NORMS: dict[str, float] = {"backward": 0.0, "ortho": 0.5, "forward": 1.0}  # scale n^-power, of the inverse n^power
 _OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 # ---- one axis ------------------------------------------------------------------------------------------------
 
 
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Transform an axis of a by the discrete Fourier transform.
+    """Transform an axis of `a` by the discrete Fourier transform (DFT).
 
     Args:
       a: [.., m, ..], of numbers.
-      n: length of the axis: where a has more it is cut, where a has less zeros follow. None for that of a.
+      n: length of the transform: the axis is cut to it, or filled up with zeros; None for m.
       axis: the axis.
-      norm: "backward", also None: the inverse is divided by n; "forward": this is; "ortho": both by its square root.
+      norm: "backward" or None: the inverse is divided by n; "forward": this is; "ortho": both by its square root.
     Returns: [.., n, ..], complex.
     Raises: ValueError if there is no such axis or norm, or n is less than 1; TypeError if a is no array of numbers.
     """
@@ -48,7 +48,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
 
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Transform an axis of a by the inverse of `fft`, with its arguments and errors.
+    """Transform an axis of `a` by the inverse of `fft`. Args, Raises: as for `fft`.
 
     Returns: [.., n, ..], complex.
     """
@@ -68,12 +68,12 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Transform bins to real numbers: the inverse of `rfft`.
+    """Transform frequency bins to real numbers: the inverse of `rfft`.
 
     Imaginary parts of bin 0, and of bin n / 2 where n is even, are not read.
 
     Args:
-      a: [.., m, ..], of numbers: cut to n // 2 + 1 bins, or zeros follow.
+      a: [.., m, ..], of numbers: cut to n // 2 + 1 bins, or filled up with zeros.
       n: length of the axis of the result; None for 2 (m - 1).
       axis, norm: as for `fft`.
     Returns: [.., n, ..], real.
@@ -86,8 +86,9 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     """Transform an axis of a signal with Hermitian symmetry, whose spectrum is real.
 
     Args:
-      a: [.., m, ..], of numbers, the half of the signal from 0 on: cut to n // 2 + 1 elements, or zeros follow.
-      n, axis, norm: as for `irfft`, `norm` as for a transform forwards.
+      a: [.., m, ..], of numbers: the signal from time 0 on, cut to n // 2 + 1 elements, or filled up with zeros.
+      n, axis: as for `irfft`.
+      norm: as for `fft`.
     Returns: [.., n, ..], real.
     Raises: as `fft`.
     """
@@ -113,14 +114,14 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 def fftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """Transform axes of a, one after the other.
+    """Transform axes of `a`, one after the other, by the discrete Fourier transform.
 
     Args:
       a: [...], of numbers.
       s: lengths of the axes, each as n of `fft`; None for those of a.
-      axes: the axes, none of them twice; None for the last ones if there are lengths, else all.
+      axes: the axes, none of them twice; None for the last ones, one for each length in `s`, or all.
       norm: as for `fft`, n being the product of the lengths.
-    Returns: a of the given lengths, complex.
+    Returns: `a` with these lengths, complex.
     Raises: ValueError if there is no such axis or norm, an axis is named twice, there are not as many lengths as axes,
       or one is less than 1; TypeError if a is no array of numbers.
     """
@@ -130,7 +131,7 @@ def fftn(
 def ifftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """Transform axes of a by the inverse of `fftn`, with its arguments and errors."""
+    """Transform axes of `a` by the inverse of `fftn`. Args, Returns, Raises: as for `fftn`."""
     return _transformed("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
@@ -142,7 +143,7 @@ def rfftn(
     Args:
       a: [...], real.
       s, axes, norm: as for `fftn`.
-    Returns: a of the given lengths, n // 2 + 1 for the last n; complex.
+    Returns: `a` with these lengths, n // 2 + 1 for the last length n; complex.
     Raises: as `fftn`; TypeError if a is complex, ValueError if there are no axes.
     """
     return _transformed("rfftn", FftType.RFFT, a, s, axes, norm)
@@ -151,13 +152,13 @@ def rfftn(
 def irfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """Transform bins to real numbers: the inverse of `rfftn`.
+    """Transform frequency bins to real numbers: the inverse of `rfftn`.
 
     Args:
       a: [...], of numbers: along the last of the axes the bins that `irfft` takes.
       s: lengths of the axes of the result; None for those of a, and 2 (m - 1) for the last, of m bins.
       axes, norm: as for `fftn`.
-    Returns: a of the given lengths, real.
+    Returns: `a` with these lengths, real.
     Raises: as `fftn`; ValueError if there are no axes.
     """
     return _transformed("irfftn", FftType.IRFFT, a, s, axes, norm)
@@ -166,42 +167,42 @@ def irfftn(
 def fft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Transform two axes: `fftn` of the last two by default."""
+    """Transform two axes, by default the last two. Args, Returns, Raises: as for `fftn`."""
     return _transformed("fft2", FftType.FFT, a, s, axes, norm)
 
 
 def ifft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Transform two axes by the inverse of `fft2`: `ifftn` of the last two by default."""
+    """Transform two axes by the inverse of `fft2`, by default the last two. Args, Returns, Raises: as for `ifftn`."""
     return _transformed("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
 def rfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Transform two axes of real numbers: `rfftn` of the last two by default."""
+    """Transform two axes of real numbers, by default the last two. Args, Returns, Raises: as for `rfftn`."""
     return _transformed("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
 def irfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Transform bins of two axes to real numbers: `irfftn` of the last two by default."""
+    """Transform bins of two axes to real numbers, by default the last two. Args, Returns, Raises: as for `irfftn`."""
     return _transformed("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
-# ---- where the bins are --------------------------------------------------------------------------------------
+# ---- frequencies of bins -------------------------------------------------------------------------------------
 
 
 def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """List the frequencies of the bins of `fft`: 0, 1, .., -2, -1 over n d; the negative ones are the greater half.
+    """Return the frequencies of the bins of `fft`: 0, 1, .., -2, -1 over n d; for even n, bin n / 2 is negative.
 
     Args:
       n: length of the transform.
-      d: distance of the samples, a real number, known or not.
+      d: distance of the samples, a real number, known or traced.
       dtype: a floating point type; None for the default, or that of d if wider.
-      device: where to put them, as for `zeros`; the default device if None.
+      device: where to put the result, as for `zeros`; the default device if None.
     Returns: [n].
     Raises: ValueError if n is less than 1 or d no scalar; TypeError for types that are not real, or no device.
     """
@@ -211,7 +212,7 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devic
 
 
 def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """List the frequencies of the bins of `rfft`: 0, 1, .., n // 2 over n d.
+    """Return the frequencies of the bins of `rfft`: 0, 1, .., n // 2 over n d.
 
     Args:
       n, d, dtype, device: as for `fftfreq`.
@@ -223,7 +224,7 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devi
 
 
 def fftshift(x: ArrayLike, axes: Axes = None) -> Array:
-    """Move the bin of frequency 0 to the middle, along these axes, all if None.
+    """Move the bin of frequency 0 from the front to the middle, along `axes`, all if None.
 
     Raises: ValueError if an axis is out of range.
     """
@@ -231,7 +232,7 @@ def fftshift(x: ArrayLike, axes: Axes = None) -> Array:
 
 
 def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
-    """Move the bin of frequency 0 from the middle to the front, along these axes, all if None: undo `fftshift`.
+    """Move the bin of frequency 0 from the middle to the front, along `axes`, all if None: the inverse of `fftshift`.
 
     Raises: ValueError if an axis is out of range.
     """
@@ -308,7 +309,7 @@ def _length(name: str, n: Any) -> int:
 
 
 def _places(name: str, kind: FftType, x: Array, s: Any, axes: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Find the axes from the front, in the order given, and the lengths of the transform."""
+    """Check axes and lengths: return the axes counted from the front, in the order given, and the lengths."""
     given = None if s is None else static_ints(s, name, "s")
     if axes is None:
         axes = range(x.ndim) if given is None else range(-len(given), 0)
@@ -327,13 +328,13 @@ def _places(name: str, kind: FftType, x: Array, s: Any, axes: Any) -> tuple[tupl
 
 
 def _own_lengths(kind: FftType, x: Array, places: tuple[int, ...]) -> tuple[int, ...]:
-    """Find the lengths of a transform that takes all there is."""
+    """Return the lengths of the transform that uses all elements of these axes."""
     own = tuple([x.shape[d] for d in places])
     return own if kind is not FftType.IRFFT else (*own[:-1], 2 * (own[-1] - 1))
 
 
 def _fitted(x: Array, places: tuple[int, ...], lengths: tuple[int, ...]) -> Array:
-    """Cut axes at their ends, or put zeros there."""
+    """Cut axes at their ends to `lengths`, or pad them with zeros."""
     more = [0] * x.ndim
     for d, n in zip(places, lengths, strict=True):
         more[d] = n - x.shape[d]
@@ -341,7 +342,7 @@ def _fitted(x: Array, places: tuple[int, ...], lengths: tuple[int, ...]) -> Arra
 
 
 def _few_at_a_time(x: Array, kind: FftType, places: tuple[int, ...], lengths: tuple[int, ...]) -> Array:
-    """Transform axes, the last of them first and by `kind`, the others by FFT; of an inverse in the opposite order."""
+    """Transform axes in groups of at most MOST_AXES, the last by `kind`, then the others by FFT; IRFFT in reverse."""
     last = max(len(places) - fourier.MOST_AXES, 0)
     parts = [(kind, places[last:], lengths[last:])]
     others = {FftType.RFFT: FftType.FFT, FftType.IRFFT: FftType.IFFT}.get(kind, kind)

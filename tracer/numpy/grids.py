@@ -1,4 +1,4 @@
-"""Indices as arrays: open and dense grids, arrays by ranges, flat positions and back, and windows of signals."""
+"""Grids and index arrays: open and dense grids, `r_` and `c_`, flat and multi-dimensional positions, signal windows."""
 
 import math
 import operator
@@ -31,6 +31,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
 
     A vector of booleans, known, stands for the positions where it is true.
 
+    Returns: for k vectors a tuple of k arrays with k axes, of which the i-th has the vector along axis i.
     Raises: ValueError if an operand is no vector; ConcretizationTypeError for booleans that are traced.
     """
     xs = [_positions_or_mask(a) for a in args]
@@ -49,7 +50,11 @@ def _positions_or_mask(a: ArrayLike) -> Array:
 
 
 class Grid:
-    """`mgrid[0:3, 0:1:5j]`: coordinates on the grid of ranges, stacked; a list of thin arrays if open."""
+    """Grids by slicing: `mgrid[0:3, 0:1:5j]` stacks the coordinates on the grid of the ranges.
+
+    A complex step is the number of elements, both ends included. An open grid (`sparse`) is a list of arrays that
+    broadcast. A single range gives a vector.
+    """
 
     def __init__(self, sparse: bool) -> None:
         self.sparse: Final = sparse
@@ -63,7 +68,7 @@ class Grid:
 
 
 def _range(s: slice) -> Array:
-    """start, start + step, ... below stop; with a step of nj, n numbers from start to stop, both included."""
+    """Make the vector start, start + step, ... below stop of a slice; a step of nj gives n numbers, with both ends."""
     start, step = s.start or 0, 1 if s.step is None else s.step
     return linspace(start, s.stop, int(abs(step))) if isinstance(step, complex) else arange(start, s.stop, step)
 
@@ -73,10 +78,10 @@ ogrid: Final = Grid(sparse=True)
 
 
 class Concatenator:
-    """`r_[0:3, 7, x]`: ranges, numbers and arrays joined, along the first axis, or for `c_` the last, as columns.
+    """Join by indexing: `r_[0:3, 7, x]` joins ranges, numbers and arrays along the first axis; `c_` as columns.
 
-    A text before them, "axis,ndim,place" or a part of it, says along which axis, with how many axes at least, and which
-    one of these the axes of what has fewer begin at. "r" makes a row of a vector, with two axes, and "c" a column.
+    A text before them, "axis,ndim,place" or the first of these, gives the axis to join along, the least number of axes,
+    and where among these an item's own axes begin. "r" makes a row of a resulting vector, with two axes, "c" a column.
     """
 
     def __init__(self, axis: int, ndim: int, place: int) -> None:
@@ -102,7 +107,7 @@ def _directive(text: str, given: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 def _with_axes(x: Any, ndim: int, place: int) -> Array:
-    """x with new axes, so that there are `ndim`, its own from `place` on; at the end if that is -1."""
+    """Reshape x to `ndim` axes by axes of size 1, its own from `place` on; at the end if that is -1."""
     array = asarray(x)
     more = ndim - array.ndim
     if more <= 0:
@@ -118,11 +123,14 @@ c_: Final = Concatenator(-1, 2, 0)
 
 
 def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array, ...]:
-    """Convert positions in the flat array to positions along each axis of `shape`.
+    """Convert positions in the flattened array to positions along each axis of `shape`.
 
-    Negative ones count from the end, and what is outside is moved to the ends. The dtype is that of indices if it holds
-    the results, else the default integer.
+    Negative positions count from the end, and positions outside move to the nearest end.
 
+    Args:
+      indices: [k..], integers.
+      shape: sizes of the axes, known.
+    Returns: for each axis an array [k..], in the dtype of `indices` if it holds the results, else the default integer.
     Raises: TypeError if indices are not integers.
     """
     x = array_operand("unravel_index", indices)
@@ -155,14 +163,16 @@ def ravel_multi_index(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Convert positions along each axis to positions in the flat array of shape `dims`.
+    """Convert positions along each axis to positions in the flattened array of shape `dims`.
 
     Args:
-      mode: what becomes of those outside: an error ("raise", which must know them all), "clip", "wrap" or "ignore".
+      multi_index: for each axis an array of integers; they broadcast.
+      mode: for positions outside: an error ("raise", for known positions only), "clip", "wrap" or "ignore".
       order: "C", or "F" where the first axis is the fastest.
       dtype: of the result; the default integer, or that of positions if it is wider.
+    Returns: an array of the broadcast shape.
     Raises: ValueError for a position outside, another mode or order, or a dtype that does not hold the size of the
-      array; TypeError for positions that are not integers; ConcretizationTypeError for "raise" of what is traced.
+      array; TypeError for positions that are not integers; ConcretizationTypeError for "raise" of traced positions.
     """
     sizes = static_ints(dims, "ravel_multi_index", "dims")
     xs = [array_operand("ravel_multi_index", i) for i in multi_index]
@@ -209,9 +219,16 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """Replace elements at positions along `axis`, given for each place, by `values`; returns a new array.
+    """Return the array with the elements at `indices` along `axis` replaced by `values`.
 
-    Raises: ValueError if `inplace`: arrays are never changed.
+    Args:
+      arr: [.., n, ..].
+      indices: [.., k, ..] integers; the other axes broadcast with those of `arr`.
+      values: broadcast with `indices`.
+      axis: None for the flattened array and indices.
+      inplace: must be False, as arrays are immutable.
+      mode: for positions outside, as for `at`; if not given, known positions must be inside.
+    Raises: ValueError if `inplace`; IndexError for a known position outside without a `mode`.
     """
     if inplace:
         raise ValueError("put_along_axis: arrays are never changed in place; pass inplace=False and use the result.")
@@ -228,27 +245,27 @@ def put_along_axis(
 
 
 def bartlett(M: int) -> Array:
-    """Make a triangular window of M elements."""
+    """Make a triangular window of M elements, a vector of the default float; M is known."""
     return _window(np.bartlett(operator.index(M)))
 
 
 def blackman(M: int) -> Array:
-    """Make a Blackman window of M elements."""
+    """Make a Blackman window of M elements, a vector of the default float; M is known."""
     return _window(np.blackman(operator.index(M)))
 
 
 def hamming(M: int) -> Array:
-    """Make a Hamming window of M elements."""
+    """Make a Hamming window of M elements, a vector of the default float; M is known."""
     return _window(np.hamming(operator.index(M)))
 
 
 def hanning(M: int) -> Array:
-    """Make a Hann window of M elements."""
+    """Make a Hann window of M elements, a vector of the default float; M is known."""
     return _window(np.hanning(operator.index(M)))
 
 
 def kaiser(M: int, beta: float) -> Array:
-    """Make a Kaiser window of M elements."""
+    """Make a Kaiser window of M elements and shape `beta`, a vector of the default float; both are known."""
     return _window(np.kaiser(operator.index(M), float(beta)))
 
 

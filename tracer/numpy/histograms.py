@@ -28,9 +28,13 @@ from tapeless.tracer.primitives.shape import full, reshape, slice_in_dim
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
     """Make edges of equal bins from the least to the greatest element, or over `range`; or return a vector `bins`.
 
-    Returns: as many edges as there are bins and one, in the floating-point dtype of a. Of no elements, from 0 to 1.
-    Raises: ValueError if there is no bin or `range` falls, TypeError for complex numbers; NotImplementedError for the
-      name of a rule that chooses the bins.
+    Args:
+      a: real numbers. bins: the number of bins, or the edges.
+      range: (least, greatest), the ends.
+      weights: has no effect.
+    Returns: [bins + 1], in the floating-point dtype of a; from 0 to 1 if there are no elements.
+    Raises: ValueError if `bins` is less than 1 or `range` descends, TypeError for complex numbers;
+      NotImplementedError for the name of a rule that chooses the bins.
     """
     x = array_operand("histogram_bin_edges", a)
     if dtypes.is_complex(x.dtype):
@@ -49,7 +53,7 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights
 
 
 def _extent(x: Array, range: Any) -> tuple[Any, Any]:
-    """The least and the greatest number that bins hold."""
+    """Return the ends of the bins: `range`, or the extreme elements. Raises: ValueError if `range` descends."""
     if range is None:
         return (reductions.min(x), reductions.max(x)) if x.size else (0, 1)
     low, high = range
@@ -62,13 +66,14 @@ def _extent(x: Array, range: Any) -> tuple[Any, Any]:
 def histogram(
     a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
 ) -> tuple[Array, Array]:
-    """Count the elements in each bin; return the counts and the edges. The last bin includes both ends.
+    """Count the elements in each bin. Bins include their lower end, and the last one both ends.
 
     Args:
-      weights: what elements count, instead of 1; of the shape of a.
+      a: real numbers. bins, range: as for `histogram_bin_edges`.
+      weights: of the shape of a, how much each element counts, 1 if None.
       density: whether counts are divided by their sum and the widths of the bins.
-    Returns: counts and edges, both in the floating-point dtype of a and `weights`, as in JAX.
-    Raises: ValueError if weights have another shape; what `histogram_bin_edges` raises.
+    Returns: (counts [bins], edges [bins + 1]), both in the floating-point dtype of a and `weights`, as in JAX.
+    Raises: ValueError if weights have another shape; as `histogram_bin_edges`.
     """
     x = array_operand("histogram", a)
     weighed = full((), 1, x.dtype) if weights is None else array_operand("histogram", weights)
@@ -83,7 +88,7 @@ def histogram(
 
 
 def _bins(x: Array, edges: Array) -> tuple[Array, int]:
-    """The bin of every element of a vector, compared in the common dtype of both: n where it is in none of the n."""
+    """Return the bin of each element of a vector, n if outside, and the number n; compared in the common dtype."""
     x, edges = (as_array(v) for v in promoted_dtypes("histogram", x, edges))
     n = edges.shape[0] - 1
     place = lax.sub(searchsorted(edges, x, "right"), 1)
@@ -97,7 +102,7 @@ def _density(counts: Array, edges: Array) -> Array:
     return lax.div(shares, reduce_sum(counts, (0,)))
 
 
-# ---- of several ----------------------------------------------------------------------------------------------
+# ---- of several coordinates ----------------------------------------------------------------------------------
 
 
 def histogramdd(
@@ -113,12 +118,12 @@ def histogramdd(
       sample: points [n, d], or a sequence of d coordinates [n].
       bins: the number of bins along every axis, or for each axis such a number or a vector of edges.
       range: for each axis None or (least, greatest), the ends of equal bins.
-      weights: [n], what points count, instead of 1.
+      weights: [n], how much each point counts, 1 if None.
       density: whether counts are divided by their sum and the volumes of the bins.
     Returns: counts, with an axis for each coordinate, of the dtype of weights or the default integer, or floating point
-      for a density; and the d vectors of edges, floating point.
-    Raises: ValueError if shapes do not fit, or not as many bins or ranges as coordinates are given; what
-      `histogram_bin_edges` raises.
+      for a density; and a list of the d vectors of edges, floating point.
+    Raises: ValueError if shapes do not fit, or not as many bins or ranges as coordinates are given; as
+      `histogram_bin_edges`.
     """
     points = sample if isinstance(sample, Sequence) else array_operand("histogramdd", sample)
     points = stack([array_operand("histogramdd", x) for x in points], 1) if isinstance(points, Sequence) else points
@@ -139,7 +144,7 @@ def histogramdd(
 
 
 def _counted(columns: Sequence[Array], edges: Sequence[Array], weights: Array) -> Array:
-    """Count points by the number of their bin in the flat grid; those that are in none are beyond it."""
+    """Count points by the flat number of their bin; points outside get a number beyond the grid, and are dropped."""
     flat, outside, shape = full(weights.shape, 0, np.int32), full(weights.shape, False), list[int]()
     for x, e in zip(columns, edges, strict=True):
         place, n = _bins(x, e)
@@ -174,8 +179,8 @@ def histogram2d(
       x, y: [n].
       bins: a number for both axes, a vector of edges for both, or one of these for each.
       range, weights, density: as for `histogramdd`.
-    Returns: counts, x along the first axis, edges along x, and edges along y.
-    Raises: ValueError if x and y differ in size; what `histogramdd` raises.
+    Returns: (counts, with x along the first axis; edges along x; edges along y).
+    Raises: ValueError if x and y differ in size; as `histogramdd`.
     """
     a, b = array_operand("histogram2d", x), array_operand("histogram2d", y)
     if a.ndim != 1 or a.shape != b.shape:

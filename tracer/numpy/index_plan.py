@@ -1,8 +1,8 @@
-"""Indexing: NumPy's rules for `x[...]` (basic, advanced, boolean), analysed once for reading and for writing.
+"""Index plans: NumPy's rules for `x[...]` (basic, advanced, boolean), analysed once for reads and updates.
 
 An index is read from left to right into one entry per axis: `Cut` (a slice), `int`, or an array of positions; None
 adds an axis. Integers and arrays of positions are "advanced" as soon as one of them has an axis or is traced: they
-are broadcast together, and their axes stand where they stood, or first if a slice stands between them.
+are broadcast together, and their axes replace them in place, or come first if a slice stands between them.
 Source: NumPy's user guide, "Indexing on ndarrays".
 """
 
@@ -27,7 +27,7 @@ _MASK_HELP = "Use tnp.where(mask, x, other) instead of x[mask], or tnp.nonzero(m
 
 
 class Cut(NamedTuple):
-    """A slice of an axis: the elements start, start + step, ..., `size` of them."""
+    """A slice of an axis: the `size` elements start, start + step, ..."""
 
     start: int
     size: int
@@ -35,26 +35,26 @@ class Cut(NamedTuple):
 
     @property
     def low(self) -> int:
-        """Position of the element that comes first in the array."""
+        """The least position of the slice."""
         return self.start if self.step > 0 or not self.size else self.start + (self.size - 1) * self.step
 
     @property
     def limit(self) -> int:
-        """One more than the position of the element that comes last in the array."""
+        """One more than the greatest position of the slice."""
         return self.low + (self.size - 1) * abs(self.step) + 1 if self.size else self.low
 
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """The static part of an index into an array of one shape; hashable. The positions are operands apart.
+    """The static part of an index into an array of one shape; hashable. The arrays of positions are separate operands.
 
     Attributes:
-      entries: for each axis a `Cut`, a known integer, or None where positions are an operand.
-      block: shape of the operands together.
-      first: which axis of `layout` the block begins at.
-      layout: shape of the result before axes are added: a window axis per `Cut`, and the block.
+      entries: for each axis a `Cut`, a known integer, or None if its positions are an operand.
+      block: the shape to which the operands broadcast.
+      first: the axis of `layout` at which the block begins.
+      layout: shape of the result before new axes are added: an axis per `Cut`, and the block.
       shape: shape of the result.
-      exact: whether all positions were known and are inside.
+      exact: whether all positions are known and inside of the array.
     """
 
     entries: tuple[Cut | int | None, ...]
@@ -74,11 +74,12 @@ class IndexPlan:
 
 
 def plan_index(aval: ShapedArray, index: Any, *, check: bool = True, wrap: bool = True) -> tuple[IndexPlan, list[Any]]:
-    """The plan for `x[index]` with x of type `aval`, and its operands: integer arrays, not negative if they wrap.
+    """Plan `x[index]` for x of type `aval`: return the plan and its operands, integer arrays of positions.
 
     Args:
       check: whether known positions outside of the array are an error.
-      wrap: whether negative positions count from the end; else they are outside. The bounds of slices do in any case.
+      wrap: whether negative positions count from the end, so that none is left; else they are outside of the array.
+        Bounds of slices always wrap.
     Raises: IndexError for positions outside or too many of them, TypeError for what is no index.
     """
     items = _expand(aval, index)
@@ -95,7 +96,7 @@ def plan_index(aval: ShapedArray, index: Any, *, check: bool = True, wrap: bool 
 
 
 def _extents(axes: Sequence[int | None], entries: Sequence[Cut | int | None]) -> Iterator[int]:
-    """Lengths of the axes that items leave: 1 for a new axis, none for an integer."""
+    """Yield the sizes of the result's axes that slices and new axes make."""
     for axis in axes:
         entry = _NEW_AXIS if axis is None else entries[axis]
         if isinstance(entry, Cut):
@@ -106,7 +107,7 @@ _NEW_AXIS = Cut(0, 1, 1)
 
 
 def _expand(aval: ShapedArray, index: Any) -> list[Any]:
-    """The index as a list of items that account for all axes: masks as positions, the ellipsis written out."""
+    """Expand an index to a list of items for all axes: a mask as an item per axis, the ellipsis as full slices."""
     given = index if isinstance(index, tuple) else (index,)
     items = [part for item in given for part in _read(item)]
     masks = [item.mask for item in items if isinstance(item, _MaskPosition) and item.number == 0]
@@ -125,7 +126,7 @@ def _expand(aval: ShapedArray, index: Any) -> list[Any]:
 
 
 def _axes_of(items: list[Any]) -> list[tuple[int | None, Any]]:
-    """Each item with its axis, None for a new axis."""
+    """Pair each item with its axis of the array, None for a new axis."""
     axis, found = 0, []
     for item in items:
         found.append((None if item is None else axis, item))
@@ -134,15 +135,15 @@ def _axes_of(items: list[Any]) -> list[tuple[int | None, Any]]:
 
 
 class SingleBooleanError(TypeError):
-    """A mask without axes is among the items of an index: `without_booleans` rewrites it for reading."""
+    """An index has a mask without axes, which only reads support: `without_booleans` rewrites it."""
 
 
 def without_booleans(ndim: int, index: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-    """Rewrite an index with masks that have no axes: each stands for a new axis, and 1 or 0 positions along it.
+    """Replace the masks without axes in an index: each becomes a new axis, and 1 or 0 positions along it.
 
     Args:
       ndim: number of axes of the array.
-    Returns: where the array gets new axes, counted in the result, and the index of that.
+    Returns: the positions at which the array gets new axes, and the index of the array with these axes.
     """
     given = index if isinstance(index, tuple) else (index,)
     masks = [_is_boolean(item) and not np.ndim(item) for item in given]
@@ -163,7 +164,7 @@ def _is_boolean(item: Any) -> bool:
 
 
 def axes_used(item: Any) -> int:
-    """Count the axes of the array that an item of an index is for."""
+    """Return how many axes of the array an item of an index consumes."""
     if item is None or item is Ellipsis:
         return 0
     item = np.asarray(item) if isinstance(item, (list, tuple)) else item
@@ -171,26 +172,26 @@ def axes_used(item: Any) -> int:
 
 
 class WindowError(TypeError):
-    """A window is among the items of an index: see dynamic_windows.py, which takes it out."""
+    """An index has a window of traced start: dynamic_windows.py supports it."""
 
 
-BODY = "build"  # what a body of `index.build` is traced for
-BODIES = frozenset((BODY, "index.fold", "index.scan"))  # of the index language, in which reads are total
+BODY = "build"  # the name of the trace of a body of `index.build`
+BODIES = frozenset((BODY, "index.fold", "index.scan"))  # in these traces reads are total: 0 outside of an array
 
 
 class BodyIndexError(TypeError):
-    """An index of a body of `index.build` is among the items: see tracer/indices/reads.py, which reads by it."""
+    """An index has an index variable of a body of the index language: tracer/indices/reads.py reads by it."""
 
 
 class _MaskPosition(NamedTuple):
-    """The positions along one axis of a mask's true elements."""
+    """The positions of a mask's true elements along the axis `number` of the mask."""
 
     mask: np.ndarray[Any, Any]
     number: int
 
 
 def _read(item: Any) -> list[Any]:
-    """Normalise an index item: integers to int, lists and NumPy scalars to arrays, masks to positions."""
+    """Normalise an index item: integers to int, lists and NumPy scalars to arrays, a mask to an item per axis."""
     kind = type(item)
     if kind is int or kind is slice or item is None or item is Ellipsis:
         return [item]
@@ -243,7 +244,7 @@ def _mask_positions(mask: Any) -> list[Any]:
 
 
 def _check_masks(aval: ShapedArray, items: list[Any]) -> None:
-    """Raises: IndexError if a mask has another length than an axis, or 0, which chooses nothing of any length."""
+    """Check that masks have the lengths of their axes, or 0, which chooses nothing. Raises: IndexError if not."""
     for axis, item in _axes_of(items):
         if not isinstance(item, _MaskPosition) or axis is None:
             continue
@@ -290,12 +291,12 @@ def _unchecked(item: Any, n: int, wrap: bool) -> Any:
 
 
 def _first(n: int, wrap: bool) -> int:
-    """The least position that is inside of an axis."""
+    """Return the least position that is inside of an axis."""
     return -n if wrap else 0
 
 
 def inside(aval: ShapedArray, axis: int, i: int) -> int:
-    """i counted from the front. Raises: IndexError if it is outside."""
+    """Return position i counted from the front. Raises: IndexError if it is outside."""
     n = aval.shape[axis]
     if not -n <= i < n:
         raise _outside(aval, axis, i)
@@ -334,9 +335,9 @@ def _adjacent(places: list[int]) -> bool:
 
 
 def _positions(aval: ShapedArray, axis: int, item: Any, check: bool, wrap: bool) -> tuple[Any, bool]:
-    """Positions along an axis, counted from the front, and whether they are known to be inside.
+    """Return positions along an axis, counted from the front if they wrap, and whether they are known to be inside.
 
-    Raises: IndexError for a known one that is not, if they are to be checked.
+    Raises: IndexError if `check`, and a known position is outside.
     """
     n = aval.shape[axis]
     if isinstance(item, _MaskPosition):
@@ -349,34 +350,34 @@ def _positions(aval: ShapedArray, axis: int, item: Any, check: bool, wrap: bool)
         raise _outside(aval, axis, int(outside[0]))
     known = np.where(known < 0, known + n, known) if wrap else known
     places = known.astype(index_dtype(n))
-    if outside.size:  # far outside, too: what wraps could come to lie inside
+    if outside.size:  # clip positions that overflow the index dtype, which could come to lie inside
         limits = np.iinfo(places.dtype)
         places[known > limits.max], places[known < limits.min] = limits.max, limits.min
     return places, not outside.size
 
 
 def widened(indices: Any) -> np.ndarray[Any, Any]:
-    """Known indices as int32 or wider, so that they can be compared with sizes."""
+    """Return known indices as int32 or wider, so that they can be compared with sizes."""
     known = np.asarray(indices)
     return known.astype(np.int32) if known.dtype.itemsize < 4 else known
 
 
 def from_the_front(i: Array, n: int, wrap: bool = True) -> Array:
-    """Positions along an axis of n elements, as int32 or wider; negative ones count from the end if they wrap."""
+    """Convert positions along an axis of n elements to int32 or wider; if `wrap`, negative ones count from the end."""
     if dtypes.kind(i.dtype) == "u":
-        return i if dtypes.bits_of(i.dtype) < 32 else lax_min(i, n)  # n is outside as well as what is farther away
+        return i if dtypes.bits_of(i.dtype) < 32 else lax_min(i, n)  # all positions from n on are outside
     if dtypes.bits_of(i.dtype) < 32 or i.aval.weak_type:
         i = convert_element_type(i, np.int64 if dtypes.bits_of(i.dtype) > 32 else np.int32)
     return select_n(lt(i, 0), i, add(i, n)) if wrap else i
 
 
 def index_dtype(n: int) -> np.dtype[Any]:
-    """int32, or int64 for axes too long for it."""
+    """Return int32, or int64 if n exceeds it."""
     return np.dtype("int32" if n <= 2**31 - 1 else "int64")
 
 
 def window_axes(plan: IndexPlan) -> Iterator[tuple[int, int]]:
-    """(axis of the array, axis of the layout) for every axis that a slice keeps."""
+    """Yield (axis of the array, axis of the layout) for each slice of a plan."""
     at = 0
     for axis, entry in enumerate(plan.entries):
         if isinstance(entry, Cut):

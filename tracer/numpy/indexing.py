@@ -1,7 +1,7 @@
-"""Indexed reads: `x[...]`, take, and relatives; index_plan.py gives indices their meaning.
+"""Indexed reads: `x[...]`, take and take_along_axis; index_plan.py analyses the indices.
 
-A known integer is a slice and a reshape; while nothing is traced it is an operand, so that `for i in range(n): x[i]`
-is one program. Positions that are traced and outside of the array are moved to its ends, as in JAX.
+A known integer is a slice and a reshape; eagerly it is an operand, so that `for i in range(n): x[i]` compiles one
+program. Traced positions outside of the array are clipped to its ends, as in JAX.
 """
 
 import importlib
@@ -44,7 +44,7 @@ Mode = str | GatherScatterMode | None
 
 
 def getitem(x: Array, index: Any) -> Array:
-    """x[index], by NumPy's rules.
+    """Return x[index], by NumPy's rules.
 
     Raises: IndexError for known positions outside of x, or too many; TypeError for what is no index.
     """
@@ -65,7 +65,7 @@ def getitem(x: Array, index: Any) -> Array:
             if _is_asked_by_user(2):
                 return _total_reads().read_at_arrays(x, index)
         return read(x, plan, positions)
-    return otherwise(x, index)  # here, so that its errors do not follow that one
+    return otherwise(x, index)  # outside of the except clause, so that errors are not chained to that one
 
 
 def _read_with_booleans(x: Array, index: Any) -> Array:
@@ -82,7 +82,7 @@ def _is_in_body(trace: core.Trace | None) -> bool:
 
 
 def _check_in_body(x: Array, items: tuple[Any, ...]) -> None:
-    """Raises: IndexError for a negative number that a body of a user reads by: indices are total there."""
+    """Check that user code in an index-language body reads by no negative number. Raises: IndexError."""
     negative = [i for i in items if type(i) is int and i < 0]
     if negative and _is_in_body(core.current_trace()) and _is_asked_by_user(3):
         raise IndexError(
@@ -93,13 +93,13 @@ def _check_in_body(x: Array, items: tuple[Any, ...]) -> None:
 
 
 def _is_asked_by_user(depth: int) -> bool:
-    """Tell whether `x[...]`, so many calls above, is in a line of the user's, not of a function of ours."""
+    """Tell whether the frame `depth` calls above, which wrote `x[...]`, is user code, not a function of Tapeless."""
     frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
     return source.include_frame(frame)
 
 
 def _read_in_body(x: Array, index: Any) -> Any:
-    """Read by indices of a body of `index.build`: outside of x is 0."""
+    """Read x by index variables of an index-language body: elements outside of x are 0."""
     try:
         return _total_reads().read(x, index)
     except IndexError as error:
@@ -108,7 +108,7 @@ def _read_in_body(x: Array, index: Any) -> Any:
 
 
 def _total_reads() -> Any:
-    """The module of reads in bodies, which the first body has loaded."""
+    """Import the module of total reads in index-language bodies; tracing a body has loaded it."""
     return importlib.import_module("tapeless.tracer.indices.reads")
 
 
@@ -120,7 +120,7 @@ _OTHERWISE: Final[dict[type[Exception], Callable[[Array, Any], Any]]] = {
 
 
 def windows() -> Any:
-    """The module of windows in indices, which an index with one has loaded."""
+    """Import the module of index windows; making a window has loaded it."""
     return importlib.import_module("tapeless.tracer.numpy.dynamic_windows")
 
 
@@ -140,7 +140,7 @@ def _row(x: Array, i: int) -> Array:
 def read(
     x: Array, plan: IndexPlan, positions: Sequence[Any], mode: Mode = GatherScatterMode.CLIP, fill: Any = None
 ) -> Array:
-    """Read the elements that a plan names; `mode` treats positions that are not known to be inside."""
+    """Read the elements that a plan names; `mode` applies to positions that are not known to be inside."""
     if positions:
         mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
         return _read_positions(x, *positions, plan=plan, mode=mode, fill=fill)
@@ -150,7 +150,7 @@ def read(
 
 
 def _read_window(x: Array, plan: IndexPlan) -> Array:
-    """A contiguous part, its place an operand."""
+    """Read a contiguous part with its start as an operand, so that one program serves all starts."""
     starts = {a: e if isinstance(e, int) else e.start for a, e in enumerate(plan.entries) if e is not None}
     sizes = tuple(1 if isinstance(e, int) else e.size for e in plan.entries if e is not None)
     moved = tuple(a for a, start in starts.items() if start)
@@ -173,7 +173,7 @@ def _read_known(x: Array, *, plan: IndexPlan) -> Array:
 
 
 def _cut(x: Array, plan: IndexPlan) -> Array:
-    """The part of x that slices and known integers leave; axes whose positions are operands stay whole."""
+    """Slice x by the slices and known integers of a plan; axes whose positions are operands stay whole."""
     spans = [_span(e, n) for e, n in zip(plan.entries, x.aval.shape, strict=True)]
     starts, limits, steps = zip(*spans, strict=True) if spans else ((), (), ())
     backwards = tuple(a for a, e in enumerate(plan.entries) if isinstance(e, Cut) and e.step < 0 and e.size > 1)
@@ -192,7 +192,7 @@ def _span(entry: Cut | int | None, n: int) -> tuple[int, int, int]:
 @core.compound
 def _read_positions(x: Array, *positions: Any, plan: IndexPlan, mode: GatherScatterMode, fill: Any) -> Array:
     if not all(plan.shape):
-        return full_like(x, 0, shape=plan.shape)  # x may have no element that a window could be
+        return full_like(x, 0, shape=plan.shape)  # x may be empty, and too small for the window of a gather
     part = _cut(x, plan)
     taken, shape = plan.taken, part.aval.shape
     sizes = tuple(1 if axis in taken else n for axis, n in enumerate(shape))
@@ -212,7 +212,7 @@ def _places(ndim: int, taken: tuple[int, ...], positions: Sequence[Any]) -> list
 
 
 def index_vectors(positions: Sequence[Any], block: tuple[int, ...]) -> Any:
-    """Arrays of positions, broadcast to `block`, as one array of vectors: [block.., number of positions]."""
+    """Stack arrays of positions, broadcast to `block`, to index vectors: [block.., number of positions]."""
     same = _same_dtype(positions)
     if all(isinstance(p, np.ndarray) for p in same):
         return np.stack([np.broadcast_to(p, block) for p in same], -1)
@@ -241,12 +241,14 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Array:
-    """Take elements at positions along `axis`, or of the flat array if None.
+    """Take elements at positions along `axis`.
 
     Args:
       indices: [k..] integers; negative ones count from the end, but are 0 if mode is "clip".
-      mode: "fill" (the default; positions outside read as `fill_value`, nan if None), "clip" or "wrap".
-      unique_indices, indices_are_sorted: promises.
+      axis: the array is flattened if None.
+      mode: "fill" (the default; positions outside read as `fill_value`), "clip" or "wrap".
+      unique_indices, indices_are_sorted: promises, without effect.
+      fill_value: if None, nan, or the least integer of a signed dtype, the greatest of an unsigned one.
     Returns: [axes of a before, k.., axes of a after].
     Raises: TypeError if indices are not integers, ValueError if axis is out of range, or there is no such mode.
     """
@@ -258,7 +260,7 @@ def take(
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     axis = canonical_axis(axis, x.ndim)
-    if dtypes.is_bool(aval_of(indices).dtype):  # as numbers: a mask is for x[mask]
+    if dtypes.is_bool(aval_of(indices).dtype):  # taken as 0 and 1, not as a mask
         known = isinstance(indices, (bool, np.ndarray, np.generic))
         indices = np.asarray(indices, np.int32) if known else convert_element_type(indices, np.int32)
     if mode == "wrap":
@@ -270,7 +272,7 @@ def take(
 
 
 def _wrapped(indices: ArrayLike, n: int) -> Any:
-    """Positions modulo n, which a narrow dtype may not hold."""
+    """Return positions modulo n, as int32 or wider, since a narrow dtype may not hold n."""
     if not isinstance(indices, Array):
         return widened(indices) % n
     narrow = dtypes.bits_of(indices.dtype) < 32
@@ -286,15 +288,18 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """Take elements at positions along `axis`, given for each place.
+    """Take elements along `axis` at positions that are given for each index of the other axes.
 
     Args:
       arr: [.., n, ..].
       indices: [.., k, ..] integers; other axes broadcast with those of arr.
-      mode, fill_value: as in `take`.
-      wrap_negative_indices: whether negative indices count from the end; else they are outside.
+      axis: the array is flattened if None.
+      mode: "fill" (the default; positions outside read as `fill_value`) or "clip".
+      fill_value: as in `take`.
+      wrap_negative_indices: whether negative indices count from the end, as by default; else they are outside.
     Returns: [.., k, ..].
-    Raises: ValueError if the number of axes differs; both shapes are named.
+    Raises: TypeError if indices are not integers; ValueError if the number of axes differs, both shapes are named, the
+      other axes do not broadcast, or there is no such axis or mode.
     """
     x, positions = array_operand("take_along_axis", arr), array_operand("take_along_axis", indices)
     if not dtypes.is_integer(positions.dtype):
@@ -315,7 +320,7 @@ def take_along_axis(
 
 @core.compound
 def _take_along(x: Array, positions: Array, *, axis: int, mode: GatherScatterMode, fill: Any, wrap: bool) -> Array:
-    """A gather with every other axis a batch axis; axes of length 1 in x are read whole."""
+    """Gather with all other axes as batch axes; axes of length 1 in x that broadcast are part of the window."""
     shape = _along_shape(x, positions, axis)
     if 0 in shape:
         return full(shape, 0, x.dtype)

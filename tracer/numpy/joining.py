@@ -1,4 +1,4 @@
-"""Joining and taking apart: concatenate, stack, block, split, tile, repeat, resize, append, insert."""
+"""Joining, splitting and repeating: concatenate, stack, block, split, tile, repeat, resize, append, insert."""
 
 import itertools
 import operator
@@ -34,9 +34,13 @@ from tapeless.tracer.types import aval_of, by_protocol
 
 
 def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
-    """Join arrays along `axis`; join their flattened elements if it is None.
+    """Join arrays along `axis`, or join their flattened elements if it is None.
 
-    Raises: ValueError if there are none, or shapes differ in other axes; all are named.
+    Args:
+      arrays: a list or tuple, or an array that is split along its first axis.
+      dtype: of the result; the common dtype if None.
+    Raises: ValueError if there are none, or shapes differ in other axes; all are named; or `axis` is out of range.
+      TypeError if `arrays` is no such sequence.
     """
     if isinstance(axis, (Array, np.ndarray)) and axis.ndim:
         raise TypeError("concatenate: the arrays must be one list, concatenate([x, y]), but one is given as axis.")
@@ -73,9 +77,14 @@ def _listed(xs: Sequence[Array]) -> str:
 def stack(
     arrays: Sequence[ArrayLike] | Array, axis: int = 0, out: None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Join arrays of one shape along a new axis, at this position of the result.
+    """Join arrays of one shape along a new axis, at position `axis` of the result.
 
-    Raises: ValueError if there are none, or shapes differ; all are named.
+    Args:
+      arrays: n of shape [m..]; a list or tuple, or an array that is split along its first axis.
+      dtype: of the result; the common dtype if None.
+    Returns: [n, m..] for axis 0.
+    Raises: ValueError if there are none, shapes differ, all are named, or `axis` is out of range;
+      NotImplementedError for an `out`.
     """
     check_no_out("stack", out)
     xs = _promoted("stack", arrays, dtype)
@@ -91,36 +100,43 @@ def _stack(*xs: Array, axis: int) -> Array:
 
 
 def vstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
-    """Join arrays along the first axis, vectors as rows."""
+    """Join arrays along the first axis, vectors as rows. Args, Raises: as for `concatenate`."""
     return concatenate([atleast_2d(x) for x in _parts("vstack", tup)], 0, dtype)
 
 
 def hstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
-    """Join arrays along the second axis, vectors along the first."""
+    """Join arrays along the second axis, vectors along the first. Args, Raises: as for `concatenate`."""
     xs = [atleast_1d(x) for x in _parts("hstack", tup)]
     return concatenate(xs, 0 if not xs or xs[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
-    """Join arrays along the third axis."""
+    """Join arrays along the third axis, after reshaping [n] to [1, n, 1] and [m, n] to [m, n, 1].
+
+    Args, Raises: as for `concatenate`.
+    """
     return concatenate([atleast_3d(x) for x in _parts("dstack", tup)], 2, dtype)
 
 
 def column_stack(tup: Sequence[ArrayLike] | Array) -> Array:
-    """Stack vectors as the columns of a matrix, and matrices side by side."""
+    """Stack vectors as the columns of a matrix, and join matrices side by side. Raises: as `concatenate`."""
     xs = [array_operand("column_stack", x) for x in _parts("column_stack", tup)]
     return concatenate([x if x.ndim > 1 else reshape(x, (x.size, 1)) for x in xs], 1)
 
 
 def _parts(name: str, arrays: Any) -> Sequence[Any]:
-    """The arrays to join, in one dtype: a number is not rounded to the default width before it takes that."""
+    """Promote the arrays to join, so that a Python number takes their dtype without rounding to the default width."""
     if isinstance(arrays, (Array, np.ndarray)):
         return unstack(arrays)
     return promoted_dtypes(name, *arrays) if arrays else arrays
 
 
 def block(arrays: Any) -> Array:
-    """Join nested lists of blocks: the innermost along the last axis, the next along the axis before, and so on."""
+    """Join nested lists of blocks: the innermost lists along the last axis, the next along the axis before, and so on.
+
+    Blocks with fewer axes get axes of size 1 before their own; dtypes are promoted.
+    Raises: ValueError if a list is empty, or shapes do not fit.
+    """
     depth = _depth(arrays)
     parts = iter(promoted_dtypes("block", *_flat(arrays)))
     blocks = _map_blocks(arrays, lambda _: as_array(next(parts)))
@@ -148,13 +164,15 @@ def _joined(blocks: Any, depth: int, ndim: int) -> Array:
     return concatenate([_joined(b, depth - 1, ndim) for b in blocks], -depth)
 
 
-# ---- taking apart --------------------------------------------------------------------------------------------
+# ---- splitting -----------------------------------------------------------------------------------------------
 
 
 def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
-    """Cut along `axis` into so many equal parts, or before these positions.
+    """Split along `axis` into a number of equal parts, or before given positions.
 
-    Raises: ValueError if the parts are not equal, or there is to be none.
+    Args:
+      indices_or_sections: the number of parts, or a sequence of positions: [2, 5] gives x[:2], x[2:5] and x[5:].
+    Raises: ValueError if the axis does not divide into equal parts, or is out of range, or the number is less than 1.
     """
     x = array_operand("split", ary)
     axis = canonical_axis(axis, x.ndim)
@@ -166,9 +184,9 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 
 
 
 def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
-    """Split along `axis` into a number of parts, the first ones longer by 1 if needed, or at given positions.
+    """Split along `axis` into a number of parts, the first ones longer by 1 if needed, or before given positions.
 
-    Raises: ValueError if there is to be no part.
+    Raises: ValueError if the number is less than 1, or `axis` out of range.
     """
     x = array_operand("array_split", ary)
     axis = canonical_axis(axis, x.ndim)
@@ -190,12 +208,12 @@ def _sections(name: str, given: Any) -> int:
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """Split along the second axis, vectors along the first: see `split`."""
+    """Split along the second axis, vectors along the first. Args, Raises: as for `split`."""
     return split(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """Split along the first axis. Raises: ValueError if there are fewer than two axes; the errors of `split`."""
+    """Split along the first axis. Args, Raises: as for `split`; ValueError if there are fewer than two axes."""
     ary = by_protocol(ary)
     if np.ndim(ary) < 2:
         raise ValueError("vsplit: an array is split into rows if it has at least two axes. Use split.")
@@ -203,12 +221,12 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """Split along the third axis: see `split`."""
+    """Split along the third axis. Args, Raises: as for `split`."""
     return split(ary, indices_or_sections, 2)
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """Split x into its parts along `axis`, which they lack.
+    """Split x into its slices along `axis`, without that axis.
 
     Raises: ValueError if x has no axes, or `axis` is out of range.
     """
@@ -224,7 +242,12 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
-    """Repeat A as a whole, the given number of times along each axis. Raises: ValueError if a number is negative."""
+    """Repeat A as a whole, the given number of times along each axis.
+
+    Args:
+      reps: a number or several, for the last axes; axes of size 1 are added to A if it has fewer.
+    Raises: ValueError if a number is negative.
+    """
     x = array_operand("tile", A)
     counts = tuple(map(operator.index, reps if isinstance(reps, Iterable) else (reps,)))
     if min(counts, default=0) < 0:
@@ -236,7 +259,7 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
 
 @core.compound
 def _tile(x: Array, *, counts: tuple[int, ...]) -> Array:
-    """Every axis [n] is broadcast to [count, n], and both are read as one."""
+    """Broadcast every axis [n] to [count, n], and merge both by a reshape."""
     between = tuple(n for pair in zip(counts, x.shape, strict=True) for n in pair)
     whole = broadcast_in_dim(x, between, tuple(range(1, 2 * x.ndim, 2)))
     return reshape(whole, tuple(k * n for k, n in zip(counts, x.shape, strict=True)))
@@ -276,7 +299,7 @@ def _repeat(x: Array, *, count: int, axis: int) -> Array:
 
 
 def _repeat_to(x: Array, repeats: ArrayLike, axis: int, length: int) -> Array:
-    """Element k of the result is that before which so many elements end as are at or before k."""
+    """Repeat elements to a known length: the position of result element k is the number of runs that end by k."""
     n = x.shape[axis]
     counts = broadcast_in_dim(array_operand("repeat", repeats), (n,), (0,) if np.ndim(repeats) else ())
     ends = expand(cumsum(counts), 0)
@@ -285,7 +308,10 @@ def _repeat_to(x: Array, repeats: ArrayLike, axis: int, length: int) -> Array:
 
 
 def resize(a: ArrayLike, new_shape: int | Sequence[int]) -> Array:
-    """Make an array of `new_shape` from the elements of a, repeated if there are too few."""
+    """Make an array of `new_shape` from the flattened elements of a, repeated if there are too few.
+
+    An array without elements gives zeros. Raises: ValueError if a size is negative.
+    """
     x = ravel(a)
     shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
     size = int(np.prod(shape))
@@ -298,18 +324,19 @@ def resize(a: ArrayLike, new_shape: int | Sequence[int]) -> Array:
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """Append `values` to arr along `axis`; both are flattened if None."""
+    """Append `values` to arr along `axis`; both are flattened if None. Raises: as `concatenate`."""
     return concatenate([as_array(v) for v in promoted_dtypes("append", arr, values)], axis)
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
-    """Insert `values` before known positions along `axis`, in the flat array if None.
+    """Insert `values` before known positions along `axis`.
 
     Args:
-      obj: an integer: there, `values` broadcast to the part arr[.., obj, ..]; or integers, a slice or a mask, whose
-        positions are those in arr: `values` broadcast to as many parts, or several for one position.
+      obj: an integer: `values` broadcast to the part arr[.., obj, ..], and are inserted before it; or integers, a slice
+        or a mask, positions in arr: `values` broadcast to as many parts; one position may take several.
+      axis: both are flattened if None.
     Raises: IndexError for a position outside; ValueError if `axis` is out of range or values do not broadcast;
-      ConcretizationTypeError if positions are traced.
+      TypeError for other positions; ConcretizationTypeError if positions are traced.
     """
     x, v = (as_array(u) for u in promoted_dtypes("insert", arr, values))
     if axis is None:
@@ -331,7 +358,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
 
 
 def _insertions(obj: Any, x: Array, axis: int) -> np.ndarray[Any, Any]:
-    """Positions from 0 to the length of the axis, [] for an integer, else [k]."""
+    """Return positions from 0 to the length of the axis: rank 0 for an integer, else [k]."""
     n = x.shape[axis]
     if isinstance(obj, slice):
         return np.arange(n)[obj]
@@ -349,7 +376,7 @@ def _insertions(obj: Any, x: Array, axis: int) -> np.ndarray[Any, Any]:
 
 
 def _inserted_order(n: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Order the n old and the new parts of an insertion; parts inserted at one place stay in order."""
+    """Compute the order of n old and the new parts of an insertion; parts inserted at one position stay in order."""
     rank = np.argsort(places, kind="stable")
     new = places.copy()
     new[rank] += np.arange(places.size)
@@ -360,8 +387,11 @@ def _inserted_order(n: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
-    """Cut zero margins of the known array `filt`, at the front (f) and back (b) of these axes, of all if None.
+    """Cut zero margins of the known array `filt`.
 
+    Args:
+      trim: "f" for the front, "b" for the back, "fb" for both.
+      axis: one or several; all if None.
     Raises: ValueError for another `trim` or an axis out of range; ConcretizationTypeError if `filt` is traced.
     """
     if trim.lower() not in ("fb", "bf", "f", "b"):

@@ -1,4 +1,4 @@
-"""Truth, elementwise: comparisons, logical and bitwise operations, tests of floats, choice and closeness."""
+"""Boolean results and choices, elementwise: comparisons, logic, bits, tests of floats, where, select and closeness."""
 
 from collections.abc import Callable
 from typing import Any, overload
@@ -77,28 +77,28 @@ def _compared(
 
 @core.compound
 def _compared_by_parts(x: Any, y: Any, *, compare: Primitive, strictly: Callable[[Any, Any], Array]) -> Array:
-    """Compare imaginary parts where the real ones are equal; false beside a nan, as NumPy has it."""
+    """Compare real parts, then imaginary parts if they are equal; false if a part is nan, as in NumPy."""
     (a, b), (c, d) = ((lax.real(v), lax.imag(v)) for v in (x, y))
     known = bits.bitwise_and(lax.eq(b, b), lax.eq(d, d))
     by_imaginary = bits.bitwise_and(lax.eq(a, c), compare.bind(b, d)[0])
     return bits.bitwise_or(bits.bitwise_and(strictly(a, c), known), by_imaginary)
 
 
-# ---- logical: operands are true where they are not 0 ---------------------------------------------------------
+# ---- logic: operands are true where they are not 0 -----------------------------------------------------------
 
 
 def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute the logical and, elementwise."""
+    """Compute the logical and, elementwise; nonzero numbers are true."""
     return apply2("logical_and", bits.and_p, truth("logical_and", x1), truth("logical_and", x2))
 
 
 def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute the logical or, elementwise."""
+    """Compute the logical or, elementwise; nonzero numbers are true."""
     return apply2("logical_or", bits.or_p, truth("logical_or", x1), truth("logical_or", x2))
 
 
 def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute the logical exclusive or, elementwise."""
+    """Compute the logical exclusive or, elementwise; nonzero numbers are true."""
     return apply2("logical_xor", bits.xor_p, truth("logical_xor", x1), truth("logical_xor", x2))
 
 
@@ -112,7 +112,7 @@ def truth(name: str, x: Array) -> Array: ...
 @overload
 def truth(name: str, x: Any) -> Operand: ...
 def truth(name: str, x: Any) -> Operand:
-    """Tell whether x is not 0, elementwise."""
+    """Convert an operand to booleans: whether x is not 0, elementwise. Raises: TypeError for keys."""
     x = operand(name, x)
     refuse_keys(name, x)
     return x if x.dtype.kind == "b" else lax.ne(x, constant(0, aval_of(x)))
@@ -122,22 +122,22 @@ def truth(name: str, x: Any) -> Operand:
 
 
 def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute the bitwise and, elementwise; integers or booleans."""
+    """Compute the bitwise and of integers or booleans, elementwise. Raises: TypeError for other dtypes."""
     return apply2("bitwise_and", bits.and_p, x1, x2)
 
 
 def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute the bitwise or, elementwise; integers or booleans."""
+    """Compute the bitwise or of integers or booleans, elementwise. Raises: TypeError for other dtypes."""
     return apply2("bitwise_or", bits.or_p, x1, x2)
 
 
 def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute the bitwise exclusive or, elementwise; integers or booleans."""
+    """Compute the bitwise exclusive or of integers or booleans, elementwise. Raises: TypeError for other dtypes."""
     return apply2("bitwise_xor", bits.xor_p, x1, x2)
 
 
 def bitwise_not(x: ArrayLike, /) -> Array:
-    """Invert every bit, elementwise; logical not for booleans."""
+    """Invert every bit of integers, elementwise; logical not for booleans. Raises: TypeError for other dtypes."""
     return apply("bitwise_not", bits.not_p, x)
 
 
@@ -146,12 +146,18 @@ bitwise_invert = bitwise_not
 
 
 def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Shift the bits of x1 left by x2, elementwise: x1 times 2 to the power x2; integers."""
+    """Shift the bits of integers x1 left by x2, elementwise: x1 times 2 to the power x2.
+
+    Raises: TypeError for other dtypes.
+    """
     return _shift("left_shift", bits.shift_left_p, bits.shift_left_p, x1, x2)
 
 
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Shift the bits of x1 right by x2, elementwise: x1 divided by 2 to the power x2, rounded down; integers."""
+    """Shift the bits of integers x1 right by x2, elementwise: x1 divided by 2 to the power x2, rounded down.
+
+    Raises: TypeError for other dtypes.
+    """
     return _shift("right_shift", bits.shift_right_arithmetic_p, bits.shift_right_logical_p, x1, x2)
 
 
@@ -167,7 +173,7 @@ def _shift(name: str, signed: Primitive, unsigned: Primitive, x: ArrayLike, y: A
 
 
 def bitwise_count(x: ArrayLike, /) -> Array:
-    """Count the set bits of |x|, elementwise; uint8."""
+    """Count the set bits of |x|, elementwise, for integers and booleans; uint8. Raises: TypeError for other dtypes."""
     x = operand("bitwise_count", x)
     if x.dtype.kind == "b":
         return lax.convert_element_type(x, np.uint8)
@@ -210,14 +216,14 @@ def _isinf(x: Any) -> Array:
 
 
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
-    """Tell whether x is +inf, elementwise."""
+    """Tell whether x is +inf, elementwise. Raises: TypeError for complex numbers."""
     check_no_out("isposinf", out)
     x = ordered(operand("isposinf", x), "isposinf")
     return lax.eq(x, np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
-    """Tell whether x is -inf, elementwise."""
+    """Tell whether x is -inf, elementwise. Raises: TypeError for complex numbers."""
     check_no_out("isneginf", out)
     x = ordered(operand("isneginf", x), "isneginf")
     return lax.eq(x, -np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
@@ -242,9 +248,13 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """Replace nan and infinities, elementwise; by default infinities become the greatest numbers of the dtype.
+    """Replace nan and infinities, elementwise; of complex numbers in both parts.
 
-    `copy` is taken as NumPy takes it, and changes nothing: arrays are never written to.
+    Args:
+      copy: has no effect, as arrays are immutable.
+      nan: instead of nan.
+      posinf, neginf: instead of infinities; the greatest and the least number of the dtype if None.
+    Returns: the shape and dtype of x; integers and booleans as they are.
     """
     x = number_operand("nan_to_num", x)
     if dtypes.is_complex(x.dtype):
@@ -269,7 +279,7 @@ def _nan_to_num(x: Any, nan: Any, high: Any, low: Any) -> Array:
 
 
 def choose_between(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
-    """x where `condition` is true, else y: the three are broadcast, x and y promoted; see `where`."""
+    """Select x where `condition` is true, else y: all three broadcast, x and y are promoted; see `where`."""
     condition, x, y = by_protocol(condition), by_protocol(x), by_protocol(y)
     check_operands("where", condition, x, y)
     x, y = promoted_dtypes("where", x, y)
@@ -292,7 +302,10 @@ def _broadcast_choice(condition: Any, x: Any, y: Any) -> Array:
 def select_cases(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
     """Select for each element the choice of the first condition that is true, or `default`.
 
-    Raises: ValueError if there is not one choice for each condition, or none at all.
+    Args:
+      condlist: a list of conditions, which broadcast with the choices.
+      choicelist: an array or a number for each condition. default: where no condition is true.
+    Raises: ValueError if there is not one choice for each condition, none at all, or shapes do not broadcast.
     """
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(f"select: {len(condlist)} conditions and {len(choicelist)} choices: give one for each.")
@@ -308,7 +321,10 @@ def select_cases(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Arra
 def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
-    """Tell whether |a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves, nan if `equal_nan`."""
+    """Tell whether |a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves, nan if `equal_nan`.
+
+    Raises: ValueError if shapes do not broadcast.
+    """
     a, b = promoted("isclose", a, b)
     if not dtypes.is_inexact(a.dtype):
         dtype = dtypes.inexact_of(a.dtype)
@@ -327,7 +343,7 @@ def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Array:
 
 @core.compound
 def _integers_close(a: Any, b: Any, rtol: Any, atol: Any) -> Array:
-    """Compare integers by their unsigned distance: as floating point, large ones that differ may be equal."""
+    """Compare integers by their unsigned distance: converted to floating point, large ones that differ may be equal."""
     a, b = (lax.convert_element_type(v, np.int8) if dtypes.is_bool(v.dtype) else v for v in (a, b))
     less = lax.lt(a, b)
     unsigned = np.dtype(f"uint{8 * a.dtype.itemsize}")
@@ -340,19 +356,19 @@ def _integers_close(a: Any, b: Any, rtol: Any, atol: Any) -> Array:
 def allclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
-    """Tell whether all elements of a and b are close; see `isclose`."""
+    """Tell whether all elements of a and b are close, as a scalar array; see `isclose`."""
     close = isclose(a, b, rtol, atol, equal_nan)
     return reduce_and(close, tuple(range(close.ndim)))
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Test whether two arrays have the same shape and the same elements."""
+    """Test whether two arrays have the same shape and elements, as a scalar array; nan equals nan if `equal_nan`."""
     a, b = promoted_dtypes("array_equal", a1, a2)
     return _all_equal(a, b, equal_nan) if a.shape == b.shape else full((), False)
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Test whether two arrays broadcast to one shape and then have the same elements."""
+    """Test whether two arrays broadcast to one shape and then have the same elements, as a scalar array."""
     a, b = promoted_dtypes("array_equiv", a1, a2)
     try:
         a, b = broadcast("array_equiv", a, b)

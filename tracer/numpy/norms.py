@@ -25,15 +25,15 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
     """Compute the norm of vectors or matrices.
 
     Args:
-      x: numbers; integers are taken as floating point.
-      ord: of vectors 2 (also None), inf, -inf, 0 (elements that are not 0), or p, for the p-th root of the sum of p-th
-        powers; of matrices "fro" (also None), "nuc", 1, -1, 2, -2, inf, -inf.
+      x: numbers; integers become floating point.
+      ord: of vectors 2 (also None), inf, -inf, 0 (the count of nonzero elements), or p, for the p-th root of the sum of
+        p-th powers; of matrices "fro" (also None), "nuc", 1, -1, 2, -2, inf, -inf.
       axis: one axis that holds vectors, or two that hold matrices; None for a vector or a matrix, or, if `ord` is None,
         for any array as one vector.
       keepdims: keep the axes, with size 1.
-    Returns: real, x less the axes.
-    Raises: ValueError if there is no such norm or axis, if the least of no elements is asked for, or x has other than
-      one or two axes and neither `ord` nor `axis` says what to do; TypeError for singular values, "nuc", 2 and -2, of
+    Returns: real, the shape of x without the axes.
+    Raises: ValueError if there is no such norm or axis, for a minimum over no elements, or if x has other than one or
+      two axes and neither `ord` nor `axis` says what to do; TypeError for norms by singular values, "nuc", 2 and -2, of
       half precision.
     Source: numpy.linalg.norm.
     """
@@ -58,11 +58,11 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
     """Compute the norm of vectors.
 
     Args:
-      x: numbers; integers are taken as floating point.
-      axis: the axis that holds vectors, or several that do as if they were one; None for all.
+      x: numbers; integers become floating point.
+      axis: the axis that holds vectors, or several that are flattened to one; None for all.
       keepdims: keep the axes, with size 1.
       ord: 2, inf, -inf, 0 or p, as for `norm`.
-    Returns: real, x less the axes.
+    Returns: real, the shape of x without the axes.
     Raises: ValueError if there is no such norm, or an axis is out of range or named twice.
     """
     operand = inexact("vector_norm", array_operand("vector_norm", x))
@@ -73,12 +73,12 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
     """Compute the norm of the matrices in the last two axes.
 
     Args:
-      x: [.., m, n]; integers are taken as floating point.
+      x: [.., m, n]; integers become floating point.
       keepdims: keep the axes, with size 1.
       ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf, as for `norm`.
     Returns: [..], real.
-    Raises: ValueError if x has fewer than two axes or there is no such norm; TypeError for singular values, "nuc", 2
-      and -2, of half precision.
+    Raises: ValueError if x has fewer than two axes or there is no such norm; TypeError for norms by singular values,
+      "nuc", 2 and -2, of half precision.
     """
     operand = inexact("matrix_norm", array_operand("matrix_norm", x))
     if operand.ndim < 2:
@@ -111,12 +111,12 @@ def _vector_norm(x: Array, *, ord: int | float, axes: tuple[int, ...]) -> Array:
 
 
 def _greatest(sizes: Array, axes: tuple[int, ...]) -> Array:
-    """The greatest over axes; of no elements 0."""
+    """Compute the maximum over axes; 0 for no elements."""
     return (reduce_max if sizes.size else reduce_sum)(sizes, axes)
 
 
 def _least(sizes: Array, axes: tuple[int, ...]) -> Array:
-    """The least over axes. Raises: ValueError if there are no elements."""
+    """Compute the minimum over axes. Raises: ValueError if there are no elements."""
     if any(sizes.shape[d] == 0 for d in axes):
         raise ValueError(f"norm: there is no least of the sizes {sizes.aval} over axes {axes}, which have no elements.")
     return reduce_min(sizes, axes)
@@ -128,7 +128,7 @@ def _euclidean(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _wide(x: Array) -> Array:
-    """Half precision in float32, whose range squares do not leave."""
+    """Convert half precision to float32, which squares do not overflow."""
     return cast(x, np.dtype(np.float32)) if dtypes.is_float(x.dtype) and dtypes.bits_of(x.dtype) < 32 else x
 
 
@@ -177,11 +177,11 @@ def _matrix_norm(x: Array, *, ord: Order, axes: tuple[int, ...]) -> Array:
 
 
 def root_of_squares(x: Array) -> Array:
-    """The square root of a sum of squares, whose derivative where they are all 0 is 0."""
+    """Compute the square root of a sum of squares, with derivative 0 where the sum is 0."""
     return away_from(0.0, lax.sqrt, x)
 
 
 def away_from(point: float, f: Callable[[Array], Array], x: Array) -> Array:
-    """f(x) for an f whose derivative is infinite at `point`: there, it is taken to be 0."""
+    """Compute f(x), with derivative 0 at `point`, where that of f is infinite."""
     there = lax.eq(x, point)
     return select(there, f(lax.stop_gradient(x)), f(select(there, 1.0, x)))

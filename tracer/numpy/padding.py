@@ -1,4 +1,4 @@
-"""`pad`: arrays with a margin, filled in one of NumPy's ways."""
+"""`pad`: extend arrays by margins, filled in one of NumPy's modes."""
 
 import operator
 from typing import Any
@@ -21,13 +21,14 @@ _COMPUTED = ("maximum", "mean", "median", "minimum", "linear_ramp")
 
 
 def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
-    """The array with margins.
+    """Extend an array by margins.
 
     Args:
       pad_width: lengths (before, after) for each axis, one pair for all, or one number for all; or {axis: pair}.
       mode: constant (with constant_values, 0 if not given), edge, reflect or symmetric (with reflect_type "even", or
         "odd", twice the edge less the reflection), wrap, linear_ramp (with end_values), empty; maximum, minimum, mean
         or median (of the stat_length elements at that end, all if None).
+    Returns: an array of the dtype of `array`, longer by both margins along each axis.
     Raises: ValueError for another mode, keyword or reflect_type, negative widths, or a width in the wrong form;
       TypeError for widths that are no integers.
     """
@@ -57,7 +58,7 @@ _KEYWORDS: dict[str, set[str]] = {
 
 
 def widths_of(x: Array, pad_width: Any) -> Widths:
-    """Lengths (before, after) for each axis of x. Raises: ValueError, TypeError as `pad`."""
+    """Return the lengths (before, after) for each axis of x. Raises: ValueError, TypeError as `pad`."""
     if isinstance(pad_width, dict):
         pairs = {operator.index(a) % x.ndim: w for a, w in pad_width.items()}
         return tuple(_pairs("widths", pairs.get(a, 0), 1, x)[0] for a in range(x.ndim))
@@ -65,7 +66,7 @@ def widths_of(x: Array, pad_width: Any) -> Widths:
 
 
 def _pairs(what: str, given: Any, ndim: int, x: Array) -> Widths:
-    """Lengths (before, after) for each of `ndim` axes."""
+    """Broadcast `given` to integers (before, after) for each of `ndim` axes. Raises: TypeError, ValueError as `pad`."""
     found = np.asarray(given)
     if found.dtype.kind not in "iu" and found.size:
         raise TypeError(f"pad: {what} must be integers, not {given!r}.")
@@ -90,7 +91,7 @@ def _pad_constant(x: Array, widths: Widths, values: Any) -> Array:
 
 
 def _numbers(what: str, given: Any, x: Array) -> list[tuple[Any, Any]]:
-    """Numbers (before, after) for each axis; one alone may be traced."""
+    """Broadcast `given` to numbers (before, after) for each axis; a single number may be traced."""
     if np.ndim(given) == 0:
         return [(given, given)] * x.ndim
     try:
@@ -101,7 +102,7 @@ def _numbers(what: str, given: Any, x: Array) -> list[tuple[Any, Any]]:
 
 
 def _pad_read(x: Array, widths: Widths, mode: str, reflect_type: str = "even") -> Array:
-    """The margins are elements of the array: read by index, axis by axis."""
+    """Fill the margins with elements of the array, by an indexed read along one axis after the other."""
     if reflect_type not in ("even", "odd"):
         raise ValueError(f"pad: reflect_type must be 'even' or 'odd', not {reflect_type!r}.")
     for axis, (before, after) in enumerate(widths):
@@ -119,7 +120,7 @@ def _pad_read(x: Array, widths: Widths, mode: str, reflect_type: str = "even") -
 
 
 def _pad_odd(x: Array, axis: int, width: tuple[int, int], first: int) -> Array:
-    """The margins are twice the edge less the elements from number `first` on, in turn: as many at once as x had."""
+    """Fill margins with twice the edge less the elements from number `first` on, in steps of as many as x has."""
     period = x.shape[axis] - first
     for side, left in enumerate(width):
         x = rev(x, (axis,)) if side else x
@@ -155,7 +156,7 @@ _STATISTICS = {
 
 
 def _statistic(x: Array, axis: int, width: int, mode: str, side: int, length: int) -> Array:
-    """A margin made of a statistic of the `length` elements at that end; of integers it is rounded."""
+    """Make a margin of a statistic of the `length` elements at that end, rounded for integers."""
     n = x.shape[axis]
     near = shapes.slice_in_dim(x, max(n - length, 0) if side else 0, n if side else min(length, n), axis=axis)
     found = _STATISTICS[mode](near, axis, keepdims=True)
@@ -186,7 +187,7 @@ def _ramp_of_floats(edge: Array, end: Any, *, axis: int) -> Array:
 
 @core.compound
 def _ramp_of_integers(edge: Array, end: Any, *, axis: int) -> Array:
-    """Interpolate from `end` to `edge` rounded down, as NumPy does, in unsigned integers, which are exact."""
+    """Interpolate from `end` to `edge` rounded down, as NumPy does, by unsigned integers, which are exact."""
     unsigned, width = np.dtype("uint64"), max(edge.shape[axis], 1)
     wide_edge, wide_end = (lax.convert_element_type(v, np.int64) for v in (edge, end))
     rises = lax.lt(end, edge)

@@ -43,10 +43,11 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """Evaluate the polynomial with coefficients p, the highest power first, at x (Horner's rule).
 
     Args:
-      p: [n, ...], numeric: n coefficients of each of some polynomials.
+      p: [n, ...], numeric: the n coefficients along the first axis; the others hold several polynomials.
       x: numeric, of any shape that broadcasts with p[0].
-      unroll: taken as JAX takes it, and changes nothing.
-    Raises: ValueError if p has no axes, or the shapes do not fit.
+      unroll: has no effect; JAX has this parameter.
+    Returns: the broadcast shape, of the common dtype.
+    Raises: ValueError if p has no axes, or the shapes do not broadcast.
     """
     coefficients, at = promoted_dtypes("polyval", array_operand("polyval", p), x)
     if coefficients.ndim == 0:
@@ -66,8 +67,8 @@ def _polyval(p: Any, x: Any) -> Array:
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Add two polynomials: coefficients along the first axis, with the highest power first.
 
-    Those of one degree are added elementwise; else the one of lower degree broadcasts to the other axes of the other,
-    as JAX's does, where NumPy adds a padded vector along the last axis.
+    Polynomials of one degree are added elementwise; else the one of lower degree broadcasts to the other axes of the
+    other, as in JAX (NumPy adds a padded vector along the last axis).
 
     Raises: ValueError if they do not broadcast.
     """
@@ -81,17 +82,19 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Subtract two polynomials: coefficients with the highest power first."""
+    """Subtract a2 from a1, polynomials: coefficients with the highest power first. Raises: as `polyadd`."""
     x, y = promoted_dtypes("polysub", a1, a2)
     return polyadd(x, arithmetic.negative(y))
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
-    """Multiply two polynomials: coefficients with the highest power first.
+    """Multiply two polynomials, vectors of coefficients with the highest power first.
 
     Args:
+      a1: [m]. a2: [n].
       trim_leading_zeros: whether coefficients 0 of the highest powers are dropped first; both must be known.
-    Raises: ConcretizationTypeError if one of these is traced.
+    Returns: [m + n - 1].
+    Raises: ValueError if they are no vectors with elements; ConcretizationTypeError if one to be trimmed is traced.
     """
     if trim_leading_zeros:
         a1, a2 = (_trimmed("polymul", v, 0.0) for v in (a1, a2))
@@ -103,9 +106,9 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
     Args:
       u: [m]. v: [n], its first coefficient not 0.
-      trim_leading_zeros: whether the remainder loses its leading coefficients that are about 0, as NumPy's has; it must
-        be known.
-    Returns: [m - n + 1], or a 0 if that is less; and [m]; floating point.
+      trim_leading_zeros: whether leading coefficients that are about 0 are dropped from the remainder, as in NumPy; it
+        must be known.
+    Returns: (quotient [m - n + 1], or a single 0 if v has more coefficients; remainder [m]), floating point.
     Raises: ValueError if they are no vectors with elements; ConcretizationTypeError if a trimmed remainder is traced.
     """
     x, y = (atleast_1d(w) for w in promoted_inexact_dtypes("polydiv", u, v))
@@ -119,7 +122,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 @core.compound
 def _polydiv(u: Array, v: Array) -> tuple[Array, Array]:
-    """Long division: one coefficient of the quotient after the other."""
+    """Divide by long division, one coefficient of the quotient after the other."""
     n, found = v.shape[0], list[Array]()
     first = slice_in_dim(v, 0, 1)
     for k in range(u.shape[0] - n + 1):
@@ -130,7 +133,7 @@ def _polydiv(u: Array, v: Array) -> tuple[Array, Array]:
 
 
 def _trimmed(name: str, p: ArrayLike, least: float) -> Array:
-    """p without leading coefficients that are not greater than `least`, but for the last one."""
+    """Drop leading coefficients that are at most `least`, but keep the last one."""
     known = concrete(name, p, "Leave out trim_leading_zeros.")
     first = int(np.argmax(np.abs(known) > least)) if np.any(np.abs(known) > least) else max(known.size - 1, 0)
     return slice_in_dim(array_operand(name, p), first, None)
@@ -147,7 +150,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 
 def _vector(name: str, p: Operand) -> Array:
-    """Raises: ValueError if the coefficients p are no vector."""
+    """Convert coefficients to a vector, a scalar to one element. Raises: ValueError for more axes."""
     x = atleast_1d(p)
     if x.ndim != 1:
         raise ValueError(f"{name}: coefficients must be a vector, not {x.aval}.")
@@ -158,7 +161,8 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """Integrate a polynomial m times: coefficients with the highest power first.
 
     Args:
-      k: constants of integration, m of them, the first integral's first, or one for all; 0 if None.
+      p: [n].
+      k: constants of integration, m of them, that of the first integral first, or one for all; 0 if None.
     Returns: [n + m], floating point.
     Raises: ValueError if m is negative, p no vector, or for another number of constants.
     """
@@ -178,12 +182,12 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """Compute the polynomial with these roots and leading coefficient 1, or the characteristic polynomial of a matrix.
+    """Compute the polynomial with given roots and leading coefficient 1, or the characteristic polynomial of a matrix.
 
     Args:
-      seq_of_zeros: [n] roots, or [n, n], a matrix, whose eigenvalues they are.
-    Returns: [n + 1], the highest power first, floating point; complex of a matrix. 1 if there are no roots.
-    Raises: ValueError if it is neither.
+      seq_of_zeros: [n] roots, or [n, n], a matrix, whose eigenvalues are the roots.
+    Returns: [n + 1] coefficients, the highest power first, floating point; complex for a matrix. 1 if there is no root.
+    Raises: ValueError for other shapes.
     """
     x = atleast_1d(inexact("poly", array_operand("poly", seq_of_zeros)))
     if x.ndim == 2 and x.shape[0] == x.shape[1]:
@@ -197,7 +201,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 def _poly(x: Array) -> Array:
     found = full((1,), 1, x.dtype)
     for k in range(x.shape[0]):
-        zero = full((1,), 0, x.dtype)  # outside of the product: 0 times an infinite root is nan
+        zero = full((1,), 0, x.dtype)  # not multiplied by the root: 0 times infinity is nan
         product = lax.mul(found, reshape(slice_in_dim(x, k, k + 1), ()))
         found = lax.sub(concatenate([found, zero]), concatenate([zero, product]))
     return found
@@ -210,9 +214,9 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
     Args:
       p: [n].
-      strip_zeros: whether coefficients 0 of the highest powers are dropped, which must be known then; else there are
-        n - 1 roots, and nan for those that are missing.
-    Returns: [n - 1], less one for each coefficient that was dropped; complex, in no order.
+      strip_zeros: whether coefficients 0 of the highest powers are dropped, in which case p must be known; else there
+        are n - 1 roots, nan for the missing ones.
+    Returns: [n - 1], less one for each dropped coefficient; complex, in no order.
     Raises: ValueError if p is no vector; ConcretizationTypeError if it is traced and `strip_zeros`.
     """
     x = _vector("roots", inexact("roots", array_operand("roots", p)))
@@ -225,7 +229,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
 @core.compound
 def _roots(p: Array) -> Array:
-    """The first coefficient is not 0."""
+    """Compute the roots as eigenvalues of the companion matrix; the first coefficient is not 0."""
     n = p.shape[0] - 1
     if n < 1:
         return full((0,), 0, dtypes.complex_of(p.dtype))
@@ -235,7 +239,7 @@ def _roots(p: Array) -> Array:
 
 @core.compound
 def _padded_roots(p: Array) -> Array:
-    """Leading zeros, moved to the end, are roots 0: as many, the least ones, are missing."""
+    """Compute the roots, nan for missing ones: leading zeros, moved to the end, make roots 0, the least ones."""
     n = p.shape[0]
     some = lax.ne(p, 0)
     missing = lax.convert_element_type(argmax(some), np.int32)
@@ -266,10 +270,10 @@ def polyfit(
     Args:
       x: [m]. y: [m], or [m, k] for k polynomials.
       rcond: singular values up to `rcond` times the largest count as 0; m times the dtype's eps if None.
-      full: return what `lstsq` does, too.
+      full: whether to return the other results of `lstsq`, too.
       w: [m], weights of the residuals, not squared.
-      cov: return the covariances of the coefficients, too: scaled by the sum of squares over m - deg - 1, or as the
-        weights have it if "unscaled".
+      cov: whether to return the covariances of the coefficients, too: scaled by the sum of squares over m - deg - 1, or
+        "unscaled", for weights that are inverse standard deviations.
     Returns: the coefficients [deg + 1] or [deg + 1, k], the highest power first; with `full` also the sums of squares
       of residuals, the rank, the singular values of the scaled Vandermonde matrix, and rcond; else with `cov` also
       [deg + 1, deg + 1], or [deg + 1, deg + 1, k].

@@ -1,4 +1,4 @@
-"""Printing of arrays: NumPy prints ours too, and has the options."""
+"""Printing of arrays, by NumPy and its options."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ from tapeless.tracer.numpy.creation import asarray
 
 
 def set_printoptions(*args: Any, **kwargs: Any) -> None:
-    """Set how arrays are printed, ours and NumPy's, as `numpy.set_printoptions` does.
+    """Set how Tapeless's and NumPy's arrays are printed, as `numpy.set_printoptions` does.
 
     >>> from tapeless.numpy import linspace
     >>> set_printoptions(precision=2)
@@ -23,7 +23,7 @@ def set_printoptions(*args: Any, **kwargs: Any) -> None:
 
 
 def get_printoptions() -> Mapping[str, Any]:
-    """Return the options that arrays are printed with, as `numpy.get_printoptions` does."""
+    """Return the options for printing arrays, as `numpy.get_printoptions` does."""
     return np.get_printoptions()
 
 
@@ -35,7 +35,7 @@ def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
 def array_repr(
     arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
-    """Format an array as `repr` does, with the options of `numpy.array_repr`."""
+    """Format an array as `repr` does, with the options of `numpy.array_repr`; None for the options that are set."""
     given = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
     options: dict[str, Any] = {name: option for name, option in given.items() if option is not None}
     with np.printoptions(**options):

@@ -1,7 +1,7 @@
-"""Quantiles over axes: elements, or numbers between elements, below which given shares of all of them lie.
+"""Quantiles over axes (percentiles, medians): elements, or interpolations, below which given shares of elements lie.
 
-Source: Hyndman and Fan 1996, "Sample quantiles in statistical packages", whose nine definitions NumPy's methods are,
-with four older ones.
+Source: Hyndman and Fan 1996, "Sample quantiles in statistical packages", whose nine definitions are among NumPy's
+methods; four others are older.
 """
 
 import math
@@ -27,7 +27,7 @@ from tapeless.tracer.primitives.reduction import cumsum, reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, reshape, slice_in_dim, transpose
 from tapeless.tracer.types import by_protocol
 
-# Of n elements in order, the quantile q is at n q + alpha + q (1 - alpha - beta) - 1, between two elements.
+# (alpha, beta): of n sorted elements, the quantile q is at position n q + alpha + q (1 - alpha - beta) - 1.
 _BETWEEN = {
     "linear": (1.0, 1.0),
     "interpolated_inverted_cdf": (0.0, 1.0),
@@ -51,12 +51,17 @@ def quantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """Compute quantiles over axes: the elements below which the shares q [k..], from 0 to 1, of all elements lie.
+    """Compute quantiles over axes: the numbers below which the shares q of all elements lie.
 
     Args:
-      method: which number that is, if there are several: one of NumPy's thirteen names.
-      weights: what elements count, of the shape of a or of its axes that are reduced; for the method "inverted_cdf".
-    Returns: [k.., axes that are left]; nan where an element is nan, or there are none, or a weight is negative.
+      a: real numbers; integers become floating point.
+      q: [k..], from 0 to 1.
+      axis: one or several; all if None.
+      overwrite_input: has no effect.
+      method: the definition to use, by one of NumPy's thirteen names; "linear" interpolates between two elements.
+      keepdims: keep the axes, with size 1.
+      weights: how much each element counts, of the shape of a or of its reduced axes; for the method "inverted_cdf".
+    Returns: [k.., axes of a without `axis`]; nan where an element is nan, there are none, or a weight is negative.
     Raises: ValueError for another method, q known to be outside, an axis out of range, or weights with another method,
       of another shape or known to be negative; TypeError for complex numbers.
     """
@@ -74,7 +79,7 @@ def nanquantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """Compute quantiles over axes, ignoring nan: see `quantile`."""
+    """Compute quantiles over axes, ignoring nan. Args, Returns, Raises: as for `quantile`."""
     return _quantiles("nanquantile", a, q, axis, out, method, keepdims, weights, skip_nan=True)
 
 
@@ -89,7 +94,7 @@ def percentile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """Compute percentiles over axes: `quantile` with q from 0 to 100."""
+    """Compute percentiles over axes. Args, Returns, Raises: as for `quantile`, with q from 0 to 100."""
     return _quantiles("percentile", a, q, axis, out, method, keepdims, weights, skip_nan=False, whole=100)
 
 
@@ -104,21 +109,24 @@ def nanpercentile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """Compute percentiles over axes, ignoring nan: `nanquantile` with q from 0 to 100."""
+    """Compute percentiles over axes, ignoring nan. Args, Returns, Raises: as for `quantile`, with q from 0 to 100."""
     return _quantiles("nanpercentile", a, q, axis, out, method, keepdims, weights, skip_nan=True, whole=100)
 
 
 def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """Compute the median over axes: the middle element, or the mean of the two in the middle; nan for no elements."""
+    """Compute the median over axes: the middle element, or the mean of the two in the middle; nan for no elements.
+
+    Args, Raises: as for `quantile`. Returns: floating point.
+    """
     return _quantiles("median", a, 0.5, axis, out, "midpoint", keepdims, None, skip_nan=False)
 
 
 def nanmedian(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """Compute the median over axes, ignoring nan: see `median`."""
+    """Compute the median over axes, ignoring nan. Args, Returns, Raises: as for `median`."""
     return _quantiles("nanmedian", a, 0.5, axis, out, "midpoint", keepdims, None, skip_nan=True)
 
 
@@ -144,7 +152,7 @@ def _quantiles(
     q = array(q) if isinstance(q, (list, tuple)) else by_protocol(q)
     check_operands(name, x, q)
     _check_shares(name, q, whole)
-    shares = cast(q, np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype)  # positions want digits
+    shares = cast(q, np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype)  # positions need the precision
     shares = shares if whole == 1 else true_divide(shares, whole)
     axes = reductions.checked_axes(name, x, axis)
     if weights is None:
@@ -157,7 +165,7 @@ def _quantiles(
 
 
 def _check_shares(name: str, q: Any, whole: int) -> None:
-    """Raises: ValueError if q is known, and not from 0 to `whole`."""
+    """Check that q, if it is known, is from 0 to `whole`. Raises: ValueError."""
     known = known_elements(q)
     if known is not None and not np.all((known >= 0) & (known <= whole)):
         raise ValueError(f"{name}: q must be from 0 to {whole}, not {known}.")
@@ -177,14 +185,14 @@ def _checked_weights(name: str, x: Array, weights: ArrayLike, axis: Axis, method
 
 
 def _rows(x: Array, axes: tuple[int, ...]) -> Array:
-    """x [kept.., n], the axes to be reduced as one."""
+    """Flatten the axes to be reduced into the last axis: [kept.., n]."""
     rest = tuple(d for d in range(x.ndim) if d not in axes)
     return reshape(transpose(x, (*rest, *axes)), (*[x.shape[d] for d in rest], math.prod(x.shape[d] for d in axes)))
 
 
 @core.compound
 def _quantile(x: Array, q: Any, *, axes: tuple[int, ...], method: str, skip_nan: bool) -> Array:
-    """Sorts once, then picks two neighbours for each q by a gather along the last axis."""
+    """Compute quantiles by one sort, and a gather of two neighbours for each q along the last axis."""
     flat = _rows(x, axes)
     kept = flat.shape[:-1]
     if not x.size:
@@ -196,12 +204,13 @@ def _quantile(x: Array, q: Any, *, axes: tuple[int, ...], method: str, skip_nan:
     low, high, weight = _neighbours(shares, last, method)
     below, above = (reductions.wide(_picked(ordered, places, len(q.shape))) for places in (low, high))
     between = lax.add(lax.mul(below, lax.sub(1.0, weight)), lax.mul(above, weight))
-    found = lax.convert_element_type(select(lax.eq(low, high), below, between), x.dtype)  # 0 times infinity is nan
+    # without the select, 0 times an infinite neighbour would be nan
+    found = lax.convert_element_type(select(lax.eq(low, high), below, between), x.dtype)
     return _without_missing(found, last, missing, len(q.shape), skip_nan)
 
 
 def _without_missing(found: Array, last: Any, missing: Array, k: int, skip_nan: bool) -> Array:
-    """nan where nothing is left, or unless they are skipped, where an element is."""
+    """Set results to nan where all elements are nan if `skip_nan`, else where any is."""
     if skip_nan:
         return select(lax.lt(last, 0), np.nan, found)
     some = lax.ne(reduce_sum(lax.convert_element_type(missing, np.int32), (missing.ndim - 1,)), 0)
@@ -209,7 +218,7 @@ def _without_missing(found: Array, last: Any, missing: Array, k: int, skip_nan: 
 
 
 def _last_position(flat: Array, missing: Array, shape: tuple[int, ...], skip_nan: bool, dtype: Any) -> Array:
-    """Position of the last element that counts, as a number of `dtype`; -1 if there is none."""
+    """Return the position of the last element that counts, as a number of `dtype`; -1 if there is none."""
     n = flat.shape[-1]
     if not skip_nan:
         return full(shape, n - 1, dtype)
@@ -219,7 +228,7 @@ def _last_position(flat: Array, missing: Array, shape: tuple[int, ...], skip_nan
 
 
 def _neighbours(q: Array, last: Array, method: str) -> tuple[Array, Array, Any]:
-    """Positions of the elements before and after the quantile q, and the weight of the latter."""
+    """Return the positions of the elements before and after the quantile q, and the weight of the latter."""
     low, high = _positions(q, last, method)
     halves = method in ("midpoint", "averaged_inverted_cdf")
     weight = full(q.shape, 0.5, q.dtype) if halves else lax.sub(_between(q, last, method), low)
@@ -262,7 +271,7 @@ def _positions(q: Array, last: Array, method: str) -> tuple[Array, Array]:
 
 
 def _picked(ordered: Array, places: Array, k: int) -> Array:
-    """Elements of ordered [kept.., n] at places [k axes, kept..], in that shape."""
+    """Gather from `ordered` [kept.., n] at positions [k axes, kept..]; the result has the shape of the positions."""
     kept = tuple(range(k, places.ndim))
     last = transpose(lax.convert_element_type(places, np.int32), (*kept, *range(k)))
     rows = reshape(last, (*places.shape[k:], math.prod(places.shape[:k])))
@@ -272,7 +281,7 @@ def _picked(ordered: Array, places: Array, k: int) -> Array:
 
 @core.compound
 def _weighted_quantile(x: Array, q: Any, w: Array, *, axes: tuple[int, ...], skip_nan: bool) -> Array:
-    """The first element where the weights so far are the share q of all, and not 0."""
+    """Find the first element at which the sum of weights reaches the share q of the total, and is not 0."""
     flat, weights = _rows(x, axes), _rows(w, axes)
     k, kept = len(q.shape), flat.shape[:-1]
     if not x.size:

@@ -1,4 +1,4 @@
-"""Element types as NumPy spells them: `tnp.float32` is a dtype where one is expected, and makes arrays."""
+"""Element types by NumPy's names: `tnp.float32` is accepted as a dtype, and called to make arrays."""
 
 import builtins
 import math
@@ -20,7 +20,7 @@ dtype = np.dtype
 
 
 class ScalarType(type):
-    """An element type: a class whose call makes arrays, as a class of NumPy's scalars makes these.
+    """An element type: a class whose call makes arrays, as a call of a NumPy scalar type makes scalars.
 
     >>> import tapeless.numpy as tnp
     >>> tnp.float32(3).dtype == tnp.float32
@@ -36,7 +36,7 @@ class ScalarType(type):
 
     @property
     def dtype(cls) -> np.dtype[Any]:
-        """The dtype this names."""
+        """The dtype of this name."""
         return dtypes.canonical(getattr(ml_dtypes, cls.__name__, cls.__name__))
 
     def __call__(cls, x: Any = 0) -> Array:
@@ -58,7 +58,7 @@ class ScalarType(type):
 
 
 class DefaultType(ScalarType):
-    """The element type of a kind that values have unless they say."""
+    """The element type of a kind (i, u, f, c) in the default width: `int_`, `uint`, `float_`, `complex_`."""
 
     _kind: str
 
@@ -73,7 +73,7 @@ class DefaultType(ScalarType):
 
     @property
     def dtype(cls) -> np.dtype[Any]:
-        """The dtype this names, by the current default width."""
+        """The dtype of this kind, in the current default width."""
         return dtypes.default_dtype(cls._kind)
 
 
@@ -136,7 +136,7 @@ _CATEGORIES = (
 
 
 def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
-    """Tell whether a dtype is the other, or of the other's kind, as `floating` or `integer`.
+    """Tell whether a dtype equals another, or belongs to a category such as `floating` or `integer`.
 
     >>> issubdtype(bfloat16, floating)
     True
@@ -160,9 +160,10 @@ _KINDS = {
 
 
 def result_type(*args: Any) -> np.dtype[Any]:
-    """Find the common dtype of arrays, numbers and dtypes, adapting weakly typed ones.
+    """Return the dtype to which arrays, numbers and dtypes promote; weak types give way.
 
-    Raises: ValueError if there are no arguments; TypeError for what is neither array nor dtype.
+    Raises: ValueError if there are no arguments; TypeError if one is neither array nor dtype, or there is no common
+      dtype.
     """
     if not args:
         raise ValueError("result_type: at least one array or dtype is needed.")
@@ -170,7 +171,10 @@ def result_type(*args: Any) -> np.dtype[Any]:
 
 
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:
-    """Find the common dtype of two dtypes; Python's int, float and complex change only the kind of the other."""
+    """Return the dtype to which two dtypes promote; Python's int, float and complex are weak: they give only a kind.
+
+    Raises: TypeError if there is none.
+    """
     return dtypes.result_type(*(x if x in (int, float, complex) else dtypes.of_elements(x) for x in (a, b)))[0]
 
 
@@ -180,28 +184,31 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
 
 
 def finfo(dtype: DTypeLike) -> Any:
-    """Limits of a floating-point dtype: eps, max, min, tiny, bits, ..."""
+    """Return the limits of a floating-point dtype: eps, max, min, tiny, bits, ... Raises: TypeError for others."""
     return dtypes.finfo(dtype)
 
 
 def iinfo(dtype: DTypeLike) -> Any:
-    """Limits of an integer dtype: min, max, bits."""
+    """Return the limits of an integer dtype: min, max, bits. Raises: TypeError for others."""
     return dtypes.iinfo(dtype)
 
 
 def ndim(a: Any) -> int:
-    """Return the number of axes."""
+    """Return the number of axes of an array, a number or nested lists."""
     return len(shape(a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """Return the lengths of the axes."""
+    """Return the sizes of the axes of an array, a number or nested lists."""
     a = by_protocol(a)
     return tuple(a.shape) if hasattr(a, "shape") else np.shape(a)
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
-    """Return the number of elements, or the length of an axis, or the product of the lengths of several."""
+    """Return the number of elements, or the size of an axis, or the product of the sizes of several.
+
+    Raises: ValueError for an axis out of range.
+    """
     lengths = shape(a)
     return math.prod(lengths[i] for i in canonical_axes(axis, len(lengths)))
 
@@ -212,21 +219,25 @@ def isscalar(element: Any) -> builtins.bool:
 
 
 def iscomplexobj(x: Any) -> builtins.bool:
-    """Tell whether an array or number, or a description of one that has a dtype, is of a complex type."""
+    """Tell whether an array, a number or another object with a dtype is complex."""
     x = by_protocol(x)
     described = hasattr(x, "dtype") and not is_arraylike(x)
     return dtypes.is_complex(np.dtype(x.dtype) if described else aval_of(x).dtype)
 
 
 def isrealobj(x: Any) -> builtins.bool:
-    """Tell whether an array or number is not of a complex type."""
+    """Tell whether an array, a number or another object with a dtype is not complex."""
     return not iscomplexobj(x)
 
 
 def astype(x: Any, /, dtype: DTypeLike, *, copy: builtins.bool = False, device: Any = None) -> Array:
-    """Convert elements to another dtype, always by copy if `copy`, and without errors, as in NumPy.
+    """Convert elements to another dtype, without errors, as in NumPy.
 
-    Complex to real drops the imaginary part, floating point to integer rounds towards zero, and integers wrap, that
-    is keep their lowest bits, where they do not fit.
+    Complex to real drops the imaginary part, floating point to integer rounds towards zero, and integers that do not
+    fit wrap, that is, keep their lowest bits.
+
+    Args:
+      copy: whether to copy also if the dtype is the same.
+      device: as for `array`.
     """
     return asarray(asarray(x), dtype, copy=True if copy else None, device=device)

@@ -1,6 +1,6 @@
-"""Elements selected by masks or positions: kept, deleted, chosen among arrays, replaced.
+"""Selection by masks or positions: compress, extract, delete, choose, place and put.
 
-Where the shape of the result depends on the elements, these must be known, or `size` says how long the result is.
+If the shape of the result depends on elements, these must be known, or `size` must give the length of the result.
 """
 
 from collections.abc import Callable
@@ -47,12 +47,14 @@ def compress(
     fill_value: ArrayLike = 0,
     out: None = None,
 ) -> Array:
-    """Select the parts of a along `axis`, or of the flat array if None, where the vector `condition` is true.
+    """Select the slices of a along `axis` where the vector `condition` is true.
 
     Args:
-      condition: [k], with k not more than the length of the axis, unless what is more is false.
-      size: length of the result, which is cut or filled up; needed where `condition` is traced.
-      fill_value: what it is filled with.
+      condition: [k]; k exceeds the length of the axis only by false elements.
+      axis: the array is flattened if None.
+      size: length of the result, which is cut or filled up; needed if `condition` is traced.
+      fill_value: fills up the result.
+    Returns: the shape of a, with the number of true elements, or `size`, along `axis`.
     Raises: ValueError if `condition` is no vector, or true beyond the axis; ConcretizationTypeError if it is traced and
       there is no size.
     """
@@ -74,7 +76,7 @@ def compress(
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """Select the elements of arr where `condition`, of its shape, is true, as a vector.
 
-    Raises: what `compress` raises.
+    `size`, `fill_value`, Raises: as for `compress`.
     """
     mask = array_operand("extract", condition) if size is not None else concrete("extract", condition, _SIZE_HELP)
     return compress(
@@ -83,13 +85,14 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
 
 
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
-    """Delete the elements at positions `obj` along `axis`, or of the flat array if None.
+    """Delete the elements at positions `obj` along `axis`.
 
     Args:
       obj: integers, a slice or a mask.
-      assume_unique_indices: a promise that integers do not repeat, so that they need not be known.
-    Raises: ConcretizationTypeError for positions that are traced, without that promise; ValueError for a mask of
-      another length than the axis.
+      axis: the array is flattened if None.
+      assume_unique_indices: a promise that integers do not repeat, so that they may be traced.
+    Raises: ConcretizationTypeError for positions that are traced, without that promise; IndexError for a known position
+      outside; ValueError for a mask of another length than the axis.
     """
     x, axis = _along("delete", arr, axis)
     n = x.shape[axis]
@@ -116,14 +119,15 @@ def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
 
 
 def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """Choose each element from the array whose number the element of a is. All arrays are broadcast together.
+    """Choose each element from one of several arrays, by its number in a. All arrays are broadcast together.
 
     Args:
-      a: [k..] integers.
-      choices: a sequence of arrays, or an array, whose parts along the first axis they are.
-      mode: what becomes of numbers of no array: an error ("raise", which must know them), "wrap" or "clip".
+      a: [k..] integers, from 0 to the number of choices less 1.
+      choices: a sequence of arrays, or an array that is split along its first axis.
+      mode: for numbers out of this range: an error ("raise", for known numbers only), "wrap" or "clip".
+    Returns: an array of the broadcast shape and the common dtype of the choices.
     Raises: ValueError for such a number, another mode, or no choices; TypeError if a holds no integers;
-      ConcretizationTypeError for "raise" of what is traced.
+      ConcretizationTypeError for "raise" of traced numbers; NotImplementedError for an `out`.
     """
     check_no_out("choose", out)
     number = asarray(a)
@@ -153,11 +157,11 @@ def _numbered(given: ArrayLike, number: Array, n: int, mode: str) -> Array:
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """Replace the elements where `mask` is true by those of vals, in order and repeated; returns a new array.
+    """Return arr with the elements where `mask` is true replaced by those of vals, in order and repeated.
 
     Args:
       mask: as many elements as arr.
-      inplace: must be given as False: arrays are never changed.
+      inplace: must be False, as arrays are immutable.
     Raises: ValueError if `inplace`, if mask has another number of elements, or there are no vals.
     """
     _refuse_in_place("place", inplace)
@@ -177,13 +181,13 @@ def _place(x: Array, mask: Array, values: Array) -> Array:
 
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
-    """Replace the elements at positions `ind` of the flat array by those of v, in order and repeated.
+    """Return the array with elements at positions `ind` of the flattened array replaced by v, in order and repeated.
 
     Args:
       ind: integers; negative ones count from the end.
-      mode: what becomes of positions outside: "clip" or "wrap"; if None, they are dropped. NumPy's "raise" must know
-        them, and is `a.ravel().at[ind].set(v)`.
-      inplace: must be given as False: arrays are never changed.
+      mode: for positions outside: "clip" or "wrap"; if None, they are dropped. For an error at known positions, NumPy's
+        "raise", write `a.ravel().at[ind].set(v)`.
+      inplace: must be False, as arrays are immutable.
     Raises: ValueError if `inplace`, or for another mode.
     """
     _refuse_in_place("put", inplace)
@@ -210,9 +214,11 @@ def _refuse_in_place(name: str, inplace: bool) -> None:
 def mask_indices(
     n: int, mask_func: Callable[[Array, Any], ArrayLike], k: Any = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
-    """Make the row and column indices of an n x n matrix where `mask_func(ones, k)`, such as `triu`, is not 0.
+    """Return the row and column indices of an n x n matrix where `mask_func(ones, k)`, such as `triu`, is not 0.
 
-    Raises: ConcretizationTypeError if these elements are traced and there is no `size`, as for `nonzero`.
+    Args:
+      size: length of the result, as for `nonzero`.
+    Raises: ConcretizationTypeError if these elements are traced and there is no `size`.
     """
     if size is not None:
         rows, columns = nonzero(mask_func(ones((n, n)), k), size=size)

@@ -1,6 +1,6 @@
-"""Sets: unique elements, membership, unions and intersections.
+"""Sets: unique elements, membership, unions, intersections and differences.
 
-Where the shape of the result depends on the elements, these must be known, or `size` says how long the result is.
+If the shape of the result depends on elements, these must be known, or `size` must give the length of the result.
 """
 
 import operator
@@ -46,18 +46,20 @@ def unique(
     fill_value: Any = None,
     sorted: bool = True,
 ) -> Any:
-    """Find the distinct elements in order; if asked for, first positions, positions to rebuild the array, and counts.
+    """Find the distinct elements, sorted; on request their first positions, the inverse, and counts.
+
+    The inverse gives for each element its position among the distinct ones.
 
     Args:
-      axis: whose parts are compared; the elements of the flat array if None.
-      equal_nan: whether one nan stands for all, if elements are compared; parts with nan are all distinct.
-      size: length of the result, which is cut or filled up; needed where the array is traced.
-      fill_value: what it is filled with, the least element if None.
-      sorted: they are sorted in any case.
-    Returns: the distinct elements; if more is asked for, a tuple. Behind the last, positions are the first one's and
-      counts are 0; positions to rebuild the array are not cut.
+      axis: compare the slices along this axis; None for the elements of the flattened array.
+      equal_nan: whether all nan count as one, if elements are compared; slices with nan are all distinct.
+      size: length of the result, which is cut or filled up; needed if the array is traced.
+      fill_value: fills up the result, the least element if None.
+      sorted: has no effect; the result is always sorted.
+    Returns: the distinct elements, or a tuple of the results in the order of the parameters. Filled up, positions are
+      the first one's and counts are 0; the inverse is not cut.
     Raises: ConcretizationTypeError if the array is traced and there is no size; ValueError for an axis out of range,
-      or where an array without elements is to be filled up and there is no fill_value.
+      or if an array without elements is to be filled up and there is no fill_value.
     """
     x, index = array_operand("unique", ar), dtypes.default_dtype("i")
     wanted = (True, return_index, return_inverse, return_counts)
@@ -75,7 +77,7 @@ def unique(
 def _unique_of_size(
     x: Array, axis: int | None, size: int, fill_value: Any, equal_nan: bool, index: np.dtype[Any]
 ) -> tuple[Array, ...]:
-    """`unique`, its arguments checked; the inverse is of x's shape if x is taken as flat."""
+    """Compute `unique` for a given size; the inverse has the shape of x if x is flattened."""
     shape, flat = x.shape, axis is None
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
@@ -88,20 +90,20 @@ def _unique_of_size(
 
 
 def _comparable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """x in a type of NumPy's own that holds it: of others, as bfloat16, it does not know that nan is not a number."""
+    """Convert bfloat16 and other dtypes that are not NumPy's own, in which NumPy does not compare nan as unequal."""
     if x.dtype.kind != "V":
         return x
     return x.astype(np.float32 if dtypes.is_float(x.dtype) else np.int32)
 
 
 def _is_differentiated(*xs: ArrayLike) -> bool:
-    """Tell whether values are known but have derivatives: results are then read from them, not from copies by NumPy."""
+    """Tell whether some x is a tracer: results must be gathered from it, as copies by NumPy have no derivative."""
     return any(isinstance(by_protocol(x), core.Tracer) for x in xs)
 
 
 @core.compound
 def _unique(x: Array, *fill: Array, axis: int, size: int, equal_nan: bool, dtype: np.dtype[Any]) -> tuple[Array, ...]:
-    """Find the unique elements: in sorted order, one is new where it differs from the one before it.
+    """Find the unique elements as those that differ from the element before them in sorted order.
 
     Returns: values, first positions, inverse and counts, all as if there were `size` distinct elements.
     """
@@ -122,7 +124,7 @@ def _unique(x: Array, *fill: Array, axis: int, size: int, equal_nan: bool, dtype
 
 
 def _runs(x: Array, axis: int, equal_nan: bool, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """Positions along `axis` that sort x, by all elements there are at each, and where another one begins."""
+    """Return the positions along `axis` that sort x lexicographically, and a mask of where a new value begins."""
     n = x.shape[axis]
     rows = reshape(moveaxis(x, axis, 0), (n, x.size // n if n else 0))
     if dtypes.is_complex(x.dtype):
@@ -145,7 +147,7 @@ def _differ(x: Array, y: Array, equal_nan: bool) -> Array:
 
 
 class UniqueAll(NamedTuple):
-    """Distinct values, their first positions, positions to rebuild the array, and counts."""
+    """Distinct values, their first positions, the inverse, and counts: see `unique`."""
 
     values: Array
     indices: Array
@@ -154,12 +156,15 @@ class UniqueAll(NamedTuple):
 
 
 def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Find the distinct elements in order."""
+    """Find the distinct elements, sorted; each nan is distinct. `size`, `fill_value`, Raises: as for `unique`."""
     return unique(x, size=size, fill_value=fill_value, equal_nan=False)
 
 
 def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
-    """Find the distinct elements in order, first positions, positions to rebuild the array, and counts."""
+    """Find the distinct elements, sorted, with first positions, the inverse, and counts; each nan is distinct.
+
+    `size`, `fill_value`, Raises: as for `unique`.
+    """
     return UniqueAll(*unique(x, True, True, True, size=size, fill_value=fill_value, equal_nan=False))
 
 
@@ -171,19 +176,25 @@ class UniqueCounts(NamedTuple):
 
 
 class UniqueInverse(NamedTuple):
-    """Distinct values and positions to rebuild the array."""
+    """Distinct values and the inverse: for each element its position among the values."""
 
     values: Array
     inverse_indices: Array
 
 
 def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
-    """Find the distinct elements in order, and count each."""
+    """Find the distinct elements, sorted, and count each; each nan is distinct.
+
+    `size`, `fill_value`, Raises: as for `unique`.
+    """
     return UniqueCounts(*unique(x, return_counts=True, size=size, fill_value=fill_value, equal_nan=False))
 
 
 def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
-    """Find the distinct elements in order, and positions to rebuild the array."""
+    """Find the distinct elements, sorted, and for each element its position among them; each nan is distinct.
+
+    `size`, `fill_value`, Raises: as for `unique`.
+    """
     return UniqueInverse(*unique(x, return_inverse=True, size=size, fill_value=fill_value, equal_nan=False))
 
 
@@ -195,9 +206,12 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Tell whether each element is among `test_elements`.
+    """Tell whether each element is among `test_elements`, or is not if `invert`; nan is not.
 
-    `assume_unique` and `method`, JAX's choice of an algorithm, are taken, and change nothing.
+    Args:
+      element: [k..]. test_elements: of any shape.
+      assume_unique, method: have no effect; JAX has these parameters.
+    Returns: [k..], booleans.
     Raises: ValueError for a method that JAX does not have.
     """
     if method not in ("auto", "compare_all", "binary_search", "sort"):
@@ -208,7 +222,7 @@ def isin(
 
 @core.compound
 def _isin(x: Array, tests: Array, *, invert: bool) -> Array:
-    """The element at the place where it would be in the sorted tests is equal, or none is."""
+    """Look up each element in the sorted tests by binary search, and compare."""
     if not tests.size:
         return full(x.shape, invert)
     ordered = sort(tests)
@@ -217,7 +231,7 @@ def _isin(x: Array, tests: Array, *, invert: bool) -> Array:
 
 
 def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Find the distinct elements of both, in order; `size` and `fill_value` as in `unique`.
+    """Find the distinct elements of both arrays, sorted; `size` and `fill_value` as in `unique`.
 
     Raises: ConcretizationTypeError if one is traced and there is no size.
     """
@@ -238,13 +252,13 @@ def intersect1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Return the sorted distinct elements that both arrays hold, and their first positions in each if asked for.
+    """Find the distinct elements that both arrays hold, sorted; on request their first positions in each.
 
     Args:
-      assume_unique: a promise.
-      size: length of the result, which is cut or filled up; needed where an array is traced.
-      fill_value: what it is filled with, the least common element if None; positions, with the sizes of the arrays.
-    Returns: the elements, or with `return_indices` also their positions in both arrays, flat.
+      assume_unique: a promise that neither array repeats an element.
+      size: length of the result, which is cut or filled up; needed if an array is traced.
+      fill_value: fills up the elements, the least common one if None; positions are filled with the arrays' sizes.
+    Returns: the elements, or with `return_indices` also their positions in both flattened arrays.
     Raises: ConcretizationTypeError if one is traced and there is no size.
     """
     if size is None:
@@ -276,7 +290,7 @@ def _intersection(x: Array, y: Array, *, size: int, dtype: np.dtype[Any]) -> tup
 
 
 def _filled_up(values: Array, there: Array, fill_value: Any) -> Array:
-    """Replace the elements at the end that are not there: by the first one, or 0, if no other is given."""
+    """Replace the elements where `there` is false by `fill_value`, or by the first element if it is None."""
     if not values.size:
         return values
     fill = slice_in_dim(values, 0, 1) if fill_value is None else array_operand("fill_value", fill_value)
@@ -291,12 +305,13 @@ def setdiff1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Array:
-    """Return the distinct elements of the first array that the second lacks, sorted unless `assume_unique`.
+    """Find the distinct elements of the first array that are not in the second, sorted unless `assume_unique`.
 
     Args:
-      assume_unique: a promise; elements then keep their order.
-      size: length of the result, which is cut or filled up; needed where an array is traced.
-      fill_value: what it is filled with, 0 if None.
+      assume_unique: a promise that neither array repeats an element; elements then keep their order.
+      size: length of the result, which is cut or filled up; needed if an array is traced.
+      fill_value: fills up the result, 0 if None.
+    Returns: a vector in the dtype of ar1.
     Raises: ConcretizationTypeError if one is traced and there is no size.
     """
     own = aval_of(by_protocol(ar1)).dtype
@@ -328,12 +343,12 @@ def setxor1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Array:
-    """Return the sorted distinct elements that exactly one of the arrays holds.
+    """Find the distinct elements that exactly one of the arrays holds, sorted.
 
     Args:
-      assume_unique: a promise.
-      size: length of the result, which is cut or filled up; needed where an array is traced.
-      fill_value: what it is filled with, the least of these elements if None.
+      assume_unique: a promise that neither array repeats an element.
+      size: length of the result, which is cut or filled up; needed if an array is traced.
+      fill_value: fills up the result, the least of these elements if None.
     Raises: ConcretizationTypeError if one is traced and there is no size.
     """
     if size is None:
@@ -353,12 +368,12 @@ def setxor1d(
 
 
 def _at(x: Array, places: Array, fill: int) -> Array:
-    """Elements of a vector, which may be empty, at places; `fill` at those that are outside."""
+    """Gather from a vector, which may be empty; `fill` at positions outside."""
     return take(x, places, mode="fill", fill_value=fill) if x.size else full(places.shape, fill, x.dtype)
 
 
 def _vectors(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
-    """Both arrays as vectors, in their common dtype."""
+    """Flatten both arrays, and promote them to their common dtype."""
     both = [as_array(v) for v in promoted_dtypes(name, x, y)]
     return [reshape(v, (v.size,)) for v in both]
 
@@ -368,6 +383,6 @@ def _known_vectors(name: str, x: ArrayLike, y: ArrayLike) -> list[np.ndarray[Any
 
 
 def _of_known(name: str, f: Callable[..., Any], x: ArrayLike, y: ArrayLike, *options: Any) -> Array:
-    """Apply NumPy's function to the known elements of both, in their common dtype."""
+    """Apply NumPy's function f to the known elements of both, in their common dtype."""
     known = _known_vectors(name, x, y)
     return as_array(f(*map(_comparable, known), *options).astype(known[0].dtype))

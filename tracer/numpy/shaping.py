@@ -1,4 +1,4 @@
-"""Shapes: reshaping, permuting, adding and dropping axes, broadcasting, turning around."""
+"""Shape changes: reshape, transpose, adding and removing axes, broadcasting, flipping and rolling."""
 
 import math
 import operator
@@ -19,13 +19,16 @@ from tapeless.tracer.types import aval_of, by_protocol
 
 Axis = int | Sequence[int]
 
-# ---- one array, another shape --------------------------------------------------------------------------------
+# ---- reshaping and transposing -------------------------------------------------------------------------------
 
 
 def reshape(a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None) -> Array:
-    """Reshape a row by row (column by column if order is "F"); one length may be -1.
+    """Reshape an array, its elements in row-major order, or in column-major order if `order` is "F".
 
-    Raises: ValueError if the number of elements differs.
+    Args:
+      shape: sizes of the result, of which one may be -1, or a single size.
+      copy: has no effect.
+    Raises: ValueError if the number of elements differs, or for another order.
     """
     x = array_operand("reshape", a)
     wanted = _completed(x, (shape,) if not hasattr(shape, "__iter__") else tuple(shape))  # type: ignore[arg-type]  # it is iterable
@@ -37,14 +40,14 @@ def reshape(a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy:
 
 
 def _flattening(order: Any) -> str:
-    """Advise what to write for `x.flatten(1)`, whose operand is no order but an axis."""
+    """Advise what to write instead of PyTorch's `x.flatten(1)`, whose operand is an axis, not an order."""
     if not isinstance(order, int):
         return ""
     return f"\n  To flatten from axis {order} on, write x.reshape(*x.shape[:{order}], -1)."
 
 
 def _completed(x: Array, shape: tuple[Any, ...]) -> tuple[int, ...]:
-    """The shape with -1 replaced."""
+    """Return the shape with -1 replaced. Raises: ValueError if the number of elements differs."""
     aval = x.aval
     found = static_ints(shape, "reshape", "shape")
     if found.count(-1) > 1:
@@ -60,7 +63,7 @@ def _completed(x: Array, shape: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def ravel(a: ArrayLike, order: str = "C") -> Array:
-    """Flatten an array row by row (column by column if order is "F")."""
+    """Flatten an array in row-major order, or column-major if `order` is "F". Raises: ValueError for another order."""
     return reshape(array_operand("ravel", a), (-1,) if np.size(a) else (0,), order)
 
 
@@ -93,7 +96,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """Exchange two axes."""
+    """Exchange two axes. Raises: ValueError if one is out of range."""
     x = array_operand("swapaxes", a)
     i, j = canonical_axis(axis1, x.ndim, "axis1"), canonical_axis(axis2, x.ndim, "axis2")
     order = list(range(x.ndim))
@@ -102,9 +105,9 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a: ArrayLike, source: Axis, destination: Axis) -> Array:
-    """Move the axes `source` to the positions `destination`, the others keep their order.
+    """Move the axes `source` to the positions `destination` of the result; the others keep their order.
 
-    Raises: ValueError if an axis is out of range or named twice, or there are not as many places as axes.
+    Raises: ValueError if an axis is out of range or named twice, or there are not as many positions as axes.
     """
     x = array_operand("moveaxis", a)
     sources = [canonical_axis(i, x.ndim, "source") for i in _sequence(source)]
@@ -118,7 +121,7 @@ def moveaxis(a: ArrayLike, source: Axis, destination: Axis) -> Array:
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """Move `axis` before the axis `start`.
+    """Move `axis` before the axis `start`: see also `moveaxis`.
 
     Raises: ValueError if `axis` or `start` is out of range.
     """
@@ -135,14 +138,17 @@ def _sequence(axis: Axis) -> Sequence[int]:
 
 
 def expand_dims(a: ArrayLike, axis: Axis) -> Array:
-    """Add axes of length 1, at these positions of the result."""
+    """Add axes of length 1, at these positions of the result.
+
+    Raises: ValueError if a position is out of range or named twice.
+    """
     x = array_operand("expand_dims", a)
     places = _sequence(axis)
     return shapes.expand_dims(x, canonical_axes(places, x.ndim + len(places)))
 
 
 def squeeze(a: ArrayLike, axis: Axis | None = None) -> Array:
-    """Remove these axes of length 1, or all of them if None. Raises: ValueError if one is longer."""
+    """Remove given axes of length 1, or all such axes if None. Raises: ValueError if one is longer or out of range."""
     x = array_operand("squeeze", a)
     axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else canonical_axes(axis, x.ndim)
     long = [i for i in axes if x.shape[i] != 1]
@@ -196,7 +202,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Array:
-    """Broadcast an array to `shape`. Raises: ValueError if it does not fit."""
+    """Broadcast an array to `shape`. Raises: ValueError if it does not broadcast."""
     x = array_operand("broadcast_to", array)
     wanted = (shape,) if isinstance(shape, int) else static_ints(shape, "broadcast_to", "shape")
     extra = len(wanted) - x.ndim
@@ -206,28 +212,28 @@ def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Array:
 
 
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
-    """Broadcast arrays to their common shape."""
+    """Broadcast arrays to their common shape; dtypes do not change. Raises: ValueError if they do not broadcast."""
     xs = [array_operand("broadcast_arrays", x) for x in args]
     shape = common_shape("broadcast_arrays", *[x.shape for x in xs])
     return [stretched(x, shape) for x in xs]
 
 
-# ---- turning around ------------------------------------------------------------------------------------------
+# ---- flipping and rolling ------------------------------------------------------------------------------------
 
 
 def flip(m: ArrayLike, axis: Axis | None = None) -> Array:
-    """Reverse the elements along axes, along all if None."""
+    """Reverse the order of elements along axes, along all if None. Raises: ValueError for an axis out of range."""
     x = array_operand("flip", m)
     return rev(x, canonical_axes(axis, x.ndim))
 
 
 def fliplr(m: ArrayLike) -> Array:
-    """Reverse the second axis."""
+    """Reverse the order of elements along the second axis. Raises: ValueError if there is none."""
     return flip(m, 1)
 
 
 def flipud(m: ArrayLike) -> Array:
-    """Reverse the first axis."""
+    """Reverse the order of elements along the first axis. Raises: ValueError if there is none."""
     return flip(m, 0)
 
 
@@ -256,11 +262,12 @@ def _integer(what: str, x: Any) -> int:
 
 
 def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
-    """Move the elements of a by `shift` along axes; elements that leave at one end enter at the other.
+    """Shift the elements of a along axes; elements that leave at one end enter at the other.
 
-    Along no axis the flat array is moved. One shift goes for all axes, several for one add up. A shift may be an array
-    of ours, or several in one; then the elements are read by index.
-
+    Args:
+      shift: an integer for all axes, or one for each; several for one axis add up. It may be traced, an array or a
+        vector; then the elements are gathered.
+      axis: one or several; the flattened array is shifted if None.
     Raises: ValueError if an axis is out of range, or there are not as many shifts as axes; TypeError for shifts that
       are no integers.
     """

@@ -1,6 +1,6 @@
-"""Order: sort and search, positions of what is not 0, bincount. Sets are in sets.py, histograms in histograms.py.
+"""Sorting and searching: sort, argsort, searchsorted, nonzero, where, bincount. See also sets.py and histograms.py.
 
-Where the shape of the result depends on the elements, these must be known, or `size` says how long the result is.
+If the shape of the result depends on elements, these must be known, or `size` must give the length of the result.
 """
 
 import math
@@ -58,12 +58,14 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """Sort along `axis`, or the flat array if None; nan last.
+    """Sort along `axis`; nan comes last, or first if `descending`.
 
     Args:
-      kind: one of NumPy's algorithms, by name; the result is the same by all.
-      order: None, since no array has fields.
-    Raises: ValueError if there is no such kind, or fields are named.
+      axis: the array is flattened if None.
+      kind: one of NumPy's algorithms, by name; has no effect.
+      order: None, since arrays have no fields.
+      stable: whether elements that compare equal, such as 0.0 and -0.0, keep their order.
+    Raises: ValueError if there is no such axis or kind, or fields are named.
     """
     _check_options("sort", kind, order)
     x, axis = _along("sort", a, axis)
@@ -81,12 +83,15 @@ def argsort(
     descending: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Find the positions that sort a along `axis`, or the flat array if None; the sort is stable.
+    """Find the positions that sort a along `axis`, stably; nan comes last, or first if `descending`.
 
     Args:
+      axis: the array is flattened if None.
       kind, order: as in `sort`.
       dtype: of the positions, the default integer if None.
-    Raises: TypeError if it is no integer dtype; OverflowError if it does not hold the positions.
+    Returns: the shape of a, or [a.size].
+    Raises: ValueError as `sort`; TypeError if `dtype` is no integer dtype; OverflowError if it does not hold the
+      positions.
     """
     _check_options("argsort", kind, order)
     x, axis = _along("argsort", a, axis)
@@ -99,7 +104,7 @@ def argsort(
 
 @core.compound
 def _argsort(x: Array, *, axis: int, stable: bool, descending: bool, dtype: np.dtype[Any]) -> Array:
-    """Descending is ascending from the other end: turned around twice, so that ties stay in order."""
+    """Sort positions along with x; descending by reversing operands and result, so that ties stay in order."""
     places = broadcasted_iota(dtype, x.shape, axis)
     if not descending:
         return sorting.sort((x, places), axis, stable, num_keys=1)[1]
@@ -124,8 +129,11 @@ def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
 
 
 def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
-    """Find the positions that sort by the last key, where equal by the key before it, and so on.
+    """Find the positions that sort by the last key, ties by the key before it, and so on.
 
+    Args:
+      keys: a sequence of arrays of one shape, or an array that is split along its first axis.
+    Returns: positions along `axis`, of the keys' shape, in the default integer.
     Raises: TypeError if there are no keys.
     """
     xs = [array_operand("lexsort", k) for k in (unstack(keys) if isinstance(keys, Array) else keys)]
@@ -137,16 +145,16 @@ def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """Put the element at `kth` along `axis` where sorting would put it, smaller ones before and others behind.
+    """Put the element at `kth` along `axis` where sorting would put it, smaller ones before and others behind it.
 
-    Computed by sorting, which is one way to do so. Raises: ValueError if `kth` is out of range.
+    It is computed by sorting. Raises: ValueError if `kth` or `axis` is out of range.
     """
     _check_place("partition", a, kth, axis)
     return sort(a, axis)
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """Find the positions that partition a along `axis`: see `partition`."""
+    """Find the positions that partition a along `axis`. Args, Raises: as for `partition`."""
     _check_place("argpartition", a, kth, axis)
     return argsort(a, axis)
 
@@ -159,7 +167,7 @@ def _check_place(name: str, a: ArrayLike, kth: Any, axis: int) -> None:
 
 
 def sort_complex(a: ArrayLike) -> Array:
-    """Sort along the last axis, as complex numbers."""
+    """Sort along the last axis, as complex numbers: by real, then imaginary part."""
     x = array_operand("sort_complex", a)
     return sort(x if dtypes.is_complex(x.dtype) else lax.convert_element_type(x, dtypes.complex_of(x.dtype)))
 
@@ -170,11 +178,14 @@ def sort_complex(a: ArrayLike) -> Array:
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
 ) -> Array:
-    """Find the positions of elements v [k..] in the sorted vector a: before equal ones if `side` is left, else behind.
+    """Find where elements v would be inserted into the sorted vector a to keep it sorted (binary search).
 
-    Returns: [k..] positions from 0 to the length of a, of the default integer if that holds them.
     Args:
-      method: JAX's choice of an algorithm, which changes nothing.
+      v: [k..].
+      side: "left" for the position before equal elements, "right" for that behind them.
+      sorter: positions that sort a, if a is not sorted.
+      method: has no effect; JAX has this parameter.
+    Returns: [k..] positions from 0 to the length of a, of the default integer if it holds them.
     Raises: ValueError if a is not a vector, for another `side`, or a method that JAX does not have.
     """
     _check_method("searchsorted", method)
@@ -189,7 +200,7 @@ def searchsorted(
 
 @core.compound
 def _searchsorted(x: Array, y: Array, *, left: bool, dtype: np.dtype[Any]) -> Array:
-    """Binary search for all at once; one step for each bit of the position. nan is greater than any number."""
+    """Search for all elements at once by bisection, a step for each bit of the position; nan exceeds any number."""
     n = x.shape[0]
     low, high = full(y.shape, 0, np.int32), full(y.shape, n, np.int32)
     for _ in range(math.ceil(math.log2(n + 1)) if n else 0):
@@ -202,7 +213,7 @@ def _searchsorted(x: Array, y: Array, *, left: bool, dtype: np.dtype[Any]) -> Ar
 
 
 def _precedes(x: Array, y: Array) -> Array:
-    """Tell whether x comes before y when sorted: complex numbers by their real, then their imaginary parts."""
+    """Tell whether x sorts before y: complex numbers by real, then imaginary part; nan last."""
     if dtypes.is_complex(x.dtype):
         same = bits.bitwise_and(lax.eq(lax.real(x), lax.real(y)), lax.lt(lax.imag(x), lax.imag(y)))
         less = bits.bitwise_or(lax.lt(lax.real(x), lax.real(y)), same)
@@ -219,9 +230,13 @@ def _check_method(name: str, method: str | None) -> None:
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
-    """Find the bin of each element; bins rise or fall, and `right` says which end belongs to them.
+    """Find the bin of each element, for bins with ascending or descending edges.
 
-    `method` is JAX's choice of an algorithm, which changes nothing.
+    Args:
+      bins: a vector of edges.
+      right: whether the edges belong to the bins below them, (lower, upper]; else to those above, [lower, upper).
+      method: has no effect; JAX has this parameter.
+    Returns: the shape of x, positions from 0 to the number of edges.
     Raises: ValueError if bins are no vector, or for a method that JAX does not have.
     """
     _check_method("digitize", method)
@@ -235,7 +250,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     return choose_between(lax.ge(getitem(edges, -1), getitem(edges, 0)), rising, falling)
 
 
-# ---- where elements are not 0 --------------------------------------------------------------------------------
+# ---- nonzero and where ---------------------------------------------------------------------------------------
 
 _SIZE_HELP = "Give `size`, the length of the result, and `fill_value`, which fills it up."
 
@@ -244,8 +259,9 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
     """Find the positions of the nonzero elements: one vector for each axis.
 
     Args:
-      size: length of the result, which is cut or filled up; needed where a is traced.
-      fill_value: what it is filled with, a number or one for each axis; 0 if None.
+      size: length of the result, which is cut or filled up; needed if a is traced.
+      fill_value: fills up the result: a position or one for each axis; 0 if None.
+    Returns: a tuple of vectors of the default integer.
     Raises: ConcretizationTypeError if a is traced and there is no size; ValueError for an array without axes.
     """
     x = array_operand("nonzero", a)
@@ -261,7 +277,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
 
 
 def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A position to fill up with, which may be traced."""
+    """Convert a position to fill up with, which may be traced, to `dtype`. Raises: TypeError if it is no integer."""
     if not isinstance(value, Array):
         return np.asarray(fitted(operator.index(value), dtype))
     if not dtypes.is_integer(value.dtype):
@@ -271,7 +287,7 @@ def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
 
 @core.compound
 def _nonzero(mask: Array, *fills: Any, size: int, dtype: np.dtype[Any]) -> tuple[Array, ...]:
-    """The k-th true element is where the running count first exceeds k."""
+    """Find true elements: the k-th is where the running count first exceeds k."""
     flat = reshape(mask, (mask.size,))
     if not mask.size or not size:
         return tuple(full((size,), fill, dtype) for fill in fills)
@@ -291,13 +307,16 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
 
 
 def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Find the positions of the nonzero elements in the flat array; see `nonzero`."""
+    """Find the positions of the nonzero elements in the flattened array. Args, Raises: as for `nonzero`."""
     flat = np.ravel(a) if isinstance(a, np.ndarray) else array_operand("flatnonzero", a)
     return nonzero(flat if flat.ndim == 1 else reshape(flat, (flat.size,)), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Find the positions of the nonzero elements, as the rows of a matrix; see `nonzero`."""
+    """Find the positions of the nonzero elements, as the rows of a matrix with a column for each axis.
+
+    Args, Raises: as for `nonzero`.
+    """
     a = by_protocol(a)
     if not np.ndim(a):
         check_operands("argwhere", a)
@@ -321,9 +340,9 @@ def where(
 ) -> Any:
     """Select x where `condition` is true, else y; all are broadcast, x and y promoted. `where(c)` is `nonzero(c)`.
 
-    The derivative of the part that is not chosen is 0, also where that part is nan or infinite.
+    The operand that is not selected has derivative 0, also where it is nan or infinite.
 
-    Raises: ValueError if only one of x and y is given, or shapes do not broadcast; what `nonzero` raises.
+    Raises: ValueError if only one of x and y is given, or shapes do not broadcast; as `nonzero`.
     """
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
@@ -339,7 +358,11 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     """Count the occurrences of each number from 0 on in the integer vector x, or sum their weights.
 
     Args:
-      length: length of the result, where greater numbers are dropped; needed where x is traced.
+      x: [n]; negative numbers count as 0.
+      weights: [n], the amounts that are added; 1 if None.
+      minlength: the least length of the result, if `length` is None.
+      length: length of the result, where greater numbers are dropped; needed if x is traced.
+    Returns: a vector of the dtype of weights, or of the default integer.
     Raises: TypeError if x is no vector of integers; ConcretizationTypeError if it is traced and there is no length.
     """
     v = operand("bincount", x)

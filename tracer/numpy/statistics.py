@@ -1,4 +1,4 @@
-"""Means and variances over axes. Quantiles are in quantiles.py, covariances in covariance.py."""
+"""Means, variances and standard deviations over axes. See also quantiles.py and covariance.py."""
 
 import math
 from collections.abc import Sequence
@@ -39,12 +39,16 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the mean over axes, of integers as floating point. Half-precision numbers are summed in float32.
+    """Compute the mean over axes; of integers as floating point. Half-precision numbers are summed in float32.
 
     Args:
-      dtype: that elements have before they are summed, and of the result, which an integer one rounds towards zero.
-      where: the elements that count, booleans that broadcast to a.
-    Raises: TypeError if `dtype` is boolean; what all reductions raise.
+      axis: one or several; all if None.
+      dtype: of the elements before they are summed, and of the result; an integer dtype rounds towards zero.
+      keepdims: keep the axes, with size 1.
+      where: which elements count, booleans that broadcast to a; all if None.
+    Returns: nan if there are no elements.
+    Raises: TypeError if `dtype` is boolean; ValueError for an axis out of range or named twice; NotImplementedError for
+      an `out`.
     """
     check_no_out("mean", out)
     x = array_operand("mean", a)
@@ -66,7 +70,7 @@ def _mean(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
 
 
 def quotient(total: Array, count: float) -> Array:
-    """A sum divided by a number of elements; nan for none, where that is a number of its dtype."""
+    """Divide a sum by a count of elements; nan for a count of 0 or less, if the dtype has nan."""
     if not dtypes.is_inexact(total.dtype):
         return lax.div(total, int(count))
     return lax.div(total, float(count) if count > 0 else float("nan"))
@@ -85,10 +89,15 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """Compute the average over axes, weighted by `weights` of the shape of a or of the averaged axes, in their order.
+    """Compute the average over axes, optionally weighted.
 
-    Returns: the average, and with `returned` the sum of weights too.
-    Raises: ValueError if weights have another shape.
+    Args:
+      axis: one or several; all if None.
+      weights: of the shape of a, or of the axes in `axis`, in their order; 1 if None.
+      returned: whether to return the sum of weights, too.
+      keepdims: keep the axes, with size 1.
+    Returns: the average, floating point or complex; with `returned` a pair of it and the sum of weights.
+    Raises: ValueError if weights have another shape, or an axis is out of range.
     """
     x = array_operand("average", a)
     if weights is None:
@@ -122,7 +131,7 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the mean over axes, ignoring nan; nan if all elements are nan."""
+    """Compute the mean over axes, ignoring nan; nan if all elements are nan. Args, Raises: as for `mean`."""
     check_no_out("nanmean", out)
     x, valid = _numbers_among("nanmean", a, where)
     return mean(x, axis, dtype, keepdims=keepdims, where=valid)
@@ -156,11 +165,13 @@ def var(
     """Compute the variance over axes: the mean of |x - mean|², with n - ddof instead of n.
 
     Args:
-      dtype: of the result, real unless a complex one is asked for; the variance is computed in its floating point.
-      where: the elements that count, booleans that broadcast to a.
+      axis, keepdims: as for `mean`.
+      dtype: of the result, real if None; the variance is computed in its floating point.
+      where: which elements count, booleans that broadcast to a; all if None.
       mean: the mean, if it is known, with the axes kept.
       correction: another name of ddof.
-    Raises: TypeError for complex numbers if `dtype` is real; ValueError for ddof and another correction.
+    Returns: nan if n - ddof is not positive.
+    Raises: TypeError for complex numbers if `dtype` is real; ValueError for both ddof and correction.
     """
     check_no_out("var", out)
     x, result = _deviating("var", a, dtype)
@@ -168,7 +179,7 @@ def var(
 
 
 def _deviating(name: str, a: ArrayLike, dtype: Any) -> tuple[Array, np.dtype[Any]]:
-    """Elements in the dtype that deviations are computed in, and the dtype of the result."""
+    """Return the elements in the dtype in which deviations are computed, and the dtype of the result."""
     x = array_operand(name, a)
     if dtype is None:
         computed = dtypes.inexact_of(x.dtype)
@@ -233,7 +244,10 @@ def std(
     mean: ArrayLike | None = None,
     correction: float | None = None,
 ) -> Array:
-    """Compute the standard deviation over axes: the square root of `var`, with derivative 0 where it is 0."""
+    """Compute the standard deviation over axes: the square root of `var`, with derivative 0 where it is 0.
+
+    Args, Raises: as for `var`.
+    """
     check_no_out("std", out)
     x, result = _deviating("std", a, dtype)
     found = _variance_of("std", x, axis, _less("std", ddof, correction), keepdims, where, mean)
@@ -250,7 +264,7 @@ def nanvar(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """Compute the variance over axes, ignoring nan; `mean` is the known mean, with the axes kept."""
+    """Compute the variance over axes, ignoring nan. Args, Raises: as for `var`."""
     check_no_out("nanvar", out)
     x, valid = _numbers_among("nanvar", a, where)
     x, result = _deviating("nanvar", x, dtype)
@@ -267,7 +281,7 @@ def nanstd(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """Compute the standard deviation over axes, ignoring nan; `mean` as for `nanvar`."""
+    """Compute the standard deviation over axes, ignoring nan. Args, Raises: as for `std`."""
     check_no_out("nanstd", out)
     x, valid = _numbers_among("nanstd", a, where)
     x, result = _deviating("nanstd", x, dtype)

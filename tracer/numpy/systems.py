@@ -1,6 +1,6 @@
-"""Systems of linear equations, inverses, determinants, ranks and powers of matrices, as `numpy.linalg` has them.
+"""Linear systems, inverses, least squares, determinants, ranks and matrix powers, as `numpy.linalg` has them.
 
-Matrices are in the last two axes; integers are taken as floating point.
+Matrices are in the last two axes; integers become floating point.
 """
 
 import functools
@@ -49,12 +49,12 @@ from tapeless.tracer.types import ShapedArray, aval_of
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve a @ x = b for x.
 
-    Derivatives solve with the factors that are there: those of a are not differentiated.
+    Derivatives solve with the same LU factors; the factorization itself is not differentiated.
 
     Args:
       a: [.., n, n]; the leading axes broadcast with those of b.
       b: [.., n, m], or a vector [n].
-    Returns: x, of the shape of b but for the leading axes; infinite or nan if a is singular.
+    Returns: x, of the shape of b with broadcast leading axes; infinite or nan if a is singular.
     Raises: ValueError if shapes do not fit, TypeError for half precision; both operands are named.
     """
     x, y = (array_operand("solve", v) for v in promoted_inexact_dtypes("solve", a, b))
@@ -79,7 +79,7 @@ def _check_batches(a: Array, b: Array, given: str) -> None:
 
 
 def _solve_all(a: Array, b: Array) -> Array:
-    """Solve for one matrix and many right sides, all columns at once."""
+    """Solve for one matrix and batches of right sides, as columns of a single right side."""
     rows = moveaxis(b, -2, 0)
     found = _solve(a, reshape(rows, (rows.shape[0], math.prod(rows.shape[1:]))))
     return moveaxis(reshape(found, rows.shape), 0, -2)
@@ -97,7 +97,7 @@ def _solve(a: Array, b: Array) -> Array:
 
 @functools.lru_cache(maxsize=256)
 def _system(a: ShapedArray, b: ShapedArray) -> System:
-    """The programs of a @ x = b, and of a^T @ x = b."""
+    """Trace the maps and solvers of a @ x = b and of a^T @ x = b."""
     permutation = a.update(shape=a.shape[:-1], dtype=np.dtype(np.int32))
     known = (a, permutation, b)
 
@@ -118,7 +118,7 @@ def _program(f: Any, avals: Sequence[ShapedArray]) -> Any:
 
 
 def inv(a: ArrayLike) -> Array:
-    """Compute the inverse [.., n, n] of a [.., n, n]; infinite or nan if it is singular.
+    """Compute the inverse [.., n, n] of a [.., n, n]; infinite or nan if a is singular.
 
     Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
     """
@@ -130,7 +130,7 @@ def inv(a: ArrayLike) -> Array:
 def pinv(
     a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
 ) -> Array:
-    """Compute the pseudo-inverse [.., n, m] of a [.., m, n].
+    """Compute the (Moore-Penrose) pseudoinverse [.., n, m] of a [.., m, n].
 
     Args:
       rtol: singular values up to `rtol`, [..], times the largest count as 0; 10 max(m, n) times the dtype's eps if
@@ -151,7 +151,7 @@ def pinv(
 
 
 def _known_number(name: str, what: str, x: Any) -> float | None:
-    """x as a number of Python. Raises: TypeError if it is an array with axes; ConcretizationTypeError if traced."""
+    """Convert x to a float; None stays. Raises: TypeError if it has axes; ConcretizationTypeError if traced."""
     if x is None:
         return None
     check_operands(name, x)
@@ -178,7 +178,7 @@ def lstsq(
         more rows than columns.
     Returns: x [n, k] or [n]; the sums of squares of a @ x - b, [k] or [1]; the rank of a; its singular values.
     Raises: ValueError if shapes do not fit, both operands named; TypeError for half precision; ConcretizationTypeError
-      for `numpy_resid` of what is traced.
+      if `numpy_resid` and an operand is traced.
     """
     x, y = (array_operand("lstsq", v) for v in promoted_inexact_dtypes("lstsq", a, b))
     if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
@@ -199,10 +199,10 @@ _RESIDUALS_HELP = "Leave out numpy_resid: the sums of squares are returned in an
 
 
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
-    """Invert y = tensordot(a, x, a.ndim - ind), a linear map of arrays: x = tensordot(tensorinv(a), y, ind).
+    """Invert the linear map y = tensordot(a, x, a.ndim - ind) of arrays: x = tensordot(tensorinv(a), y, ind).
 
     Args:
-      a: [r.., c..], r.. being `ind` axes, with as many elements as the axes c.. together.
+      a: [r.., c..], where r.. are `ind` axes with as many elements together as the axes c..
     Returns: [c.., r..]; infinite or nan if a is singular as a matrix.
     Raises: ValueError if ind is not positive, or numbers of elements differ; TypeError if it is no integer, or a is of
       half precision.
@@ -222,7 +222,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """Solve tensordot(a, x, x.ndim) = b for x.
 
     Args:
-      a: [b.., x..], the axes x.. having as many elements as b.
+      a: [b.., x..], where the axes x.. have as many elements together as b.
       b: [b..].
       axes: the axes of a that are x.., moved to its end first; none are moved if None.
     Returns: [x..]; infinite or nan if a is singular as a matrix.
@@ -238,7 +238,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     return reshape(solve(reshape(x, (y.size, y.size)), reshape(y, (y.size,))), shape)
 
 
-# ---- parts and products, of the last axes --------------------------------------------------------------------
+# ---- diagonals, traces and cross products of the last axes ---------------------------------------------------
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
@@ -246,7 +246,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
     Args:
       x: [.., m, n], of any dtype.
-      offset: which diagonal: j - i of its elements [.., i, j]. One beyond the matrix has none.
+      offset: which diagonal: j - i of its elements [.., i, j]. A diagonal beyond the matrix is empty.
     Returns: [.., k], of the dtype of x.
     Raises: ValueError if x has fewer than two axes.
     """
@@ -259,7 +259,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     Args:
       x: [.., m, n], of any dtype.
       offset: which diagonal, as for `diagonal`.
-      dtype: of the sums; if None that of x, or the default integer if that is a narrower integer or bool.
+      dtype: of the sums; if None that of x, but narrow integers and booleans become the default integer.
     Returns: [..].
     Raises: ValueError if x has fewer than two axes, TypeError if there is no such dtype.
     """
@@ -303,7 +303,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def det(a: ArrayLike) -> Array:
-    """Compute the determinant [..] of a [.., n, n]. Its gradient is right also for a singular matrix.
+    """Compute the determinant [..] of a [.., n, n]; its gradient is exact also for a singular matrix.
 
     Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
     """
@@ -311,7 +311,7 @@ def det(a: ArrayLike) -> Array:
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """Compute sign and logarithm of the absolute value of the determinant; (0, -inf) for a singular matrix.
+    """Compute the sign, and the logarithm of the absolute value, of the determinant; (0, -inf) for a singular matrix.
 
     Args:
       a: [.., n, n].
@@ -341,9 +341,10 @@ def _slogdet(x: Array) -> tuple[Array, Array]:
 def matrix_rank(
     M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None
 ) -> Array:
-    """Count the singular values [..] above `rtol` times the largest; of a vector 1, or 0 if it is 0.
+    """Count the singular values above `rtol` times the largest; for a vector 1, or 0 if all elements are 0.
 
     Args:
+      M: [.., m, n], or fewer axes for a vector.
       rtol: max(m, n) times the dtype's eps if None; an array has the shape of the result.
       hermitian: M is Hermitian, which is not checked: its eigenvalues are computed.
       tol: another name of `rtol`.
@@ -363,14 +364,14 @@ def matrix_rank(
 
 
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
-    """Compute the condition number of matrices: of singular values (p None, 2, -2), or norm(x) norm(inv(x)).
+    """Compute the condition number of matrices: by singular values (p None, 2, -2), or norm(x) norm(inv(x)).
 
     Args:
       x: [.., m, n].
       p: a norm of matrices, as for `norm`.
     Returns: [..], real.
-    Raises: ValueError if x has fewer than two axes, has no elements, is not square for other norms than those of its
-      singular values, or there is no such norm; TypeError if it is of half precision.
+    Raises: ValueError if x has fewer than two axes, has no elements, is not square for other p, or there is no such
+      norm; TypeError if it is of half precision.
     """
     matrix = matrix_operand("cond", x)
     check_matrix("cond", matrix.aval)
@@ -383,11 +384,12 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
 
 
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """Compute a @ a @ .. @ a, n times, by squaring; powers of the inverse if n is negative.
+    """Compute the power a @ a @ .. @ a of n factors, by squaring; powers of the inverse if n is negative.
 
     Args:
-      a: [.., n, n].
-    Returns: [.., n, n].
+      a: [.., m, m].
+      n: a known integer; 0 gives the identity.
+    Returns: [.., m, m].
     Raises: ValueError if a is not a square matrix; TypeError if n is no integer, or negative for half precision.
     """
     x, exponent = array_operand("matrix_power", a), _integer("matrix_power", "n", n)
@@ -414,8 +416,11 @@ def _power(x: Array, n: int) -> Array:
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
-    """Multiply matrices [m, n], of which the first and last may be vectors, in the cheapest order.
+    """Multiply matrices, of which the first and last may be vectors, in the order of fewest multiplications.
 
+    Args:
+      arrays: [m, k], [k, l], .., [.., n]; the first may be [k], the last lack the axis n.
+      precision: as for `lax.dot_general`.
     Returns: [m, n], without the axis that a vector lacks.
     Raises: ValueError for fewer than two arrays, or others than matrices in between; TypeError if sizes do not fit.
     Source: Cormen et al., "Introduction to algorithms", matrix-chain multiplication.
@@ -430,7 +435,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
 
 
 def _chain_product(xs: Sequence[Array], sizes: tuple[int, ...], precision: Any) -> Array:
-    """The product of matrices, of which number i has the sizes [sizes[i], sizes[i + 1]]."""
+    """Multiply matrices, of which matrix i has the sizes [sizes[i], sizes[i + 1]], in the cheapest order."""
     if len(xs) == 1:
         return xs[0]
     k = 1 + _cheapest_split(sizes)[1]
@@ -440,7 +445,7 @@ def _chain_product(xs: Sequence[Array], sizes: tuple[int, ...], precision: Any) 
 
 @functools.lru_cache(maxsize=4096)
 def _cheapest_split(sizes: tuple[int, ...]) -> tuple[int, int]:
-    """Multiplications that a chain of matrices takes, and the number of the last one before the last product."""
+    """Return the multiplications of a chain of matrices, and the last matrix of the outermost product's left factor."""
     if len(sizes) == 2:
         return 0, 0
     return min(

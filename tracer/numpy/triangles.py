@@ -1,4 +1,4 @@
-"""Building blocks for triangular factors: diagonals, exchanged rows, systems."""
+"""Helpers for LU and other triangular factors: diagonals, pivots, permutations, solves."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ from tapeless.tracer.primitives.sorting import take_along_axis
 
 
 def diagonal_of(x: Any) -> Array:
-    """The diagonal [.., k] of x [.., m, n]."""
+    """Return the diagonal [.., k] of x [.., m, n]."""
     return diagonal(x, 0, -2, -1)
 
 
 def exchange(i: Any, rows: Any, pivots: Any) -> Array:
-    """Exchange place i of rows [.., m] with place pivots[.., i]."""
+    """Exchange element i of rows [.., m] with element pivots[.., i]."""
     shape, axis = rows.shape, rows.ndim - 1
     places = broadcasted_iota(np.int32, shape, axis)
     here = lax.eq(places, i)
@@ -34,7 +34,7 @@ def exchange(i: Any, rows: Any, pivots: Any) -> Array:
 
 
 def parity(pivots: Any, dtype: DTypeLike) -> Array:
-    """1 or -1, [..] of a dtype, as the exchanges pivots [.., k] of rows are even or odd in number."""
+    """Return 1 or -1, [..] in a dtype: the sign of the permutation that the row exchanges pivots [.., k] make."""
     moved = lax.ne(pivots, broadcasted_iota(np.int32, pivots.shape, pivots.ndim - 1))
     count = reduce_sum(lax.convert_element_type(moved, np.int32), (pivots.ndim - 1,))
     odd = lax.convert_element_type(lax.rem(count, 2), dtype)
@@ -47,12 +47,12 @@ def determinant(factors: Any, pivots: Any) -> Array:
 
 
 def permuted(x: Any, places: Any) -> Array:
-    """The rows of x [.., m, n] at places [.., m]."""
+    """Gather the rows of x [.., m, n] at positions [.., m]."""
     return take_along_axis(x, broadcast_in_dim(places, x.shape, range(x.ndim - 1)), x.ndim - 2)
 
 
 def lu_solve(factors: Any, permutation: Any, b: Any, transposed: bool = False) -> Array:
-    """x [.., n, m] such that a @ x = b, or a^T @ x = b, of the factors of a by `lu`."""
+    """Solve a @ x = b, or a^T @ x = b, by the factors of a from `lu`: return x [.., n, m]."""
     if not transposed:
         half = triangular_solve(factors, permuted(b, permutation), left_side=True, lower=True, unit_diagonal=True)
         return triangular_solve(factors, half, left_side=True)

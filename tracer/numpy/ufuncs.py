@@ -1,7 +1,8 @@
-"""Universal functions: elementwise functions that reduce, accumulate, write and combine, under NumPy's names.
+"""Universal functions (ufuncs): elementwise functions with reduce, accumulate, reduceat, outer and at, as in NumPy.
 
-NumPy's own, as `add`, stay the functions that they are, so that a call costs nothing more; what a ufunc has beside is
-set on them. What reductions have a function of their own for is that function; others go through elements one by one.
+Functions that are ufuncs in NumPy, as `add`, stay plain functions, so that a call costs nothing more; the methods of a
+ufunc are set on them as attributes. A reduction that this package has as a function is computed by that; others scan
+the elements one by one.
 """
 
 import math
@@ -29,22 +30,22 @@ from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
 
 Axis = int | Sequence[int] | None
-_KEY = "ufunc"  # the attribute of functions that have become ufuncs
+_KEY = "ufunc"  # the attribute that marks functions with the methods of ufuncs
 
 
 class _IsUfunc(type):
-    """Counts functions that `make_ufunc` was given among the instances."""
+    """The metaclass that makes `isinstance(f, ufunc)` true for functions that `make_ufuncs` has extended."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return type.__instancecheck__(cls, instance) or (isinstance(instance, FunctionType) and _KEY in vars(instance))
 
 
 class ufunc(metaclass=_IsUfunc):
-    """An elementwise function of arrays.
+    """An elementwise function of arrays, with NumPy's methods of ufuncs.
 
     Args:
-      function: of `nin` arrays, that broadcasts them; with `nout` results, a tuple if there are several.
-      identity: what changes nothing as an operand: what elements are reduced from; None if there is none.
+      function: takes `nin` arrays, which it broadcasts; returns an array, or a tuple of `nout` arrays.
+      identity: the neutral operand, with which reductions begin; None if there is none.
     """
 
     def __init__(self, function: Callable[..., Any], nin: int, nout: int, name: str, identity: Any = None) -> None:
@@ -57,11 +58,11 @@ class ufunc(metaclass=_IsUfunc):
 
     @property
     def nargs(self) -> int:
-        """Number of operands and results."""
+        """The number of operands and results."""
         return self.nin + self.nout
 
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any:
-        """Apply the function. Raises: TypeError for another number of operands; NotImplementedError for `where`."""
+        """Apply the function to `nin` operands. Raises: TypeError for others; NotImplementedError for `where`, `out`."""
         check_no_out(self.__name__, out)
         if where is not None:
             raise NotImplementedError(f"{self.__name__}: use tnp.where on the result instead of where=.")
@@ -84,14 +85,14 @@ class ufunc(metaclass=_IsUfunc):
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        """Combine the elements along axes, the first alone if none is named, all if it is None.
+        """Combine the elements along axes by the function: the first axis by default, all axes if `axis` is None.
 
         Args:
-          a: [..]. dtype: that elements are converted to first.
+          a: [..]. dtype: to which elements are converted first.
           keepdims: whether the axes stay, of length 1.
           initial: combined with the result, and the result of no elements; the identity if None.
-          where: the elements that count, booleans that broadcast to a; they need an identity or `initial`.
-        Raises: ValueError unless there are two operands and one result, of no elements without an identity, or of
+          where: which elements count, booleans that broadcast to a; needs an identity or `initial`.
+        Raises: ValueError unless there are two operands and one result, for no elements without an identity, or for
           several axes without an identity.
         """
         self._check_binary("reduce")
@@ -112,7 +113,7 @@ class ufunc(metaclass=_IsUfunc):
         return expand_dims(found, axes) if keepdims else found
 
     def _folded(self, rows: list[Array], start: Any) -> Array:
-        """Combine the parts along the first axis, one after the other: `rows` are elements, and which of them count."""
+        """Fold the function over the first axis by a scan: `rows` are elements, and optionally a mask of them."""
         shape = rows[0].shape[1:]
         if start is None:
             first, rows = reshape(slice_in_dim(rows[0], 0, 1), shape), [slice_in_dim(rows[0], 1, None)]
@@ -128,6 +129,7 @@ class ufunc(metaclass=_IsUfunc):
     def accumulate(self, a: ArrayLike, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
         """Combine each element along an axis with all before it, as `cumsum` does for `add`.
 
+        Returns: the shape of a.
         Raises: ValueError unless there are two operands and one result, or for an axis out of range.
         """
         self._check_binary("accumulate")
@@ -151,10 +153,10 @@ class ufunc(metaclass=_IsUfunc):
         return moveaxis(concatenate([expand_dims(first, (0,)), stacked], 0), 0, axis)
 
     def reduceat(self, a: ArrayLike, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
-        """Combine the elements from each index along an axis to before the next one, or take that at the index alone.
+        """Reduce the segments along an axis that begin at each index and end before the next one.
 
         Args:
-          a: [.., n, ..]. indices: [k] integers; where the next is not greater, there is one element.
+          a: [.., n, ..]. indices: [k] integers; a segment whose end is not after its begin has one element.
         Returns: [.., k, ..].
         Raises: ValueError unless there are two operands and one result, indices are a vector, and known ones inside;
           TypeError if they are no integers.
@@ -185,7 +187,7 @@ class ufunc(metaclass=_IsUfunc):
     # ---- others
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Any:
-        """Combine every element of A with every one of B: [axes of A, axes of B].
+        """Combine every element of A with every element of B: [axes of A, axes of B].
 
         Raises: ValueError unless there are two operands.
         """
@@ -195,14 +197,14 @@ class ufunc(metaclass=_IsUfunc):
         return self.function(reshape(x, (*x.shape, *(1,) * y.ndim)), y)
 
     def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
-        """a with the elements at `indices` replaced by the function of them, and of b, once for each time they appear.
+        """Return `a` with the function applied to the elements at `indices`, once for each time an index occurs.
 
         Args:
           a: [..]. indices: any index of a.
           b: broadcasts to a[indices], the second operand; None if there is one operand.
-          inplace: must be given as False: arrays are never changed.
+          inplace: must be False, as arrays are immutable.
         Raises: ValueError if `inplace`, or there are other than one or two operands and one result; TypeError if b is
-          missing, or one too much.
+          missing, or not wanted.
         """
         if inplace:
             raise ValueError(f"{self.__name__}.at: arrays are never changed in place; pass inplace=False.")
@@ -221,7 +223,7 @@ class ufunc(metaclass=_IsUfunc):
         return self._written(x, indices, b)
 
     def _written(self, x: Array, indices: Any, b: ArrayLike) -> Array:
-        """Combine named elements with those of b in turn, by their flat positions; those outside are dropped."""
+        """Combine indexed elements with those of b in turn, by flat positions; positions outside are dropped."""
         order = reshape(broadcasted_iota(np.int32, (x.size,), 0), x.shape)
         places = AtIndexer(order, indices).get(fill_value=x.size)
         values = stretched(array_operand(f"{self.__name__}.at", b), places.shape)
@@ -241,7 +243,7 @@ class ufunc(metaclass=_IsUfunc):
             )
 
     def _result_dtype(self, x: Array, y: Array) -> np.dtype[Any]:
-        """The dtype that the function has of its own results, too."""
+        """Return the dtype that the function gives for operands of its own result's dtype and of y's."""
         dtype = x.dtype
         for _ in range(2):
             avals = ShapedArray((), dtype), ShapedArray((), y.dtype)
@@ -269,16 +271,16 @@ def _operand(name: str, a: ArrayLike, dtype: Any) -> Array:
 
 
 def _rows(x: Array, axes: tuple[int, ...]) -> Array:
-    """The elements along `axes` in one axis, the first."""
+    """Flatten `axes` into one axis, the first."""
     rest = [x.shape[d] for d in range(x.ndim) if d not in axes]
     return reshape(moveaxis(x, axes, tuple(range(len(axes)))), (math.prod(x.shape[d] for d in axes), *rest))
 
 
-# ---- those that have functions of their own ------------------------------------------------------------------
+# ---- ufuncs whose reductions are functions of this package ---------------------------------------------------
 
 
 def _by_primitive(name: str, primitive: Callable[..., Array], identity: int, combine: Callable[..., Array]) -> Any:
-    """Make the reduction of integers and booleans by a primitive."""
+    """Make the reduction of integers and booleans by a primitive, for the ufunc `combine`."""
 
     def reduce(x: Array, axis: Axis, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None) -> Array:
         if dtypes.is_inexact(x.dtype):
@@ -290,7 +292,7 @@ def _by_primitive(name: str, primitive: Callable[..., Array], identity: int, com
 
 
 def _of_truth(combine: Callable[..., Array], reduce: Callable[..., Array]) -> Any:
-    """Make the reduction of what is true by one that has no `initial`."""
+    """Make the reduction for a logical ufunc from one without `initial`."""
 
     def reduce_truth(x: Array, axis: Axis, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None) -> Array:
         found = reduce(x, axis=axis, keepdims=keepdims, where=where)
@@ -307,7 +309,7 @@ def _any_odd(x: Array, axis: Axis, keepdims: bool, where: ArrayLike | None) -> A
 def _log_sum(
     name: str, combine: Callable[..., Array], exp: Callable[..., Array], log: Callable[..., Array]
 ) -> Callable[..., Array]:
-    """Make the reduction of real numbers to the logarithm of the sum of their powers, without overflow."""
+    """Make the reduction that computes the logarithm of the sum of real powers, without overflow."""
 
     def log_sum(x: Array, axes: Sequence[int]) -> Array:
         terms = reductions.wide(x)
@@ -324,7 +326,7 @@ def _log_sum(
 
 
 def _cumulative_log_sum(name: str, scale: float) -> Callable[..., Array]:
-    """Make the running logarithm of the sum of powers of exp(`scale`)."""
+    """Make the cumulative logarithm of the sum of powers of exp(`scale`)."""
 
     def accumulate(x: Array, axis: int) -> Array:
         y = inexact(f"{name}.accumulate", x)
@@ -372,7 +374,7 @@ _GIVEN = ("nin", "nout", "nargs", "identity", "reduce", "accumulate", "reduceat"
 
 
 def make_ufuncs(namespace: Mapping[str, Any]) -> None:
-    """Give the functions of a namespace that are ufuncs in NumPy what ufuncs have, as attributes."""
+    """Set the attributes and methods of ufuncs on the functions of a namespace that are ufuncs in NumPy."""
     for name, function in namespace.items():
         theirs = getattr(np, name, None)
         if isinstance(theirs, np.ufunc) and theirs.signature is None and isinstance(function, FunctionType):

@@ -1,6 +1,6 @@
-"""`x.view(dtype)`: the bytes of an array read as another type, the last axis growing or shrinking with elements.
+"""Views: `x.view(dtype)` reads the bytes of an array as another dtype; the size of the last axis changes with itemsize.
 
-Booleans are bytes, and a complex number is its two parts, one behind the other. Lowest bytes come first.
+Booleans are bytes, and a complex number is its real part followed by its imaginary part. Bytes are little-endian.
 """
 
 from typing import Any
@@ -16,9 +16,9 @@ from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_
 
 
 def view(x: Array, dtype: DTypeLike | None = None, *shape: Any) -> Array:
-    """The bytes of x [.., n] read as another dtype: [.., n old / new], the sizes of their elements in bytes.
+    """Read the bytes of x [.., n] as another dtype: [.., n old / new], where old and new are the sizes of elements.
 
-    `shape` is refused: it is that of `x.reshape`, by PyTorch's name.
+    `shape` is refused, with advice: `x.view(2, 3)` is PyTorch's `x.reshape(2, 3)`.
 
     Raises: ValueError if the last axis does not divide into elements of the new size, or there is none and sizes
       differ; TypeError for types that take less than a byte, and for keys.
@@ -37,7 +37,7 @@ def view(x: Array, dtype: DTypeLike | None = None, *shape: Any) -> Array:
 
 
 def byteswap(x: Array) -> Array:
-    """x with the bytes of every element in the other order; of complex numbers, those of each part.
+    """Reverse the bytes of every element; of complex numbers, those of each part.
 
     Raises: TypeError for types that take less than a byte, and for keys.
     """
@@ -93,5 +93,5 @@ def _from_bits(x: Array, wanted: np.dtype[Any]) -> Array:
 
 
 def _flattened(x: Array) -> Array:
-    """x [.., n, k] as [.., n k]."""
+    """Merge the last two axes: x [.., n, k] as [.., n k]."""
     return reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
