@@ -1,1 +1,1 @@
-"""Densities and probabilities of distributions: what `tapeless.scipy.stats` exports, a module each."""
+"""Probability distributions: densities, distribution functions and quantiles, one module each, as in `scipy.stats`."""

@@ -13,22 +13,38 @@ __all__ = ["cdf", "logpmf", "pmf", "ppf"]
 
 
 def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The logarithm of the probability of k, elementwise."""
+    """Compute the logarithm of the Bernoulli probability of k, elementwise; -inf if k is impossible.
+
+    Operands broadcast; the result is nan unless 0 <= p <= 1.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("bernoulli.logpmf", _logpmf, k, p, loc)
 
 
 def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of k, elementwise."""
+    """Compute the Bernoulli probability (pmf) of k, elementwise; 0 if k is impossible.
+
+    Operands broadcast; the result is nan unless 0 <= p <= 1.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("bernoulli.pmf", _pmf, k, p, loc)
 
 
 def cdf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of at most k, elementwise."""
+    """Compute the Bernoulli distribution function (cdf) at k, elementwise: the probability of at most k.
+
+    Operands broadcast; the result is nan unless 0 <= p <= 1.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("bernoulli.cdf", _cdf, k, p, loc)
 
 
 def ppf(q: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The quantile: the inverse of `cdf`, elementwise; nan unless q is from 0 to 1."""
+    """Compute the Bernoulli quantile at q, elementwise: the inverse of `cdf`; nan unless q is from 0 to 1.
+
+    Operands broadcast; the result is nan unless 0 <= p <= 1.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("bernoulli.ppf", _ppf, q, p, loc)
 
 

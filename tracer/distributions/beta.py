@@ -22,32 +22,56 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
 def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the beta density at x, elementwise; -inf outside of the support.
+
+    Operands broadcast; the result is nan unless a, b, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("beta.logpdf", _logpdf, x, a, b, loc, scale)
 
 
 def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the beta density (pdf) at x, elementwise; 0 outside of the support.
+
+    Operands broadcast; the result is nan unless a, b, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("beta.pdf", _pdf, x, a, b, loc, scale)
 
 
 def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of at most x, elementwise."""
+    """Compute the beta distribution function (cdf) at x, elementwise: the probability of at most x.
+
+    Operands broadcast; the result is nan unless a, b, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("beta.cdf", _cdf, x, a, b, loc, scale)
 
 
 def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of at most x, elementwise."""
+    """Compute the logarithm of `cdf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless a, b, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("beta.logcdf", _logcdf, x, a, b, loc, scale)
 
 
 def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of more than x, elementwise."""
+    """Compute the beta survival function at x, elementwise: the probability of more than x.
+
+    Operands broadcast; the result is nan unless a, b, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("beta.sf", _sf, x, a, b, loc, scale)
 
 
 def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of more than x, elementwise."""
+    """Compute the logarithm of the survival function `sf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless a, b, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("beta.logsf", _logsf, x, a, b, loc, scale)
 
 

@@ -1,4 +1,4 @@
-"""The beta-binomial distribution: k successes among n, whose probability has the beta distribution of a and b."""
+"""The beta-binomial distribution: k successes in n trials, whose success probability is beta(a, b) distributed."""
 
 from typing import Any
 
@@ -13,12 +13,20 @@ __all__ = ["logpmf", "pmf"]
 
 
 def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The logarithm of the probability of k, elementwise."""
+    """Compute the logarithm of the beta-binomial probability of k, elementwise; -inf if k is impossible.
+
+    Operands broadcast; the result is nan unless n is a whole number >= 0, and a, b > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("betabinom.logpmf", _logpmf, k, n, a, b, loc)
 
 
 def pmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of k, elementwise."""
+    """Compute the beta-binomial probability (pmf) of k, elementwise; 0 if k is impossible.
+
+    Operands broadcast; the result is nan unless n is a whole number >= 0, and a, b > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("betabinom.pmf", _pmf, k, n, a, b, loc)
 
 

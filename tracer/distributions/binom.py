@@ -1,4 +1,4 @@
-"""The binomial distribution: k successes among n of probability p each.
+"""The binomial distribution: k successes in n trials, each of probability p.
 
 n is a whole number, at least 0.
 """
@@ -17,12 +17,20 @@ __all__ = ["logpmf", "pmf"]
 
 
 def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The logarithm of the probability of k, elementwise."""
+    """Compute the logarithm of the binomial probability of k, elementwise; -inf if k is impossible.
+
+    Operands broadcast; the result is nan unless n is a whole number >= 0, and 0 <= p <= 1.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("binom.logpmf", _logpmf, k, n, p, loc)
 
 
 def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of k, elementwise."""
+    """Compute the binomial probability (pmf) of k, elementwise; 0 if k is impossible.
+
+    Operands broadcast; the result is nan unless n is a whole number >= 0, and 0 <= p <= 1.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("binom.pmf", _pmf, k, n, p, loc)
 
 

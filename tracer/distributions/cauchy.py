@@ -19,42 +19,74 @@ __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the Cauchy density at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("cauchy.logpdf", _logpdf, x, loc, scale)
 
 
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the Cauchy density (pdf) at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("cauchy.pdf", _pdf, x, loc, scale)
 
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of at most x, elementwise."""
+    """Compute the Cauchy distribution function (cdf) at x, elementwise: the probability of at most x.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("cauchy.cdf", _cdf, x, loc, scale)
 
 
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of at most x, elementwise."""
+    """Compute the logarithm of `cdf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("cauchy.logcdf", _logcdf, x, loc, scale)
 
 
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of more than x, elementwise."""
+    """Compute the Cauchy survival function at x, elementwise: the probability of more than x.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("cauchy.sf", _sf, x, loc, scale)
 
 
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of more than x, elementwise."""
+    """Compute the logarithm of the survival function `sf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("cauchy.logsf", _logsf, x, loc, scale)
 
 
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The quantile: the inverse of `cdf`, elementwise; nan unless q is from 0 to 1."""
+    """Compute the Cauchy quantile at q, elementwise: the inverse of `cdf`; nan unless q is from 0 to 1.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("cauchy.ppf", _ppf, q, loc, scale)
 
 
 def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The inverse of `sf`, elementwise; nan unless q is from 0 to 1."""
+    """Compute the inverse of the survival function `sf` at q, elementwise; nan unless q is from 0 to 1.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("cauchy.isf", _isf, q, loc, scale)
 
 
@@ -82,7 +114,7 @@ def _logsf(x: Any, loc: Any, scale: Any) -> Any:
 
 
 def _below(y: Any) -> Any:
-    """The probability of at most y, without cancellation far below 0."""
+    """Compute the probability of at most y, without cancellation far below 0."""
     return tnp.arctan2(1, -y) / math.pi
 
 
@@ -95,7 +127,7 @@ def _isf(q: Any, loc: Any, scale: Any) -> Any:
 
 
 def _inverse(q: Any) -> Any:
-    """tan(pi (q - 1/2)), by the smaller of the probabilities."""
+    """Compute tan(pi (q - 1/2)) from the smaller of q and 1 - q."""
     less = tnp.where(q < 0.5, q, 1 - q)
     tail = less < 0.25
     far = 1 / tnp.tan(math.pi * tnp.where(tail, less, 0.25))

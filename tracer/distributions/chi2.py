@@ -1,4 +1,4 @@
-"""The chi-squared distribution of df > 0 degrees of freedom: the gamma distribution of a = df/2 at twice the scale."""
+"""The chi-squared distribution with df > 0 degrees of freedom: the gamma distribution of a = df/2 at twice the scale."""
 
 from typing import Any
 
@@ -10,32 +10,56 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
 def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the chi-squared density at x, elementwise; -inf outside of the support.
+
+    Operands broadcast; the result is nan unless df, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("chi2.logpdf", _logpdf, x, df, loc, scale)
 
 
 def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the chi-squared density (pdf) at x, elementwise; 0 outside of the support.
+
+    Operands broadcast; the result is nan unless df, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("chi2.pdf", _pdf, x, df, loc, scale)
 
 
 def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of at most x, elementwise."""
+    """Compute the chi-squared distribution function (cdf) at x, elementwise: the probability of at most x.
+
+    Operands broadcast; the result is nan unless df, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("chi2.cdf", _cdf, x, df, loc, scale)
 
 
 def logcdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of at most x, elementwise."""
+    """Compute the logarithm of `cdf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless df, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("chi2.logcdf", _logcdf, x, df, loc, scale)
 
 
 def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of more than x, elementwise."""
+    """Compute the chi-squared survival function at x, elementwise: the probability of more than x.
+
+    Operands broadcast; the result is nan unless df, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("chi2.sf", _sf, x, df, loc, scale)
 
 
 def logsf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of more than x, elementwise."""
+    """Compute the logarithm of the survival function `sf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless df, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("chi2.logsf", _logsf, x, df, loc, scale)
 
 

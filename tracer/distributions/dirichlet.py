@@ -17,10 +17,10 @@ __all__ = ["logpdf", "pdf"]
 
 
 def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
-    """The logarithm of the density at x.
+    """Compute the logarithm of the Dirichlet density at x.
 
     Args:
-      x: [n, ..], or [n - 1, ..] without the last numbers, which are then what is missing to 1. The density is 0 unless
+      x: [n, ..], or [n - 1, ..] without the last numbers, which are then the difference to 1. The density is 0 unless
         they are positive and sum to 1, up to 1e-6.
       alpha: [n], positive; else the result is nan.
     Returns: [..].
@@ -34,7 +34,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
 
 
 def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
-    """The density at x. Args, Returns and Raises: as for `logpdf`."""
+    """Compute the Dirichlet density at x. Args, Returns, Raises: as for `logpdf`."""
     return tnp.exp(logpdf(x, alpha))
 
 

@@ -1,8 +1,8 @@
-"""Evaluation of formulas of distributions: promotion of operands, location and scale, supports.
+"""Evaluation of a distribution's formulas: operand promotion, location and scale, supports.
 
-As in SciPy a formula is nan where a parameter is out of its domain or anything is nan, and outside of the support a
-density is 0. Formulas are evaluated at an inner point instead where their value is not used, so that derivatives are
-not nan there.
+As in SciPy the result is nan where a parameter is out of its domain or an operand is nan, and outside of the support
+a density is 0. Where the value of a formula is not used, it is evaluated at an inner point instead, so that its
+derivatives are not nan there ("double where").
 """
 
 import math
@@ -19,7 +19,7 @@ from tapeless.tracer.numpy.promotion import as_array, broadcast, promoted_inexac
 
 
 def evaluated(name: str, formula: Callable[..., Any], *operands: ArrayLike) -> Array:
-    """Evaluate a formula of real numbers, promoted to one inexact dtype, elementwise.
+    """Evaluate a formula elementwise on real operands, promoted to one floating-point dtype and broadcast.
 
     Raises: TypeError for complex operands or others than numbers, ValueError if shapes do not broadcast.
     """
@@ -29,7 +29,7 @@ def evaluated(name: str, formula: Callable[..., Any], *operands: ArrayLike) -> A
 
 
 def exponential(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Compose exp with a formula: a density of its logarithm."""
+    """Compose exp with a formula: a density from its logarithm."""
 
     def of_logarithm(*operands: Any) -> Any:
         return tnp.exp(formula(*operands))
@@ -38,17 +38,17 @@ def exponential(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def standardized(x: Any, loc: Any, scale: Any, valid: Any = True) -> Any:
-    """(x - loc) / scale; nan where the scale is not positive, or other parameters are not valid."""
+    """Compute (x - loc) / scale; nan where the scale is not positive, or where other parameters are not `valid`."""
     return only(valid & (scale > 0), (x - loc) / tnp.where(scale > 0, scale, 1))
 
 
 def only(valid: Any, y: Any) -> Any:
-    """y where it is valid, else nan."""
+    """Return y where `valid` is true, else nan."""
     return tnp.where(valid, y, np.nan)
 
 
 def on_support(y: Any, inside: Any, value: Any, inner: float, formula: Callable[[Any], Any]) -> Any:
-    """Evaluate a formula inside of the support; outside of it `value`, and nan at nan.
+    """Evaluate a formula where `inside` is true; elsewhere return `value`, and nan where y is nan.
 
     Args:
       inner: a number at which the formula and its derivatives are finite.
@@ -58,31 +58,31 @@ def on_support(y: Any, inside: Any, value: Any, inner: float, formula: Callable[
 
 
 def clipped(y: Any, low: Any, high: Any) -> Any:
-    """Cut y off at the ends of an interval, on which the derivative is 1, ends included; nan stays."""
+    """Clip y to an interval, on which the derivative is 1, ends included; nan stays."""
     return tnp.where(y < low, low, tnp.where(y > high, high, y))
 
 
 def quantile(q: Any, formula: Callable[[Any], Any]) -> Any:
-    """Evaluate a formula at a probability; nan unless it is from 0 to 1."""
+    """Evaluate a formula at probabilities q; nan unless q is from 0 to 1."""
     inside = (q >= 0) & (q <= 1)
     return only(inside, formula(tnp.where(inside, q, 0.5)))
 
 
 def log_probability(p: Any, complement: Any) -> Any:
-    """log p, by the complement where that is the smaller, for then p has lost its digits."""
+    """Compute log(p), from the complement 1 - p where that is smaller and so more precise."""
     high = p > 0.5
     return tnp.where(high, tnp.log1p(-tnp.where(high, complement, 0)), tnp.log(tnp.where(high, 1, p)))
 
 
 def log1p_square(y: Any) -> Any:
-    """log(1 + y²), without overflow."""
+    """Compute log(1 + y²), without overflow."""
     far = tnp.abs(y) > 1e9 if y.dtype.itemsize > 4 else tnp.abs(y) > 1e5 if y.dtype.itemsize > 2 else tnp.abs(y) > 200
     near = tnp.where(far, 0, y)
     return tnp.where(far, 2 * tnp.log(tnp.abs(tnp.where(far, y, 1))), tnp.log1p(near * near))
 
 
 def log1m_exp(t: Any) -> Any:
-    """log(1 - exp(-t)) of t >= 0, without cancellation.
+    """Compute log(1 - exp(-t)) for t >= 0, without cancellation.
 
     Source: Mächler 2012, "Accurately computing log(1 - exp(-|a|))".
     """
@@ -92,5 +92,5 @@ def log1m_exp(t: Any) -> Any:
 
 
 def is_integer(x: Any) -> Any:
-    """Tell where numbers are whole."""
+    """Tell where numbers are integers."""
     return tnp.floor(x) == x

@@ -21,37 +21,65 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the exponential density at x, elementwise; -inf outside of the support.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("expon.logpdf", _logpdf, x, loc, scale)
 
 
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the exponential density (pdf) at x, elementwise; 0 outside of the support.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("expon.pdf", _pdf, x, loc, scale)
 
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of at most x, elementwise."""
+    """Compute the exponential distribution function (cdf) at x, elementwise: the probability of at most x.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("expon.cdf", _cdf, x, loc, scale)
 
 
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of at most x, elementwise."""
+    """Compute the logarithm of `cdf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("expon.logcdf", _logcdf, x, loc, scale)
 
 
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of more than x, elementwise."""
+    """Compute the exponential survival function at x, elementwise: the probability of more than x.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("expon.sf", _sf, x, loc, scale)
 
 
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of more than x, elementwise."""
+    """Compute the logarithm of the survival function `sf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("expon.logsf", _logsf, x, loc, scale)
 
 
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The quantile: the inverse of `cdf`, elementwise; nan unless q is from 0 to 1."""
+    """Compute the exponential quantile at q, elementwise: the inverse of `cdf`; nan unless q is from 0 to 1.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("expon.ppf", _ppf, q, loc, scale)
 
 

@@ -11,17 +11,29 @@ __all__ = ["cdf", "logpdf", "pdf"]
 
 
 def logpdf(x: ArrayLike, beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the generalized normal density at x, elementwise.
+
+    Operands broadcast; the result is nan unless beta, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("gennorm.logpdf", _logpdf, x, beta, loc, scale)
 
 
 def pdf(x: ArrayLike, beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the generalized normal density (pdf) at x, elementwise.
+
+    Operands broadcast; the result is nan unless beta, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("gennorm.pdf", _pdf, x, beta, loc, scale)
 
 
 def cdf(x: ArrayLike, beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of at most x, elementwise."""
+    """Compute the generalized normal distribution function (cdf) at x, elementwise: the probability of at most x.
+
+    Operands broadcast; the result is nan unless beta, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("gennorm.cdf", _cdf, x, beta, loc, scale)
 
 

@@ -1,4 +1,4 @@
-"""The geometric distribution: the first success, of probability p, is number k = 1, 2, ..."""
+"""The geometric distribution: the first success, of probability p each trial, is in trial k = 1, 2, ..."""
 
 from typing import Any
 
@@ -13,12 +13,20 @@ __all__ = ["logpmf", "pmf"]
 
 
 def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The logarithm of the probability of k, elementwise."""
+    """Compute the logarithm of the geometric probability of k, elementwise; -inf if k is impossible.
+
+    Operands broadcast; the result is nan unless 0 < p <= 1.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("geom.logpmf", _logpmf, k, p, loc)
 
 
 def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of k, elementwise."""
+    """Compute the geometric probability (pmf) of k, elementwise; 0 if k is impossible.
+
+    Operands broadcast; the result is nan unless 0 < p <= 1.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("geom.pmf", _pmf, k, p, loc)
 
 

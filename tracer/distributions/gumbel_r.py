@@ -20,37 +20,65 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the maximum Gumbel density at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("gumbel_r.logpdf", _logpdf, x, loc, scale)
 
 
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the maximum Gumbel density (pdf) at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("gumbel_r.pdf", _pdf, x, loc, scale)
 
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of at most x, elementwise."""
+    """Compute the maximum Gumbel distribution function (cdf) at x, elementwise: the probability of at most x.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("gumbel_r.cdf", _cdf, x, loc, scale)
 
 
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of at most x, elementwise."""
+    """Compute the logarithm of `cdf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("gumbel_r.logcdf", _logcdf, x, loc, scale)
 
 
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of more than x, elementwise."""
+    """Compute the maximum Gumbel survival function at x, elementwise: the probability of more than x.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("gumbel_r.sf", _sf, x, loc, scale)
 
 
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of more than x, elementwise."""
+    """Compute the logarithm of the survival function `sf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("gumbel_r.logsf", _logsf, x, loc, scale)
 
 
 def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The quantile: the inverse of `cdf`, elementwise; nan unless p is from 0 to 1."""
+    """Compute the maximum Gumbel quantile at p, elementwise: the inverse of `cdf`; nan unless p is from 0 to 1.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("gumbel_r.ppf", _ppf, p, loc, scale)
 
 
@@ -72,7 +100,7 @@ def _sf(x: Any, loc: Any, scale: Any) -> Any:
 
 
 def _logsf(x: Any, loc: Any, scale: Any) -> Any:
-    """log(1 - exp(-t)) with t = exp(-y), which is -y - t/2 where t is small."""
+    """Compute log(1 - exp(-t)) with t = exp(-y), as -y - t/2 where t is small."""
     y = -standardized(x, loc, scale)
     small = y < -20
     return tnp.where(small, y - 0.5 * tnp.exp(tnp.where(small, y, 0)), log1m_exp(tnp.exp(tnp.where(small, 0, y))))

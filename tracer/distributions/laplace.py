@@ -11,17 +11,29 @@ __all__ = ["cdf", "logpdf", "pdf"]
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the Laplace density at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("laplace.logpdf", _logpdf, x, loc, scale)
 
 
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the Laplace density (pdf) at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("laplace.pdf", _pdf, x, loc, scale)
 
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of at most x, elementwise."""
+    """Compute the Laplace distribution function (cdf) at x, elementwise: the probability of at most x.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("laplace.cdf", _cdf, x, loc, scale)
 
 

@@ -11,32 +11,56 @@ __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the logistic density at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("logistic.logpdf", _logpdf, x, loc, scale)
 
 
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the logistic density (pdf) at x, elementwise.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("logistic.pdf", _pdf, x, loc, scale)
 
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of at most x, elementwise."""
+    """Compute the logistic distribution function (cdf) at x, elementwise: the probability of at most x.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("logistic.cdf", _cdf, x, loc, scale)
 
 
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of more than x, elementwise."""
+    """Compute the logistic survival function at x, elementwise: the probability of more than x.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("logistic.sf", _sf, x, loc, scale)
 
 
 def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The quantile: the inverse of `cdf`, elementwise; nan unless x is from 0 to 1."""
+    """Compute the logistic quantile at x, elementwise: the inverse of `cdf`; nan unless x is from 0 to 1.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("logistic.ppf", _ppf, x, loc, scale)
 
 
 def isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The inverse of `sf`, elementwise; nan unless x is from 0 to 1."""
+    """Compute the inverse of the survival function `sf` at x, elementwise; nan unless x is from 0 to 1.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("logistic.isf", _isf, x, loc, scale)
 
 

@@ -1,4 +1,4 @@
-"""The multinomial distribution: how often each of several outcomes came, of n in all, of probabilities p."""
+"""The multinomial distribution: counts of several outcomes with probabilities p in n trials."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ __all__ = ["logpmf", "pmf"]
 
 
 def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
-    """The logarithm of the probability of x.
+    """Compute the logarithm of the multinomial probability of x.
 
     Args:
-      x: [.., k], integers: how often each outcome came; impossible if negative, or if they do not sum to n.
+      x: [.., k], integers: the count of each outcome; -inf results if one is negative, or they do not sum to n.
       n: [..], integers.
       p: [.., k], floating point.
     Returns: [..], of the dtype of p.
@@ -31,7 +31,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
 
 def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
-    """The probability of x. Args, Returns and Raises: as for `logpmf`."""
+    """Compute the multinomial probability of x. Args, Returns, Raises: as for `logpmf`."""
     return tnp.exp(logpmf(x, n, p))
 
 

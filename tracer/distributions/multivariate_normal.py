@@ -1,4 +1,4 @@
-"""The normal distribution of vectors."""
+"""The multivariate normal distribution."""
 
 import math
 from typing import Any
@@ -14,14 +14,14 @@ __all__ = ["logpdf", "pdf"]
 
 
 def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Array:
-    """The logarithm of the density at x.
+    """Compute the logarithm of the multivariate normal density at x.
 
     Args:
       x: [.., n], or [..] if the mean is a number.
       mean: [.., n], or a number.
-      cov: covariances [.., n, n], positive definite, or the variance of all of them, a number.
-      allow_singular: None. A singular matrix of covariances gives nan.
-    Returns: [..], the leading axes of x, mean and cov, broadcast.
+      cov: covariances [.., n, n], positive definite, or a number, the variance of every component.
+      allow_singular: must be None. A singular covariance matrix gives nan.
+    Returns: [..], the broadcast leading axes of x, mean and cov.
     Raises: ValueError if shapes do not fit; TypeError for complex numbers, and for matrices of half precision;
       NotImplementedError for `allow_singular`.
     """
@@ -39,7 +39,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
 
 
 def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
-    """The density at x. Args, Returns and Raises: as for `logpdf`."""
+    """Compute the multivariate normal density at x. Args, Returns, Raises: as for `logpdf`."""
     return tnp.exp(logpdf(x, mean, cov))
 
 

@@ -1,4 +1,4 @@
-"""The negative binomial distribution: k failures before success n, of probability p each, for n > 0."""
+"""The negative binomial distribution: k failures before the n-th success, of probability p each, for n > 0."""
 
 from typing import Any
 
@@ -14,12 +14,20 @@ __all__ = ["logpmf", "pmf"]
 
 
 def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The logarithm of the probability of k, elementwise."""
+    """Compute the logarithm of the negative binomial probability of k, elementwise; -inf if k is impossible.
+
+    Operands broadcast; the result is nan unless n > 0 and 0 < p <= 1.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("nbinom.logpmf", _logpmf, k, n, p, loc)
 
 
 def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of k, elementwise."""
+    """Compute the negative binomial probability (pmf) of k, elementwise; 0 if k is impossible.
+
+    Operands broadcast; the result is nan unless n > 0 and 0 < p <= 1.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("nbinom.pmf", _pmf, k, n, p, loc)
 
 

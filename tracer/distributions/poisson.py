@@ -1,4 +1,4 @@
-"""The Poisson distribution: probability mu^k exp(-mu) / k! of k = 0, 1, 2, ..., for mu >= 0."""
+"""The Poisson distribution: k = 0, 1, 2, ... has probability mu^k exp(-mu) / k!, for mu >= 0."""
 
 import math
 from typing import Any
@@ -15,22 +15,38 @@ __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 
 def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The logarithm of the probability of k, elementwise."""
+    """Compute the logarithm of the Poisson probability of k, elementwise; -inf if k is impossible.
+
+    Operands broadcast; the result is nan unless mu >= 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("poisson.logpmf", _logpmf, k, mu, loc)
 
 
 def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of k, elementwise."""
+    """Compute the Poisson probability (pmf) of k, elementwise; 0 if k is impossible.
+
+    Operands broadcast; the result is nan unless mu >= 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("poisson.pmf", _pmf, k, mu, loc)
 
 
 def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of at most k, elementwise."""
+    """Compute the Poisson distribution function (cdf) at k, elementwise: the probability of at most k.
+
+    Operands broadcast; the result is nan unless mu >= 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("poisson.cdf", _cdf, k, mu, loc)
 
 
 def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The entropy in nats, elementwise."""
+    """Compute the entropy of the Poisson distribution in nats, elementwise.
+
+    Operands broadcast; the result is nan unless mu >= 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("poisson.entropy", _entropy, mu, loc)
 
 
@@ -47,7 +63,7 @@ def _cdf(k: Any, mu: Any, loc: Any) -> Any:
 
 
 def _entropy(mu: Any, loc: Any) -> Any:
-    """The sum over k up to 250 where mu < 100, else an asymptotic series.
+    """Compute the entropy by a sum over k up to 250 where mu < 100, else by an asymptotic series.
 
     Source: Evans, Boersma, Blachman & Jacobs 1988, "The entropy of a Poisson distribution", SIAM Review 30.
     """

@@ -1,4 +1,4 @@
-"""Student's distribution of df > 0 degrees of freedom: density proportional to (1 + y²/df)^(-(df + 1)/2)."""
+"""Student's t distribution with df > 0 degrees of freedom: density proportional to (1 + y²/df)^(-(df + 1)/2)."""
 
 import math
 from typing import Any
@@ -14,12 +14,20 @@ __all__ = ["logpdf", "pdf"]
 
 
 def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the Student's t density at x, elementwise.
+
+    Operands broadcast; the result is nan unless df, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("t.logpdf", _logpdf, x, df, loc, scale)
 
 
 def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the Student's t density (pdf) at x, elementwise.
+
+    Operands broadcast; the result is nan unless df, scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("t.pdf", _pdf, x, df, loc, scale)
 
 

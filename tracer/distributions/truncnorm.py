@@ -1,4 +1,4 @@
-"""The normal distribution on [a, b], a < b, which loc and scale then move and stretch."""
+"""The truncated normal distribution: the standard normal on [a, b], a < b, shifted by loc and scaled by scale."""
 
 import math
 from typing import Any
@@ -21,32 +21,56 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
 def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the truncated normal density at x, elementwise; -inf outside of the support.
+
+    Operands broadcast; the result is nan unless a < b and scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("truncnorm.logpdf", _logpdf, x, a, b, loc, scale)
 
 
 def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the truncated normal density (pdf) at x, elementwise; 0 outside of the support.
+
+    Operands broadcast; the result is nan unless a < b and scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("truncnorm.pdf", _pdf, x, a, b, loc, scale)
 
 
 def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of at most x, elementwise."""
+    """Compute the truncated normal distribution function (cdf) at x, elementwise: the probability of at most x.
+
+    Operands broadcast; the result is nan unless a < b and scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("truncnorm.cdf", _cdf, x, a, b, loc, scale)
 
 
 def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of at most x, elementwise."""
+    """Compute the logarithm of `cdf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless a < b and scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("truncnorm.logcdf", _logcdf, x, a, b, loc, scale)
 
 
 def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of more than x, elementwise."""
+    """Compute the truncated normal survival function at x, elementwise: the probability of more than x.
+
+    Operands broadcast; the result is nan unless a < b and scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("truncnorm.sf", _sf, x, a, b, loc, scale)
 
 
 def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the probability of more than x, elementwise."""
+    """Compute the logarithm of the survival function `sf` at x, elementwise.
+
+    Operands broadcast; the result is nan unless a < b and scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("truncnorm.logsf", _logsf, x, a, b, loc, scale)
 
 
@@ -71,7 +95,7 @@ def _logsf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
 
 
 def _log_mass(a: Any, b: Any) -> Any:
-    """The logarithm of the probability of a <= y <= b, by the lower tail if both are above 0."""
+    """Compute the logarithm of the probability of a <= y <= b, by the lower tail if both are above 0."""
     empty, right = a >= b, a > 0
     a, b = tnp.where(empty, -1, a), tnp.where(empty, 1, b)
     a, b = tnp.where(right, -b, a), tnp.where(right, -a, b)
@@ -83,7 +107,7 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 
 def _log_ndtr(x: Any) -> Any:
-    """log_ndtr, whose derivative at -inf is to be 0."""
+    """Compute log_ndtr, with derivative 0 at -inf."""
     there = x > -np.inf
     return tnp.where(there | (x != x), log_ndtr(tnp.where(there, x, 0)), -np.inf)
 

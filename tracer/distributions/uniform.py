@@ -20,22 +20,38 @@ __all__ = ["cdf", "logpdf", "pdf", "ppf"]
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the uniform density at x, elementwise; -inf outside of the support.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("uniform.logpdf", _logpdf, x, loc, scale)
 
 
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the uniform density (pdf) at x, elementwise; 0 outside of the support.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("uniform.pdf", _pdf, x, loc, scale)
 
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of at most x, elementwise."""
+    """Compute the uniform distribution function (cdf) at x, elementwise: the probability of at most x.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("uniform.cdf", _cdf, x, loc, scale)
 
 
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The quantile: the inverse of `cdf`, elementwise; nan unless q is from 0 to 1."""
+    """Compute the uniform quantile at q, elementwise: the inverse of `cdf`; nan unless q is from 0 to 1.
+
+    Operands broadcast; the result is nan unless scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("uniform.ppf", _ppf, q, loc, scale)
 
 

@@ -12,12 +12,20 @@ __all__ = ["logpdf", "pdf"]
 
 
 def logpdf(x: ArrayLike, kappa: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the von Mises density at x, elementwise.
+
+    Operands broadcast; the result is nan unless kappa >= 0 and scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("vonmises.logpdf", _logpdf, x, kappa, loc, scale)
 
 
 def pdf(x: ArrayLike, kappa: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the von Mises density (pdf) at x, elementwise.
+
+    Operands broadcast; the result is nan unless kappa >= 0 and scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("vonmises.pdf", _pdf, x, kappa, loc, scale)
 
 

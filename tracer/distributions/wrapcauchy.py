@@ -16,12 +16,20 @@ __all__ = ["logpdf", "pdf"]
 
 
 def logpdf(x: ArrayLike, c: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at x, elementwise."""
+    """Compute the logarithm of the wrapped Cauchy density at x, elementwise; -inf outside of the support.
+
+    Operands broadcast; the result is nan unless 0 < c < 1 and scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("wrapcauchy.logpdf", _logpdf, x, c, loc, scale)
 
 
 def pdf(x: ArrayLike, c: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at x, elementwise."""
+    """Compute the wrapped Cauchy density (pdf) at x, elementwise; 0 outside of the support.
+
+    Operands broadcast; the result is nan unless 0 < c < 1 and scale > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     return evaluated("wrapcauchy.pdf", _pdf, x, c, loc, scale)
 
 
