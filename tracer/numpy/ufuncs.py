@@ -62,7 +62,7 @@ class ufunc(metaclass=_IsUfunc):
         return self.nin + self.nout
 
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any:
-        """Apply the function to `nin` operands. Raises: TypeError for others; NotImplementedError for `where`, `out`."""
+        """Apply the function. Raises: TypeError unless there are `nin` operands; NotImplementedError for `where`."""
         check_no_out(self.__name__, out)
         if where is not None:
             raise NotImplementedError(f"{self.__name__}: use tnp.where on the result instead of where=.")
