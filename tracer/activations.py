@@ -1,4 +1,4 @@
-"""Activation functions of networks, and the normalized exponentials that classifiers end in: names of `jax.nn`.
+"""Activation functions of neural networks, softmax, and normalization, as in `jax.nn`.
 
 At a kink the derivative is JAX's: most often that of the flat side. Left out: products in block-scaled narrow types.
 """
@@ -24,7 +24,7 @@ tanh: Final = tnp.tanh
 
 
 def relu(x: ArrayLike) -> Array:
-    """Compute x if positive, else 0, elementwise; the derivative at 0 is 0."""
+    """Compute the rectified linear unit, max(x, 0), elementwise; the derivative at 0 is 0."""
     return _relu(array_operand("relu", x))
 
 
@@ -34,12 +34,12 @@ def _relu(x: Any) -> Array:
 
 
 def sigmoid(x: ArrayLike) -> Array:
-    """Compute 1 / (1 + exp(-x)), elementwise."""
+    """Compute the logistic sigmoid 1 / (1 + exp(-x)), elementwise."""
     return apply_inexact("sigmoid", logistic_p, x)
 
 
 def softplus(x: ArrayLike) -> Array:
-    """Compute log(1 + exp(x)), elementwise."""
+    """Compute log(1 + exp(x)), elementwise, without overflow."""
     return tnp.logaddexp(x, 0)
 
 
@@ -49,7 +49,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
 
 
 def silu(x: ArrayLike) -> Array:
-    """Multiply x by its sigmoid, elementwise."""
+    """Compute the SiLU (swish), x sigmoid(x), elementwise."""
     return _silu(array_operand("silu", x))
 
 
@@ -62,9 +62,12 @@ swish = silu
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """Multiply x by the normal distribution function at x, elementwise; `approximate` by tanh.
+    """Compute the Gaussian error linear unit: x times the normal distribution function at x, elementwise.
 
+    Args:
+      approximate: compute the distribution function by tanh instead of erfc.
     Raises: TypeError if `approximate` is not True or False.
+    Source: Hendrycks & Gimpel 2016, "Gaussian error linear units".
     """
     by_tanh = exact_bool(approximate, "gelu: approximate (by tanh)")
     return _gelu(inexact("gelu", array_operand("gelu", x)), approximate=by_tanh)
@@ -93,7 +96,7 @@ def _relu6(x: Any) -> Array:
 
 
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """Compute x if positive, else alpha (exp(x) - 1), elementwise."""
+    """Compute the exponential linear unit: x if positive, else alpha (exp(x) - 1), elementwise."""
     x = array_operand("elu", x)
     return tnp.where(x > 0, x, alpha * tnp.expm1(tnp.where(x > 0, 0.0, x)))
 
@@ -105,7 +108,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 
 def selu(x: ArrayLike) -> Array:
-    """Compute a scaled `elu`, elementwise, which keeps mean 0 and variance 1 from layer to layer.
+    """Compute the scaled exponential linear unit, elementwise, which keeps mean 0 and variance 1 from layer to layer.
 
     Source: Klambauer et al. 2017, "Self-normalizing neural networks".
     """
@@ -172,12 +175,12 @@ def _log1mexp(x: Any) -> Array:
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """Compute 0 up to -1, 1 from 1 on, (x + 1)/2 between, elementwise: the derivative of `sparse_plus`."""
+    """Compute 0 for x <= -1, 1 for x >= 1 and (x + 1)/2 between, elementwise: the derivative of `sparse_plus`."""
     return 0.5 * tnp.clip(array_operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
 def sparse_plus(x: ArrayLike) -> Array:
-    """Compute 0 up to -1, x from 1 on, (x + 1)²/4 between, elementwise: what softplus is to softmax, for sparsemax."""
+    """Compute 0 for x <= -1, x for x >= 1 and (x + 1)²/4 between, elementwise: the softplus of the sparsemax family."""
     return _sparse_plus(inexact("sparse_plus", array_operand("sparse_plus", x)))
 
 
@@ -186,7 +189,7 @@ def _sparse_plus(x: Any) -> Array:
     return tnp.where(x <= -1, 0, tnp.where(x >= 1, x, (x + 1) ** 2 / 4))
 
 
-# ---- along axes ----------------------------------------------------------------------------------------------
+# ---- reductions and normalization along axes -----------------------------------------------------------------
 
 
 def logsumexp(
@@ -200,10 +203,12 @@ def logsumexp(
     """Compute the logarithm of the sum of b exp(a) along axes, without overflow.
 
     Args:
+      axis: one or several; all if None.
       b: factors that broadcast with a; 1 if None.
+      keepdims: keep the axes, with size 1.
       where: which elements count, booleans that broadcast with a; all if None.
-      return_sign: give the sign of the sum, too, and the logarithm of its modulus; else that of a negative sum is nan.
-    Returns: the logarithm, or with `return_sign` a pair of it and the sign.
+      return_sign: also return the sign of the sum, with the logarithm of its modulus; else a negative sum gives nan.
+    Returns: the logarithm, -inf for no elements; or with `return_sign` a pair of it and the sign.
     """
     a = inexact("logsumexp", array_operand("logsumexp", a))
     keepdims = exact_bool(keepdims, "logsumexp: keepdims")
@@ -221,21 +226,31 @@ def logsumexp(
 
 
 def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
-    """Compute the logarithm of the mean of exp(x) along axes, of the elements where `where` is true."""
+    """Compute the logarithm of the mean of exp(x) along axes, of the elements where `where` is true, without overflow.
+
+    Args:
+      axis, keepdims: as for `logsumexp`.
+    """
     x = inexact("logmeanexp", array_operand("logmeanexp", x))
     counted = tnp.ones_like(x) if where is None else tnp.where(where, tnp.ones_like(x), 0)
     return logsumexp(x, axis, where=where, keepdims=keepdims) - tnp.log(tnp.sum(counted, axis, keepdims=keepdims))
 
 
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """Compute exp(x) divided by its sum along axes; 0 where `where` is false, which the sum omits."""
+    """Compute the softmax, exp(x) divided by its sum along axes.
+
+    Args:
+      axis: one or several; all if None.
+      where: which elements count, booleans that broadcast with x; the others are 0.
+    Returns: floating point, the shape of x; zeros where no element counts.
+    """
     terms = tnp.exp(_lowered("softmax", x, axis, where))
     terms = terms if where is None else tnp.where(where, terms, 0)
     return terms / _total(terms, axis, where)
 
 
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """Compute the logarithm of `softmax`; -inf where `where` is false."""
+    """Compute the logarithm of `softmax`, without underflow; -inf where `where` is false. Args: as for `softmax`."""
     lowered = _lowered("log_softmax", x, axis, where)
     terms = tnp.exp(lowered)
     terms = terms if where is None else tnp.where(where, terms, 0)
@@ -244,15 +259,15 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
 
 
 def _lowered(name: str, x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Array:
-    """x less its maximum along axes, which no derivative is taken of."""
+    """Subtract from x its maximum along axes, which is not differentiated."""
     x = inexact(name, array_operand(name, x))
-    x = x if where is None else tnp.where(where, x, tnp.min(x))  # what does not count must not overflow
+    x = x if where is None else tnp.where(where, x, tnp.min(x))  # masked elements must not overflow
     top = tnp.max(stop_gradient(x), axis, keepdims=True, where=where, initial=-np.inf)
     return x - (top if where is None else tnp.where(top == -np.inf, 0, top))
 
 
 def _total(terms: Array, axis: Axis, where: ArrayLike | None) -> Array:
-    """Sum along axes; 1 where nothing counts, so that quotients are 0 and derivatives finite."""
+    """Sum along axes; 1 where no element counts, so that quotients are 0 and derivatives finite."""
     total = tnp.sum(terms, axis, keepdims=True)
     if where is None:
         return total
@@ -260,9 +275,12 @@ def _total(terms: Array, axis: Axis, where: ArrayLike | None) -> Array:
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:
-    """Multiply the first half of x along an axis by the sigmoid of the second.
+    """Compute the gated linear unit: the first half of x along an axis times the sigmoid of the second half.
 
-    Raises: ValueError if the axis is not there or has an odd size.
+    Args:
+      x: [.., 2 n, ..].
+    Returns: [.., n, ..].
+    Raises: ValueError if the axis is out of range or has an odd size.
     """
     x = array_operand("glu", x)
     axis = canonical_axis(axis, x.ndim)
@@ -282,12 +300,15 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """Compute (x - mean) / sqrt(variance + epsilon) along axes.
+    """Normalize x along axes: (x - mean) / sqrt(variance + epsilon).
 
     Args:
+      axis: one or several; all if None.
       mean, variance: arrays that broadcast with x; those of x along the axes if None.
-      where: which elements mean and variance are taken of, booleans that broadcast with x; all if None.
-      algorithm: variance as the mean of squares less the square of the mean, "fast", or by differences, "stable".
+      where: which elements count in mean and variance, booleans that broadcast with x; all if None.
+      algorithm: "fast" computes the variance as the mean of squares less the square of the mean, "stable" from
+        differences to the mean.
+    Returns: floating point or complex, the shape of x.
     Raises: ValueError for another algorithm.
     """
     x = inexact("standardize", array_operand("standardize", x))
@@ -306,9 +327,16 @@ def _variance(x: Any, axis: Axis, mean: Any, where: Any, algorithm: str) -> Arra
 
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
-    """Make vectors of `num_classes` zeros along a new axis, with a one at position x, unless x is out of range.
+    """Make one-hot vectors of length `num_classes` along a new axis: 1 at position x, else 0.
 
-    The dtype is the default float if None. Raises: TypeError for a fraction, ValueError for a negative number.
+    A position out of range gives only zeros.
+
+    Args:
+      x: [k..], integers.
+      dtype: the default float if None.
+      axis: the position of the new axis in the result.
+    Returns: [k.., num_classes] for axis -1.
+    Raises: TypeError if `num_classes` is no integer, ValueError if it is negative or `axis` out of range.
     """
     count = exact_integer(num_classes, "one_hot: num_classes")
     if count < 0:

@@ -1,8 +1,8 @@
-"""Scaled dot-product attention: a name of `jax.nn`.
+"""Scaled dot-product attention, as in `jax.nn`.
 
-Each query is answered by the values, weighted by a softmax of its products with the keys. Queries may share keys and
-values in groups. Source: Vaswani et al. 2017, "Attention is all you need"; Ainslie et al. 2023 (grouped queries). Left
-out: cuDNN's fused kernels; all of the matrix of weights is made.
+The result for each query is the mean of the values, weighted by a softmax of its products with the keys. Several
+queries may share a key and value (grouped-query attention). Source: Vaswani et al. 2017, "Attention is all you need";
+Ainslie et al. 2023 (grouped queries). Left out: cuDNN's fused kernels; the whole matrix of weights is computed.
 
 Axes: B batches, T queries, S keys and values, N heads of queries, K heads of keys, G = N // K queries to a key, H
 features of a head.
@@ -26,7 +26,7 @@ _NAME = "dot_product_attention"
 
 
 class _Masks(NamedTuple):
-    """The masks that keep queries from keys; each may be None."""
+    """The masks that exclude keys from queries; each may be None."""
 
     mask: Array | None
     causal: bool
@@ -50,7 +50,7 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """Weigh values by the softmax of scale * (query @ key) + bias, for each head, in float32 at least.
+    """Compute attention: softmax(scale * query @ key^T + bias) @ value for each head, in float32 at least.
 
     The heads come after the times: PyTorch's [B, N, T, H] is `transpose(0, 2, 1, 3)` of these axes.
 
@@ -58,16 +58,17 @@ def dot_product_attention(
       query: [B, T, N, H] or [T, N, H].
       key, value: [B, S, K, H] or [S, K, H], of the dtype of `query`; K divides N, and N // K queries share a key.
       bias: broadcasts with [B, N, T, S]; added before the softmax.
-      mask: booleans that broadcast with [B, N, T, S]: which keys a query sees.
+      mask: booleans that broadcast with [B, N, T, S]: the keys that each query attends to.
       scale: 1 / sqrt(H) if None.
-      is_causal: a query sees keys up to its own position only.
-      query_seq_lengths, key_value_seq_lengths: int32 [B], how many queries, or keys, of a batch there are; the results
-        of others are 0, and they are not seen.
-      local_window_size: how many keys to the left and to the right of its own position a query sees.
-      implementation: None or "xla"; "cudnn" is not there.
-      return_residual: give the logarithms of the sums of the softmax, too, [B, T, N] or [T, N], without derivatives.
+      is_causal: a query attends to keys up to its own position only.
+      query_seq_lengths, key_value_seq_lengths: int32 [B], the number of valid queries, or keys, in each batch; the
+        results of other queries are 0, and other keys are masked.
+      local_window_size: how many keys to the left and to the right of its own position a query attends to.
+      implementation: None or "xla"; "cudnn" is not supported.
+      return_residual: also return the logsumexp of the logits, [B, T, N] or [T, N], without derivatives.
     Returns: the shape and dtype of `query`; with `return_residual` a pair.
-    Raises: ValueError naming both, if shapes or dtypes do not fit; NotImplementedError for "cudnn".
+    Raises: ValueError naming both operands, if shapes or dtypes do not fit, for a mask that is not boolean, or lengths
+      that are not int32 [B]; NotImplementedError for "cudnn".
     """
     _check_implementation(implementation)
     q, k, v = (_four_axes(name, x) for name, x in (("query", query), ("key", key), ("value", value)))
@@ -89,7 +90,7 @@ def dot_product_attention(
 
 
 def _logits(q: Array, k: Array, scale: Any, bias: Array | None) -> Array:
-    """Products of queries and keys [B, N, T, S], in float32 at least."""
+    """Compute the scaled products of queries and keys, plus bias: [B, N, T, S], in float32 at least."""
     b, t, n, h = q.shape
     dtype = dtypes.result_type(q.dtype, np.dtype(np.float32))[0]
     grouped = tnp.reshape(q, (b, t, k.shape[2], n // k.shape[2], h))
@@ -99,7 +100,7 @@ def _logits(q: Array, k: Array, scale: Any, bias: Array | None) -> Array:
 
 
 def _attended(logits: Array, v: Array, n_queries: Array | None) -> tuple[Array, Array]:
-    """The values weighted [B, T, N, H], and the logarithms of the sums of weights [B, T, N]."""
+    """Return the weighted means of the values [B, T, N, H], and the logsumexp of the logits [B, T, N]."""
     b, n, t, s = logits.shape
     weights = tnp.reshape(softmax(logits, -1).astype(v.dtype), (b, v.shape[2], n // v.shape[2], t, s))
     out = tnp.reshape(tnp.einsum("bkgts,bskh->btkgh", weights, v), (b, t, n, v.shape[3]))
@@ -109,7 +110,7 @@ def _attended(logits: Array, v: Array, n_queries: Array | None) -> tuple[Array, 
 
 
 def _masked(logits: Array, masks: _Masks) -> Array:
-    """Logits with a large negative number where a query does not see a key."""
+    """Replace the logits of masked keys by a large negative number."""
     t, s = logits.shape[2:]
     at, to = tnp.arange(t)[:, None], tnp.arange(s)[None]
     seen: list[Any] = [] if masks.mask is None else [masks.mask]
@@ -128,12 +129,12 @@ def _masked(logits: Array, masks: _Masks) -> Array:
 
 
 def _large_negative(dtype: Any) -> Array:
-    """A number that the softmax makes 0 of, and that float32 holds."""
+    """Return a number that float32 holds and the softmax maps to 0."""
     return tnp.array(-0.7 * min(float(dtypes.finfo(dtype).max), float(np.finfo(np.float32).max)), dtype)
 
 
 def _four_axes(name: str, x: ArrayLike) -> Array:
-    """x with axes of size 1 before its own. Raises: ValueError if it has more than four."""
+    """Add axes of size 1 before those of x, up to four. Raises: ValueError if it has more."""
     x = array_operand(_NAME, x)
     if x.ndim > 4:
         raise ValueError(f"{_NAME}: {name} has four axes at most, not those of {x.aval}.")
@@ -148,7 +149,7 @@ def _check_implementation(implementation: str | None) -> None:
 
 
 def _check(q: Array, k: Array, v: Array, masks: _Masks) -> None:
-    """Raises: ValueError naming both, if shapes or dtypes do not fit."""
+    """Check that shapes and dtypes fit. Raises: ValueError naming both operands."""
     if k.aval.strong() != v.aval.strong():
         raise ValueError(f"{_NAME}: key is {k.aval}, but value is {v.aval}.")
     if (q.shape[0], q.shape[3], q.dtype) != (k.shape[0], k.shape[3], k.dtype) or q.shape[2] % k.shape[2]:

@@ -1,4 +1,4 @@
-"""Sums of Chebyshev series, which approximate smooth functions on intervals. Source: DLMF 3.11(ii); Clenshaw 1955."""
+"""Chebyshev series, which approximate smooth functions on intervals. Source: DLMF 3.11(ii); Clenshaw 1955."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from tapeless.tracer.types import aval_of
 
 
 def chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
-    """Sum c_k T_k(t) by Clenshaw's recurrence, as far as the dtype can tell."""
+    """Evaluate Σ c_k T_k(t) by Clenshaw's recurrence, without the coefficients below the dtype's precision."""
     tolerance = float(ml_dtypes.finfo(aval_of(t).dtype).eps) / 64
     kept = [c for c in coefficients if math.fabs(c) > tolerance]
     b, b_next = full(aval_of(t).shape, 0, aval_of(t).dtype), None
@@ -24,12 +24,12 @@ def chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
 
 
 def on_interval(x: Any, low: float, high: float, coefficients: Sequence[float]) -> Any:
-    """Sum a series in x, of the interval from `low` to `high`; beyond its ends the values there."""
+    """Evaluate a Chebyshev series in x on the interval from `low` to `high`; beyond its ends the values at the ends."""
     inside = clipped(x, low, high)
     return chebyshev(mul(sub(inside, 0.5 * (low + high)), 2.0 / (high - low)), coefficients)
 
 
 def clipped(x: Any, low: float, high: float) -> Any:
-    """Cut x off at the ends of an interval, where no overflow is to come of what is not chosen; nan stays."""
+    """Clip x to an interval, so that values that are not used do not overflow; nan stays."""
     above = select_n(gt(x, high), x, constant(high, aval_of(x)))
     return select_n(lt(above, low), above, constant(low, aval_of(x)))

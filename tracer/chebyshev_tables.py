@@ -1,7 +1,7 @@
-"""Coefficients of Chebyshev series of special functions: interpolants in nodes of T_n, computed with 45 digits.
+"""Coefficients of Chebyshev series of special functions: interpolants in the nodes of T_n, computed with 45 digits.
 
-Each is a series in t, which runs through [-1, 1]; the comment says of what function, of which variable. Terms below
-2e-18 of the first are left out. Source of the method: DLMF 3.11(ii).
+Each is a series in t in [-1, 1]; its comment names the function and its variable. Coefficients below 2e-18 of the
+first are left out. Source of the method: DLMF 3.11(ii).
 """
 
 ERFCX = (  # (x + 3.75) erfcx(x), t = 1 - 7.5 / (x + 3.75), x >= 0

@@ -1,4 +1,4 @@
-"""Convolutions and correlations of arrays of any number of axes. Names of `scipy.signal`."""
+"""Convolutions and correlations of arrays with any number of axes, as in `scipy.signal`."""
 
 import operator
 from collections.abc import Sequence
@@ -19,12 +19,13 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "
     """Convolve two arrays of the same number of axes.
 
     Args:
-      mode: "full"; "same" for the middle of it, of the shape of in1; "valid" where the smaller is within the larger.
-      method: "direct", which "auto" is; "fft", by `fftconvolve`.
-      precision: of the products.
+      in1: [m..]. in2: [n..].
+      mode: "full": [m + n - 1..]; "same": its middle part, [m..]; "valid": the part without margins, [|m - n| + 1..].
+      method: "direct", also for "auto"; "fft", by `fftconvolve`.
+      precision: of the products, as for `lax.conv_general_dilated`.
     Returns: floating point or complex.
     Raises: ValueError if the numbers of axes differ, an array has no elements, there is no such mode or method, or
-      mode is "valid" and neither is within the other.
+      mode is "valid" and neither array fits within the other.
     """
     if method not in ("auto", "direct", "fft"):
         raise ValueError(f"convolve: method must be 'auto', 'direct' or 'fft', not {method!r}.")
@@ -35,7 +36,10 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "
 
 
 def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
-    """Correlate two arrays: convolve in1 with in2 reversed and conjugated. Args, Returns, Raises: as for `convolve`."""
+    """Cross-correlate two arrays: convolve in1 with in2 reversed and conjugated.
+
+    Args, Returns, Raises: as for `convolve`.
+    """
     return convolve(in1, tnp.flip(tnp.conj(number_operand("correlate", in2))), mode, method, precision)
 
 
@@ -50,9 +54,11 @@ def convolve2d(
     """Convolve two matrices.
 
     Args:
-      boundary: what is beyond in1: "fill" for `fillvalue`, "wrap" for it over again, "symm" for it backwards.
+      in1: [m, n]. in2: [k, l].
+      boundary: how in1 continues beyond its edges: "fill" with `fillvalue`, "wrap" periodically, "symm" by reflection.
       mode, precision: as for `convolve`.
-    Raises: ValueError if these are no matrices, or there is no such boundary, or as `convolve`.
+    Returns: floating point or complex.
+    Raises: ValueError for other than matrices, or another boundary, or as `convolve`.
     """
     return _convolved("convolve2d", in1, in2, mode, boundary, fillvalue, precision)
 
@@ -65,9 +71,9 @@ def correlate2d(
     fillvalue: ArrayLike = 0,
     precision: Any = None,
 ) -> Array:
-    """Correlate two matrices. Args, Raises: as for `convolve2d`.
+    """Cross-correlate two matrices. Args, Returns, Raises: as for `convolve2d`.
 
-    As in SciPy the result is conjugated where mode is "valid" and in2 is the larger.
+    As in SciPy the result is conjugated if mode is "valid" and in2 is the larger.
     """
     x, y = number_operand("correlate2d", in1), number_operand("correlate2d", in2)
     if mode == "valid" and x.shape != y.shape and all(m <= n for m, n in zip(x.shape, y.shape)):
@@ -79,8 +85,9 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequen
     """Convolve two arrays by Fourier transforms.
 
     Args:
-      axes: along which, all if None; in the others sizes are equal, or 1.
+      axes: along which to convolve, all if None; the others have equal sizes, or broadcast from 1.
       mode: as for `convolve`.
+    Returns: floating point or complex.
     Raises: as `convolve`; ValueError for axes out of range, or if sizes differ in the others.
     """
     x, y = _operands("fftconvolve", in1, in2, mode, None if axes is None else _indices(axes))
@@ -114,7 +121,7 @@ def _operands(name: str, in1: Any, in2: Any, mode: str, axes: Sequence[int] | No
 
 
 def _span(m: int, n: int, mode: str) -> tuple[int, int]:
-    """Find the part of the full convolution of m and n elements that a mode gives: its begin and its length."""
+    """Return begin and size of the part of the full convolution of m and n elements that `mode` keeps."""
     whole = m + n - 1
     size = {"full": whole, "same": m, "valid": abs(m - n) + 1}[mode]
     return (whole - size) // 2, size
@@ -130,7 +137,7 @@ def _direct(x: Any, y: Any, *, mode: str, precision: Any) -> Any:
 
 
 def _moved_over(x: Any, kernel: Any, padding: Sequence[tuple[int, int]], precision: Any) -> Any:
-    """Correlate without conjugation; complex numbers by their parts."""
+    """Correlate without conjugation; complex operands by their real and imaginary parts."""
     if dtypes.is_complex(x.dtype):
         a, b = tnp.real(x), tnp.imag(x)
         c, d = tnp.real(kernel), tnp.imag(kernel)

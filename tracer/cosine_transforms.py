@@ -1,4 +1,4 @@
-"""Discrete cosine transforms of types 1 to 4, by Fourier transforms. Names of `scipy.fft`.
+"""Discrete cosine transforms (DCT) of types 1 to 4, by Fourier transforms, as in `scipy.fft`.
 
 Source: Makhoul 1980, "A fast cosine transform in one and two dimensions"; scipy.fft.dct for the scales.
 """
@@ -20,23 +20,23 @@ _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
 def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Transform an axis to cosines.
+    """Transform an axis by the discrete cosine transform.
 
     Args:
-      x: real or complex numbers; of these both parts are transformed.
-      type: 1 to 4: cosines of pi i k / (n - 1), with the ends counted half; pi (i + 1/2) k / n; pi i (k + 1/2) / n; or
-        pi (i + 1/2) (k + 1/2) / n. Sums are taken twice.
+      x: real or complex numbers; the real and imaginary parts of these are transformed each.
+      type: 1 to 4: 2 Σ_i x[i] cos(..) of pi i k / (n - 1), with half of both ends; pi (i + 1/2) k / n;
+        pi i (k + 1/2) / n, with half of x[0]; or pi (i + 1/2) (k + 1/2) / n.
       n: length, to which the axis is cut or filled up with 0; that of the axis if None.
       norm: None or "backward" scale nothing, "forward" divides by 2 n, or 2 (n - 1) for type 1; "ortho" makes the
         transform orthogonal.
-    Returns: like x, with n elements along the axis.
+    Returns: floating point or complex, the shape of x with n elements along the axis.
     Raises: ValueError for another type or norm, an axis out of range or of too few elements: 2 for type 1, else 1.
     """
     return _along("dct", x, type, n, axis, norm, "forward")
 
 
 def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Transform an axis back: the inverse of `dct` of this type, whose arguments and errors these are."""
+    """Transform an axis by the inverse of `dct` of this type. Args, Returns, Raises: as for `dct`."""
     return _along("idct", x, _INVERSE.get(type, type), n, axis, norm, "backward")
 
 
@@ -47,12 +47,13 @@ def dctn(
     axes: Sequence[int] | int | None = None,
     norm: str | None = None,
 ) -> Array:
-    """Transform axes to cosines, one after the other.
+    """Transform axes by the discrete cosine transform, one after the other.
 
     Args:
       s: length of each axis; as they are if None.
-      axes: all if None, or the last ones, as many as s has.
+      axes: if None the last ones, one for each length in s, or all.
       x, type, norm: as for `dct`.
+    Returns: floating point or complex, the shape of x with these lengths.
     Raises: ValueError if s and axes differ in number or an axis is named twice, or as `dct`.
     """
     return _along_all("dctn", dct, x, type, s, axes, norm)
@@ -65,7 +66,7 @@ def idctn(
     axes: Sequence[int] | int | None = None,
     norm: str | None = None,
 ) -> Array:
-    """Transform axes back: the inverse of `dctn`, whose arguments and errors these are."""
+    """Transform axes by the inverse of `dctn`. Args, Returns, Raises: as for `dctn`."""
     return _along_all("idctn", idct, x, type, s, axes, norm)
 
 
@@ -89,7 +90,7 @@ def _along_all(name: str, transform: Callable[..., Array], x: Any, type: int, s:
 
 
 def _along(name: str, x: Any, type: int, n: int | None, axis: int, norm: Any, divided: str) -> Array:
-    """Transform by a type; `divided` says under which norm the transform is divided."""
+    """Transform an axis by a type; `divided` is the norm under which this direction is divided by the length."""
     found = array_operand(name, inexact(name, x))
     if type not in _INVERSE:
         raise ValueError(f"{name}: type must be 1, 2, 3 or 4, not {type!r}.")
@@ -134,14 +135,14 @@ def _type_1(x: Any) -> Any:
 
 
 def _type_2(x: Any) -> Any:
-    """Even elements, then odd ones backwards, have a Fourier transform that needs to be turned only."""
+    """Compute type 2 as the real part of a rotated FFT of the even elements, then the odd ones reversed (Makhoul)."""
     n = x.shape[-1]
     ordered = tnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], -1)
     return 2 * tnp.real(fourier.fft(ordered) * _turns(x, np.arange(n) / (4 * n)))
 
 
 def _type_3(x: Any) -> Any:
-    """The transpose of type 2 but for the first element, which counts half."""
+    """Compute type 3, the transpose of type 2, except that the first element is halved."""
     n = x.shape[-1]
     halved = x * np.where(np.arange(n) == 0, 0.5, 1).astype(x.dtype)
     ordered = 2 * tnp.real(fourier.fft(halved * _turns(x, np.arange(n) / (4 * n))))

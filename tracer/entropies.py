@@ -1,7 +1,7 @@
-"""Products with logarithms, the entropies made of them, and the Box-Cox transformation, for any real numbers.
+"""x log(y), entropies and Kullback-Leibler divergences, and the Box-Cox transformation, elementwise, for real numbers.
 
-At 0 they are what they tend to, and so are their derivatives: nan comes of nan alone. Complex numbers are refused with
-a TypeError. Source: scipy.special, "information theory"; Box & Cox 1964.
+At 0, values and derivatives are their limits: nan results only from nan. Complex numbers raise a TypeError.
+Source: scipy.special, "information theory"; Box & Cox 1964.
 """
 
 from collections.abc import Callable
@@ -18,23 +18,28 @@ from tapeless.tracer.primitives import gamma_functions as g
 
 
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
-    """x log(y), elementwise; 0 where x is 0, unless y is nan.
+    """Compute x log(y), elementwise; 0 where x is 0, unless y is nan.
 
-    The derivatives are log(y) and x/y, of which 0/0 is 0.
+    The derivatives are log(y) and x/y, where 0/0 counts as 0.
+    Raises: TypeError for complex numbers.
     """
     return apply2_inexact("xlogy", g.xlogy_p, x, y)
 
 
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
-    """x log(1 + y), elementwise, exact for small y; 0 where x is 0, unless y is nan.
+    """Compute x log(1 + y), elementwise, precise for small y; 0 where x is 0, unless y is nan.
 
-    The derivatives are log(1 + y) and x / (1 + y), of which 0/0 is 0.
+    The derivatives are log(1 + y) and x / (1 + y), where 0/0 counts as 0.
+    Raises: TypeError for complex numbers.
     """
     return apply2_inexact("xlog1py", g.xlog1py_p, x, y)
 
 
 def entr(x: ArrayLike) -> Array:
-    """-x log(x), elementwise; 0 at 0, where the derivative is infinite, and -inf where x is negative."""
+    """Compute the entropy -x log(x), elementwise; 0 at 0, where the derivative is infinite, and -inf for negative x.
+
+    Raises: TypeError for complex numbers.
+    """
     x = inexact("entr", array_operand("entr", x))
     check_real("entr", x)
     return _entr(x)
@@ -47,9 +52,10 @@ def _entr(x: Any) -> Array:
 
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
-    """p log(p/q), elementwise; 0 where p is 0 and q at least 0, inf where p or q is outside of their domain.
+    """Compute the relative entropy p log(p/q), elementwise; 0 where p is 0 and q >= 0, inf outside of p, q >= 0.
 
-    Where p is close to q it is computed by their difference, without cancellation.
+    Where p is close to q it is computed from their difference, without cancellation.
+    Raises: TypeError for complex numbers.
     """
     p, q = promoted_inexact("rel_entr", p, q)
     check_real("rel_entr", p)
@@ -69,7 +75,10 @@ def _rel_entr(p: Any, q: Any) -> Array:
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
-    """p log(p/q) - p + q, elementwise, without cancellation; inf where p or q is outside of their domain."""
+    """Compute the Kullback-Leibler divergence p log(p/q) - p + q, elementwise, without cancellation.
+
+    It is inf where p or q is negative, or q is 0 and p is not. Raises: TypeError for complex numbers.
+    """
     p, q = promoted_inexact("kl_div", p, q)
     check_real("kl_div", p)
     return _kl_div(p, q)
@@ -84,7 +93,7 @@ def _kl_div(p: Any, q: Any) -> Array:
     return tnp.where(outside, np.inf, tnp.where(near, (p + q) * s * s * (1 + s * tail * (1 + s)), by_ratio))
 
 
-_SMALL = float(np.finfo(np.float32).tiny)  # quotients below it may have lost digits
+_SMALL = float(np.finfo(np.float32).tiny)  # smaller quotients may be subnormal, with less precision
 
 
 def _outside(p: Any, q: Any) -> Any:
@@ -92,7 +101,7 @@ def _outside(p: Any, q: Any) -> Any:
 
 
 def _difference(p: Any, q: Any, ratio: Any) -> tuple[Any, Any, Any]:
-    """Tell where log(p/q) = 2 s (1 + s² tail), with s = (p - q) / (p + q), serves; s and tail. Source: A&S 4.1.27."""
+    """Return where to use log(p/q) = 2 s (1 + s² tail), with s = (p - q) / (p + q); s and tail. Source: A&S 4.1.27."""
     near = (ratio > 0.5) & (ratio < 2)
     s = tnp.where(near, p - q, 0) / tnp.where(near, p + q, 1)
     square, tail = s * s, 1 / 35 + 0 * s
@@ -105,14 +114,20 @@ def _difference(p: Any, q: Any, ratio: Any) -> tuple[Any, Any, Any]:
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """(x^lmbda - 1) / lmbda, elementwise; log(x) where lmbda is 0, smoothly in both; nan where x is negative."""
+    """Compute the Box-Cox transformation (x^lmbda - 1) / lmbda, elementwise; log(x) where lmbda is 0; nan for x < 0.
+
+    It is smooth in x and lmbda. Raises: TypeError for complex numbers.
+    """
     x, lmbda = promoted_inexact("boxcox", x, lmbda)
     check_real("boxcox", x)
     return _boxcox(x, lmbda)
 
 
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """((1 + x)^lmbda - 1) / lmbda, elementwise; log(1 + x) where lmbda is 0, smoothly in both; nan where x < -1."""
+    """Compute ((1 + x)^lmbda - 1) / lmbda, elementwise; log(1 + x) where lmbda is 0; nan where x < -1.
+
+    It is smooth in x and lmbda. Raises: TypeError for complex numbers.
+    """
     x, lmbda = promoted_inexact("boxcox1p", x, lmbda)
     check_real("boxcox1p", x)
     return _boxcox1p(x, lmbda)
@@ -129,7 +144,7 @@ def _boxcox1p(x: Any, lmbda: Any) -> Array:
 
 
 def _transformed(logarithm: Callable[[Any], Any], product: Callable[..., Any], x: Any, lmbda: Any) -> Array:
-    """log (1 + u/2 + u²/6 + ...) with u = lmbda log, up to |u| = 1; beyond (exp(u) - 1) / lmbda."""
+    """Compute log (1 + u/2 + u²/6 + ...) with u = lmbda log, up to |u| = 1; beyond (exp(u) - 1) / lmbda."""
     u = product(lmbda, x)
     near = tnp.abs(u) < 1
     z = tnp.where(near, u, 0)

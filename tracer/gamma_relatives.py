@@ -1,7 +1,7 @@
-"""The gamma function, products and quotients of its values, and counts of choices, for any real numbers.
+"""The gamma function, beta functions, Pochhammer's symbol, factorials and binomial coefficients, for real numbers.
 
-Integers become floating point as `dtypes.inexact_of` says. Complex numbers are refused with a TypeError. Source: DLMF
-chapter 5. Errors and how they come about: `tapeless.lowering.rules.gamma_functions`.
+Integers become floating point by `dtypes.inexact_of`. Complex numbers raise a TypeError. Source: DLMF chapter 5.
+The rounding errors, and their derivation: `tapeless.lowering.rules.gamma_functions`.
 """
 
 import math
@@ -22,16 +22,20 @@ from tapeless.tracer.primitives.special import lgamma
 
 
 def gamma(x: ArrayLike) -> Array:
-    """The gamma function, elementwise; nan at negative integers and at -inf, infinite with the sign of x at 0.
+    """Compute the gamma function, elementwise; nan at negative integers and at -inf, infinite with the sign of x at 0.
 
-    Returns: floating point; the factorial of x - 1 exactly where x is an integer up to 18.
+    Returns: floating point; exactly the factorial of x - 1 where x is an integer up to 18.
+    Raises: TypeError for complex numbers.
     Source: DLMF 5.2.1; its derivative is gamma(x) digamma(x), DLMF 5.2.2.
     """
     return apply_inexact("gamma", g.gamma_p, x)
 
 
 def gammasgn(x: ArrayLike) -> Array:
-    """The sign of the gamma function, elementwise: 1 or -1; that of a zero at 0, nan at negative integers and -inf."""
+    """Compute the sign of the gamma function, elementwise: 1 or -1; at 0 the sign of the zero.
+
+    It is nan at negative integers and -inf. Raises: TypeError for complex numbers.
+    """
     return _gammasgn(_real("gammasgn", x))
 
 
@@ -45,7 +49,10 @@ def _gammasgn(x: Any) -> Array:
 
 
 def loggamma(x: ArrayLike) -> Array:
-    """The logarithm of the gamma function, elementwise: infinite at 0, nan where x is negative."""
+    """Compute the logarithm of the gamma function, elementwise: infinite at 0, nan where x is negative.
+
+    Raises: TypeError for complex numbers.
+    """
     return _loggamma(_real("loggamma", x))
 
 
@@ -55,9 +62,9 @@ def _loggamma(x: Any) -> Array:
 
 
 def multigammaln(a: ArrayLike, d: int) -> Array:
-    """The logarithm of the gamma function of d dimensions, elementwise; nan unless a > (d - 1) / 2.
+    """Compute the logarithm of the multivariate gamma function of dimension d, elementwise; nan unless a > (d - 1) / 2.
 
-    Raises: TypeError if d is no integer, ValueError if it is not positive.
+    Raises: TypeError if d is no integer or a complex, ValueError if d is not positive.
     Source: DLMF 35.3.4.
     """
     d = operator.index(d)
@@ -78,27 +85,34 @@ def _multigammaln(a: Any, *, d: int) -> Array:
 
 
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
-    """gamma(a) gamma(b) / gamma(a + b), elementwise. Source: DLMF 5.12.1."""
+    """Compute the beta function gamma(a) gamma(b) / gamma(a + b), elementwise.
+
+    Raises: TypeError for complex numbers. Source: DLMF 5.12.1.
+    """
     return apply2_inexact("beta", g.beta_p, a, b)
 
 
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
-    """The logarithm of |beta(a, b)|, elementwise. Source: DLMF 5.12.1."""
+    """Compute the logarithm of |beta(a, b)|, elementwise.
+
+    Raises: TypeError for complex numbers. Source: DLMF 5.12.1.
+    """
     return apply2_inexact("betaln", g.betaln_p, a, b)
 
 
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
-    """Pochhammer's symbol gamma(z + m) / gamma(z), elementwise: z (z + 1) ... (z + m - 1) where m is an integer.
+    """Compute Pochhammer's symbol gamma(z + m) / gamma(z), elementwise: z (z + 1) ... (z + m - 1) for an integer m.
 
-    Its derivatives are nan where z or z + m is an integer that is not positive. Source: DLMF 5.2.4, 5.2.5.
+    Its derivatives are nan where z or z + m is an integer that is not positive.
+    Raises: TypeError for complex numbers. Source: DLMF 5.2.4, 5.2.5.
     """
     return apply2_inexact("poch", g.poch_p, z, m)
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
-    """The gamma function at n + 1, elementwise; 0 where n is negative.
+    """Compute the factorial of n, gamma(n + 1), elementwise, as floating point; 0 where n is negative.
 
-    Raises: NotImplementedError for `exact` integers, which have no bound.
+    Raises: TypeError for complex numbers; NotImplementedError for `exact` integers, which have no bound.
     """
     if exact:
         raise NotImplementedError("factorial: exact=True asks for integers of any size: use math.factorial.")
@@ -111,10 +125,10 @@ def _factorial(n: Any) -> Array:
 
 
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
-    """The number of ways to choose k of N things, elementwise, each of them once, or any number of times.
+    """Count the ways to choose k of N things, elementwise: each at most once, or with `repetition` any number of times.
 
-    Returns: floating point, rounded once for integers up to 2^47; 0 unless N and k are at least 0, and k <= N.
-    Source: DLMF 1.2.1, 1.2.6.
+    Returns: floating point, correctly rounded for integers up to 2^47; 0 unless N and k are at least 0, and k <= N.
+    Raises: TypeError for complex numbers. Source: DLMF 1.2.1, 1.2.6.
     """
     n, k = promoted_inexact("comb", N, k)
     check_real("comb", n)
@@ -142,6 +156,6 @@ def _real(name: str, x: ArrayLike) -> Any:
 
 
 def check_real(name: str, x: Any) -> None:
-    """Raise TypeError for complex operands."""
+    """Check that x is not complex. Raises: TypeError in the name of `name`."""
     if dtypes.is_complex(x.dtype):
         raise TypeError(f"{name}: takes real numbers, not {x.aval if isinstance(x, Array) else x.dtype}.")

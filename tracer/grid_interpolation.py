@@ -1,4 +1,4 @@
-"""Interpolation of values on a rectangular grid. Names of `scipy.interpolate`."""
+"""Interpolation of values on a rectangular grid, as in `scipy.interpolate`."""
 
 import itertools
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _METHODS = ("linear", "nearest")
 
 
 class RegularGridInterpolator:
-    """Values of a function between those on a grid of any number of axes, which may be unevenly spaced."""
+    """Linear or nearest-neighbour interpolation of values on a rectangular grid, which may be unevenly spaced."""
 
     def __init__(
         self,
@@ -25,16 +25,16 @@ class RegularGridInterpolator:
         bounds_error: bool = False,
         fill_value: ArrayLike | None = np.nan,
     ):
-        """Interpolate.
+        """Make the interpolator; calling it evaluates it.
 
         Args:
-          points: d vectors, ascending, of the places along each axis, of at least two elements.
+          points: d vectors, ascending, of at least two elements: the coordinates of the grid along each axis.
           values: [n.., ..] at the points of the grid, n.. being the lengths of these vectors.
           method: "linear" or "nearest".
-          bounds_error: False; what is outside gives `fill_value`.
+          bounds_error: must be False; positions outside of the grid give `fill_value`.
           fill_value: a number; None to extrapolate.
         Raises: ValueError if shapes do not fit, or for another method; TypeError for a complex fill value of real
-          values; NotImplementedError for `bounds_error`, as places are not known while tracing.
+          values; NotImplementedError for `bounds_error`, as positions are not known while tracing.
         """
         _check_method(method)
         if bounds_error:
@@ -53,13 +53,13 @@ class RegularGridInterpolator:
             raise TypeError(f"RegularGridInterpolator: fill_value {fill.aval} for values {self.values.aval}.")
 
     def __call__(self, xi: Any, method: str | None = None) -> Array:
-        """Find the values at places.
+        """Interpolate at positions.
 
         Args:
-          xi: [.., d]; [k] for one axis, or one place for several; or a tuple of d arrays, which broadcast.
-          method: as when it was made, if None.
-        Returns: the places' leading axes, then those of values behind the grid.
-        Raises: ValueError for places of other dimensions, or another method.
+          xi: [.., d]; [k] for one axis, or a single position for several; or a tuple of d arrays, which broadcast.
+          method: the one given to the constructor if None.
+        Returns: the leading axes of the positions, then the axes of `values` behind those of the grid.
+        Raises: ValueError for positions of other dimensions, or another method.
         """
         how = self.method if method is None else method
         _check_method(how)

@@ -1,9 +1,9 @@
-"""Products of Householder's reflections, by which orthogonal factors are kept.
+"""Products of Householder reflections (compact WY form), the representation of orthogonal factors in QR.
 
 H_1 H_2 .. H_k = 1 - V T V^H, for H_i = 1 - tau_i v_i v_i^H, where V has the vectors v_i in its columns and T is upper
-triangular: T = (1 + D S)^-1 D, with the factors D on a diagonal and the part S of V^H V above the diagonal. Source:
-Schreiber and Van Loan 1989, "A storage-efficient WY representation for products of Householder transformations";
-Joffrain et al. 2006, "Accumulating Householder transformations, revisited".
+triangular: T = (1 + D S)^-1 D, with the factors tau on the diagonal of D and S the strictly upper triangle of V^H V.
+Source: Schreiber and Van Loan 1989, "A storage-efficient WY representation for products of Householder
+transformations"; Joffrain et al. 2006, "Accumulating Householder transformations, revisited".
 """
 
 from typing import Any
@@ -20,13 +20,13 @@ from tapeless.tracer.widths import mismatch
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
-    """Multiply Householder reflections: the first n columns of H_1 H_2 .. H_k.
+    """Multiply Householder reflections: return the first n columns of H_1 H_2 .. H_k.
 
     Args:
-      a: [.., m, n], m not less than n: the vector of H_i below the diagonal in column i, its element on the diagonal
-        being 1. Floating point of 32 or 64 bits, or complex.
+      a: [.., m, n], m not less than n: column i holds the vector of H_i below the diagonal; its element on the diagonal
+        is 1. Floating point of 32 or 64 bits, or complex.
       taus: [.., k], k not more than n, of the dtype of a: the reflections' factors.
-    Returns: [.., m, n], orthonormal columns if H_i are reflections.
+    Returns: [.., m, n], with orthonormal columns if H_i are reflections.
     Raises: TypeError if dtypes differ or are narrower, ValueError if shapes do not fit; both operands are named.
     """
     _check("householder_product", a, taus)
@@ -74,7 +74,7 @@ def _check(who: str, a: ArrayLike, taus: ArrayLike, *others: ArrayLike) -> None:
 
 
 def _compact(a: ArrayLike, taus: ArrayLike) -> tuple[Any, Any]:
-    """V [.., m, k] and T [.., k, k] with 1 - V T V^H the product of the reflections."""
+    """Compute V [.., m, k] and T [.., k, k] with 1 - V T V^H the product of the reflections."""
     k, dtype = aval_of(taus).shape[-1], aval_of(a).dtype
     below = tril(slice_in_dim(a, 0, k, axis=-1), -1)
     vectors = e.add(below, _spread(eye(*aval_of(below).shape[-2:], dtype=dtype), below))

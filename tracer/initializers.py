@@ -1,4 +1,4 @@
-"""Initializers of weights: functions that make functions `init(key, shape, dtype)`. Names of `jax.nn.initializers`.
+"""Weight initializers: functions that return functions `init(key, shape, dtype)`, as in `jax.nn.initializers`.
 
 `fan_in` and `fan_out` are the numbers of inputs and outputs that a unit is connected to, where weights have an axis of
 inputs, one of outputs and perhaps others: the windows of convolutions. Sources: LeCun et al. 1998, "Efficient
@@ -23,23 +23,23 @@ Axes = int | Sequence[int]
 
 
 class Initializer(Protocol):
-    """A function that makes an array [*shape] of a dtype, the default float if None, from a key."""
+    """A function that draws an array of a shape and dtype, the default float if None, from a PRNG key."""
 
     def __call__(self, key: Any, shape: Shape, dtype: Any = None, out_sharding: None = None) -> Array:
-        """Draw an array."""
+        """Draw an array [*shape]. Raises: NotImplementedError for `out_sharding`."""
         raise NotImplementedError
 
 
-# ---- one number, and plain distributions ---------------------------------------------------------------------
+# ---- constants and plain distributions -----------------------------------------------------------------------
 
 
 def zeros(key: Any, shape: Shape, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
-    """Make zeros [*shape], of the default float if `dtype` is None; the key is not used."""
+    """Make an array of zeros [*shape], of the default float if `dtype` is None; the key is not used."""
     return _drawn(lambda key, shape, dtype: tnp.zeros(shape, dtype), key, shape, dtype, out_sharding)
 
 
 def ones(key: Any, shape: Shape, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
-    """Make ones [*shape], of the default float if `dtype` is None; the key is not used."""
+    """Make an array of ones [*shape], of the default float if `dtype` is None; the key is not used."""
     return _drawn(lambda key, shape, dtype: tnp.ones(shape, dtype), key, shape, dtype, out_sharding)
 
 
@@ -47,7 +47,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer that fills arrays with `value`, which is broadcast to them.
 
     Args:
-      dtype: of the arrays where none is asked for, here and below; the default float if None.
+      dtype: of the arrays if `init` is called without one, here and below; the default float if None.
     """
     return _initializer(lambda key, shape, dtype: tnp.full(shape, value, dtype), dtype)
 
@@ -58,14 +58,14 @@ def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
 
 
 def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """Make an initializer that draws normal numbers of this standard deviation, complex ones for a complex dtype."""
+    """Make an initializer that draws normal numbers of standard deviation `stddev`; complex ones for complex dtypes."""
     return _initializer(lambda key, shape, dtype: random.normal(key, shape, dtype) * tnp.array(stddev, dtype), dtype)
 
 
 def truncated_normal(
     stddev: float = 1e-2, dtype: DTypeLike | None = None, lower: float = -2.0, upper: float = 2.0
 ) -> Initializer:
-    """Make an initializer that draws normal numbers between `lower` and `upper`, and multiplies them with `stddev`.
+    """Make an initializer that draws standard normal numbers between `lower` and `upper`, multiplied by `stddev`.
 
     Their standard deviation is less than `stddev`, since the tails are cut off.
     """
@@ -76,7 +76,7 @@ def truncated_normal(
     return _initializer(draw, dtype)
 
 
-# ---- by the numbers of connections ---------------------------------------------------------------------------
+# ---- scaled by fan-in and fan-out ----------------------------------------------------------------------------
 
 
 def variance_scaling(
@@ -88,15 +88,16 @@ def variance_scaling(
     batch_axis: Axes = (),
     dtype: DTypeLike | None = None,
 ) -> Initializer:
-    """Make an initializer whose variance is `scale` over the number of connections that `mode` says.
+    """Make an initializer whose variance is `scale` over the fan that `mode` names.
 
     Args:
       mode: "fan_in", "fan_out", or their mean, "fan_avg", or geometric mean, "fan_geo_avg".
       distribution: "truncated_normal" (within two standard deviations), "normal" or "uniform"; for complex dtypes the
-        like on a disk.
+        same on a disk.
       in_axis, out_axis: the axis, or axes, of inputs and outputs.
-      batch_axis: axes of weights that have nothing to do with one another.
-    Raises: ValueError for another mode or distribution; when it is called, for fewer than two axes.
+      batch_axis: axes of independent weights, which count neither as inputs nor as outputs.
+      dtype: of the arrays if `init` is called without one; the default float if None.
+    Raises: ValueError for another mode or distribution; from `init`, for fewer than two axes.
     """
     if mode not in _DENOMINATORS:
         raise ValueError(f"variance_scaling: mode must be one of {', '.join(map(repr, _DENOMINATORS))}, not {mode!r}.")
@@ -112,7 +113,7 @@ def variance_scaling(
 
 
 def _fans(shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tuple[float, float]:
-    """Count the inputs and outputs of a unit (fan-in, fan-out). Raises: ValueError if there are not two axes."""
+    """Return the numbers of inputs and outputs of a unit (fan-in, fan-out). Raises: ValueError without an axis -2."""
     if isinstance(in_axis, int) and in_axis == -2 and len(shape) <= 1:
         raise ValueError(
             f"variance_scaling: shape {tuple(shape)} has no axis -2 of inputs. Name the axes, in_axis= and out_axis=."
@@ -163,7 +164,7 @@ _DISTRIBUTIONS: dict[str, Callable[[Any, Shape, Any, Array], Array]] = {
 
 
 def _uniform_disk(key: Any, shape: Shape, dtype: Any) -> Array:
-    """Complex numbers, uniform on a disk, of variance 1."""
+    """Draw complex numbers that are uniform on a disk and have variance 1."""
     of_radius, of_angle = split(key)
     real = np.zeros((), dtype).real.dtype
     radius = tnp.sqrt(2 * random.uniform(of_radius, shape, real)).astype(dtype)
@@ -171,7 +172,7 @@ def _uniform_disk(key: Any, shape: Shape, dtype: Any) -> Array:
 
 
 def _truncated_disk(key: Any, shape: Shape, dtype: Any) -> Array:
-    """Complex normal numbers of modulus at most 2."""
+    """Draw complex normal numbers of modulus at most 2."""
     of_radius, of_angle = split(key)
     real = np.zeros((), dtype).real.dtype
     outside = (1 - tnp.exp(tnp.array(-4, dtype))) * random.uniform(of_radius, shape, real).astype(dtype)
@@ -179,13 +180,13 @@ def _truncated_disk(key: Any, shape: Shape, dtype: Any) -> Array:
 
 
 def _direction(key: Any, shape: Shape, dtype: Any) -> Array:
-    """Complex numbers of modulus 1."""
+    """Draw complex numbers of modulus 1."""
     angle = 2 * np.pi * random.uniform(key, shape, np.zeros((), dtype).real.dtype).astype(dtype)
     return tnp.exp(1j * angle)
 
 
 def _scaling(name: str, scale: float, mode: str, distribution: str) -> Callable[..., Initializer]:
-    """Make a function that is `variance_scaling` but for its first three arguments."""
+    """Make a function that is `variance_scaling` with its first three arguments given."""
 
     def scaled(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
@@ -216,11 +217,12 @@ kaiming_normal = he_normal
 
 
 def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
-    """Make an initializer of matrices with orthonormal columns, or rows where those are fewer, times `scale`.
+    """Make an initializer of matrices with orthonormal columns, or rows if those are fewer, times `scale`.
 
     Args:
       column_axis: the axis of columns; all others together are rows.
-    Raises: when it is called, ValueError for fewer than two axes.
+      dtype: of the arrays if `init` is called without one; the default float if None.
+    Raises: from `init`, ValueError for fewer than two axes.
     """
 
     def draw(key: Any, shape: Shape, dtype: Any) -> Array:
@@ -237,11 +239,13 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | Non
 
 
 def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
-    """Make an initializer of convolutions that are an orthogonal matrix at the middle of the window, 0 elsewhere.
+    """Make an initializer of convolution kernels: an orthogonal matrix in the middle of the window, 0 elsewhere.
 
-    The shape is that of one to three axes of the window, then inputs, then outputs, which are not fewer.
+    The shape has one to three axes of the window, then inputs, then outputs, which are not fewer.
 
-    Raises: when it is called, ValueError for another shape.
+    Args:
+      scale, column_axis, dtype: as for `orthogonal`.
+    Raises: from `init`, ValueError for another shape.
     """
     matrix = orthogonal(scale, column_axis, dtype)
 
@@ -257,11 +261,11 @@ def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike
     return _initializer(draw, dtype)
 
 
-# ---- what all have in common ---------------------------------------------------------------------------------
+# ---- common parts --------------------------------------------------------------------------------------------
 
 
 def _initializer(draw: Callable[[Any, Shape, Any], Array], default: Any) -> Initializer:
-    """A function that draws, of the dtype `default` where none is asked for."""
+    """Make an initializer that calls `draw`, with dtype `default` if it is called without one."""
 
     def init(key: Any, shape: Shape, dtype: Any = default, out_sharding: None = None) -> Array:
         """Draw an array [*shape]."""
@@ -271,7 +275,7 @@ def _initializer(draw: Callable[[Any, Shape, Any], Array], default: Any) -> Init
 
 
 def _drawn(draw: Callable[[Any, Shape, Any], Array], key: Any, shape: Any, dtype: Any, out_sharding: Any) -> Array:
-    """An array of the default float if `dtype` is None. Raises: NotImplementedError for a sharding."""
+    """Draw an array, of the default float if `dtype` is None. Raises: NotImplementedError for a sharding."""
     if out_sharding is not None:
         raise NotImplementedError(f"initializers: out_sharding={out_sharding!r} is not supported, only None.")
     exact = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)

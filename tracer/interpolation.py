@@ -1,4 +1,4 @@
-"""Interpolation between the elements of an array at any places. Names of `scipy.ndimage`."""
+"""Interpolation between the elements of an array at any positions, as in `scipy.ndimage`."""
 
 import functools
 import itertools
@@ -17,19 +17,19 @@ from tapeless.tracer.numpy.promotion import array_operand, as_array, broadcast, 
 def map_coordinates(
     input: ArrayLike, coordinates: Sequence[ArrayLike], order: int, mode: str = "constant", cval: ArrayLike = 0.0
 ) -> Array:
-    """Compute the values of an array at places between its elements.
+    """Interpolate an array at positions between its elements.
 
     Args:
-      input: of d axes.
-      coordinates: d arrays of places, one for each axis, which broadcast; element i is at place i.
-      order: 0 for the value of the nearest element, 1 for linear interpolation.
-      mode: what is beyond the array: "constant" for elements `cval`, between which and the edges it is interpolated
-        ("grid-constant" in SciPy); "nearest" for the element at the edge; "wrap" for the array over again
-        ("grid-wrap" in SciPy); "mirror" and "reflect" for the array backwards, about its last element or its edge.
+      input: an array of d axes.
+      coordinates: d arrays of positions, one for each axis, which broadcast; element i is at position i.
+      order: 0 for the nearest element, 1 for linear interpolation.
+      mode: how the array continues beyond its edges: "constant" with elements `cval`, with interpolation between these
+        and the edges ("grid-constant" in SciPy); "nearest" with the element at the edge; "wrap" periodically
+        ("grid-wrap" in SciPy); "mirror" and "reflect" by reflection, about the last element or the edge.
       cval: a number.
-    Returns: of the shape of the coordinates, and the dtype of input; integers are rounded.
-    Raises: ValueError if there is not one array of coordinates for each axis, or an axis has no elements; TypeError for
-      complex coordinates; NotImplementedError for another order or mode.
+    Returns: the shape of the coordinates, and the dtype of input; integers are rounded.
+    Raises: ValueError if there is not one array of coordinates for each axis, or an axis has no elements; TypeError
+      for complex coordinates; NotImplementedError for another order or mode.
     """
     x = number_operand("map_coordinates", input)
     if order not in (0, 1):
@@ -63,7 +63,7 @@ def _interpolated(x: Any, outside: Any, *places: Any, order: int, mode: str) -> 
 
 
 def _neighbours(place: Any, order: int) -> list[tuple[Any, Any]]:
-    """Indices of the elements beside a place, and how much they count."""
+    """Return the index and the weight of each element beside a position."""
     if order == 0:
         half_away = tnp.trunc(place + tnp.copysign(0.5, place))
         return [(half_away.astype(np.int32), tnp.ones_like(place))]

@@ -1,4 +1,4 @@
-"""Estimation of a density from a sample, by Gaussian kernels. Source: Silverman 1986; names of `scipy.stats`."""
+"""Gaussian kernel density estimation, as in `scipy.stats`. Source: Silverman 1986."""
 
 import math
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov")
 
 @pytree.register_pytree_node_class
 class gaussian_kde:
-    """An estimate of the density that a sample comes from: a mean of normal densities around its points.
+    """A kernel density estimate of a sample's distribution: a weighted mean of normal densities around its points.
 
     A pytree of its attributes: neff, the effective number of points; dataset [d, n]; weights [n], which sum to 1;
     covariance [d, d] of each normal density, and its inverse, inv_cov.
@@ -49,8 +49,8 @@ class gaussian_kde:
 
         Args:
           dataset: [d, n], n points; or [n], of one dimension. Real.
-          bw_method: how wide the densities are, the deviation of the sample being 1: "scott" (n^(-1/(d + 4)); None is
-            the same), "silverman", a number, or a function of this object that gives one.
+          bw_method: the bandwidth, as a factor of the sample's standard deviation: "scott" (n^(-1/(d + 4)); also None),
+            "silverman", a number, or a function of this object that returns one.
           weights: [n], of the points; all equal if None.
         Raises: ValueError if there are less than two numbers, weights are not [n], or there is no such `bw_method`;
           TypeError for complex numbers.
@@ -83,12 +83,12 @@ class gaussian_kde:
         return factor
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
-        """Take it apart."""
+        """Return the attributes as children, without static data."""
         return tuple(getattr(self, name) for name in _FIELDS), None
 
     @classmethod
     def tree_unflatten(cls, aux_data: None, children: Any) -> "gaussian_kde":
-        """Put it together again."""
+        """Rebuild the estimate from its attributes."""
         kde = cls.__new__(cls)
         for name, child in zip(_FIELDS, children, strict=True):
             setattr(kde, name, child)
@@ -105,25 +105,28 @@ class gaussian_kde:
         return self.dataset.shape[1]
 
     def evaluate(self, points: ArrayLike) -> Array:
-        """The density at points [d, m], or [m] of one dimension, or one point [d]: [m]."""
+        """Evaluate the density at points [d, m], or [m] of one dimension, or a single point [d]: [m].
+
+        Raises: ValueError for points of other dimensions, TypeError for complex numbers.
+        """
         return tnp.exp(self.logpdf(points))
 
     def __call__(self, points: ArrayLike) -> Array:
         return self.evaluate(points)
 
     def pdf(self, x: ArrayLike) -> Array:
-        """The density, as of `evaluate`."""
+        """Evaluate the density: the same as `evaluate`."""
         return self.evaluate(x)
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """The logarithm of the density at points, as for `evaluate`.
+        """Evaluate the logarithm of the density at points, which are as for `evaluate`.
 
         Raises: ValueError for points of other dimensions, TypeError for complex numbers.
         """
         return _log_density(self.dataset, self.weights, self.inv_cov, self._points("gaussian_kde.logpdf", x))
 
     def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
-        """The integral of the density times that of a normal distribution of a mean [d] and covariances [d, d].
+        """Integrate the density times a normal density with a mean [d] and covariances [d, d]: a scalar.
 
         Raises: ValueError for other shapes.
         """
@@ -136,7 +139,7 @@ class gaussian_kde:
         return tnp.sum(self.weights * multivariate_normal.pdf(self.dataset.T, mean, self.covariance + cov))
 
     def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
-        """The integral of the density between two numbers. Raises: ValueError if there is more than one dimension."""
+        """Integrate the density between two numbers: a scalar. Raises: ValueError for more than one dimension."""
         if self.d != 1 or np.ndim(low) or np.ndim(high):
             raise ValueError("gaussian_kde.integrate_box_1d: one dimension, and two numbers to integrate between.")
         sigma = tnp.sqrt(self.covariance[0, 0])
@@ -144,7 +147,7 @@ class gaussian_kde:
         return tnp.sum(self.weights * (ndtr(above) - ndtr(below)))
 
     def integrate_kde(self, other: "gaussian_kde") -> Array:
-        """The integral of the product with another estimate. Raises: ValueError if dimensions differ."""
+        """Integrate the product with another estimate: a scalar. Raises: ValueError if dimensions differ."""
         if other.d != self.d:
             raise ValueError(f"gaussian_kde.integrate_kde: the estimates have {self.d} and {other.d} dimensions.")
         points = self.dataset.T[:, None], other.dataset.T
@@ -152,7 +155,7 @@ class gaussian_kde:
         return self.weights @ products @ other.weights
 
     def resample(self, key: Any, shape: Any = ()) -> Array:
-        """Draw points [d, *shape], with JAX's bits."""
+        """Draw points [d, *shape] from the estimate by a PRNG key, with JAX's bits."""
         which, around = split(key)
         at = choice(which, self.n, shape, p=self.weights)
         zero = tnp.zeros(self.d, self.covariance.dtype)
@@ -160,11 +163,11 @@ class gaussian_kde:
         return self.dataset[:, at] + tnp.moveaxis(noise, -1, 0)
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Array:
-        """The integral over a box is there for one dimension only: see `integrate_box_1d`."""
+        """Raise NotImplementedError: only the integral over one dimension is supported, by `integrate_box_1d`."""
         raise NotImplementedError("gaussian_kde.integrate_box: one dimension only: integrate_box_1d.")
 
     def set_bandwidth(self, bw_method: Any = None) -> None:
-        """The bandwidth is given when the estimate is made: it does not change."""
+        """Raise NotImplementedError: the bandwidth is set by the constructor."""
         raise NotImplementedError("gaussian_kde.set_bandwidth: make another estimate with gaussian_kde(.., bw_method).")
 
     def _points(self, name: str, x: ArrayLike) -> Array:
@@ -180,7 +183,7 @@ class gaussian_kde:
 
 @core.compound
 def _log_density(data: Any, weights: Any, precision: Any, points: Any) -> Any:
-    """Sum the kernels in coordinates in which their covariance is the unit matrix."""
+    """Sum the kernels, in coordinates in which their covariance is the identity (whitened)."""
     data, weights, precision, points = promoted_inexact_dtypes("gaussian_kde.logpdf", data, weights, precision, points)
     factor = cholesky(precision)
     sample, at = factor.T @ data, factor.T @ points

@@ -1,4 +1,4 @@
-"""The chi-squared distribution with df > 0 degrees of freedom: the gamma distribution of a = df/2 at twice the scale."""
+"""The chi-squared distribution with df > 0 degrees of freedom: the gamma distribution of a = df/2 at scale 2 scale."""
 
 from typing import Any
 
