@@ -1,4 +1,4 @@
-"""`Array`: what every array value is, traced or on a device. isinstance(x, tl.Array) holds for both.
+"""`Array`: the base class of arrays, traced or on a device: isinstance(x, tl.Array) holds for both.
 
 Operators and methods are NumPy's; `tracer/numpy/array_methods.py` installs them, since they are NumPy functions.
 For type checkers and editors they are declared here, as the same functions; a test compares both.
@@ -87,7 +87,7 @@ class Array:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            if name.startswith("_"):  # of protocols, which ask every object
+            if name.startswith("_"):  # protocols look such names up on every object
                 raise AttributeError(f"an array has no attribute {name!r}.", name=name, obj=None)
             missing = importlib.import_module("tapeless.tracer.missing_names")
             raise AttributeError(missing.ArrayRefusal(name), name=name, obj=None)
@@ -141,7 +141,7 @@ class Array:
 
         def __getitem__(self, index: Any, /) -> "Array": ...
 
-        def __setitem__(self, index: Never, value: Never) -> NoReturn: ...  # refused, and so before it runs
+        def __setitem__(self, index: Never, value: Never) -> NoReturn: ...  # raises; type checkers report it before
         def __delitem__(self, index: Never) -> NoReturn: ...
 
         all: Final = reductions.all

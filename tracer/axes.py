@@ -1,6 +1,6 @@
 """The axis environment: names and sizes of the mapped axes of the enclosing `vmap`s.
 
-A collective looks up its axes when it is applied; from then on the program says itself what it needs.
+A collective looks up its axes when it is applied; from then on its params have their sizes.
 """
 
 from collections.abc import Callable, Hashable
@@ -23,14 +23,14 @@ def binding(
     *args: Arguments.args,
     **params: Arguments.kwargs,
 ) -> Result:
-    """`f(*args, **params)`, called with an axis bound; None binds nothing. One of the same name outside is hidden."""
+    """Call `f(*args, **params)` with an axis bound, none if `name` is None; it hides an outer axis of the same name."""
     if name is None:
         return f(*args, **params)
     return scoped(_bound, (*_bound.get(), (name, size)), f, *args, **params)
 
 
 def size_of(name: Hashable, who: str) -> int:
-    """Size of the axis called `name`. Raises: NameError, in the name of `who`, if there is none around."""
+    """Return the size of the axis called `name`. Raises: NameError, in the name of `who`, if no such axis is bound."""
     found = dict(_bound.get())
     if name not in found:
         known = ", ".join(f"{other!r} of size {n}" for other, n in found.items())

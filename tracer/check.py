@@ -1,4 +1,4 @@
-"""The type checker: every program a transform builds must be well formed, well typed, and honest about linearity."""
+"""The type checker: programs must be well formed, well typed, and have linear variables marked as such."""
 
 import weakref
 
@@ -32,7 +32,7 @@ _sound: weakref.WeakSet[Jaxpr] = weakref.WeakSet()  # programs do not change
 
 
 def checked(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr`, checked if `config.check_programs` is set."""
+    """Return `jaxpr`, checked if `config.check_programs` is set."""
     return check(jaxpr) if config.check_programs else jaxpr
 
 

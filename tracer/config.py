@@ -31,8 +31,8 @@ F32_F32_F32 F64_F64_F64
 class Field(Generic[T]):
     """One setting: its name, its allowed values, its value for the process and for the current scope.
 
-    `allowed` is None for any string; then `check`, which a layer above may fill in, says what is wrong with one. A
-    field that is not `keyed` does not change what programs are: those traced under another value of it serve.
+    `allowed` is None for any string; then `check`, which a layer above may set, raises for wrong ones. A field that is
+    not `keyed` does not affect programs: those traced under another value of it are used again.
     """
 
     def __init__(self, default: T, allowed: tuple[T, ...] | None, keyed: bool = True) -> None:
@@ -56,7 +56,7 @@ class Field(Generic[T]):
             _scope.set(_settings_now())
 
     def checked(self, value: Any) -> T:
-        """The allowed value equal to `value`. Raises: ValueError if there is none."""
+        """Return the allowed value equal to `value`. Raises: ValueError if there is none."""
         if self.allowed is None:
             return self._checked_name(value)
         for known in self.allowed:
@@ -76,7 +76,7 @@ class Field(Generic[T]):
 
     @contextmanager
     def scope(self, value: T) -> Generator[None]:
-        """`value` within a with block."""
+        """Set the field to `value` within a with block."""
         value, before = self.checked(value), self.scoped.get()
         try:
             self.scoped.set(value)
@@ -86,7 +86,7 @@ class Field(Generic[T]):
 
 
 def _bits_in_environment(variable: str, default: int) -> int:
-    """The width that an environment variable gives. Raises: ValueError if it gives none."""
+    """Read a width from an environment variable. Raises: ValueError if it is neither 32 nor 64."""
     given = os.environ.get(variable, str(default)).strip()
     if given not in ("32", "64"):
         raise ValueError(f"the environment variable {variable} must be 32 or 64, not {given!r}.")
@@ -107,30 +107,30 @@ class Config:
       but one are numbers, or weakly typed, of the same kind or a lower one.
     numpy_rank_promotion: "allow", "warn" or "raise", where operands of different numbers of axes, not counting
       numbers, are broadcast against one another.
-    default_matmul_precision: the precision of products and convolutions that say none: None or a name.
+    default_matmul_precision: the precision of products and convolutions without one of their own: None or a name.
     disable_jit: whether jitted functions, branches and loops run as the Python that they are written in.
     platform_name: the platform to compute on, as "cpu" or "gpu"; "" for the best that there is.
     check_programs: whether every program that is built is type-checked; the tests do.
-    check_tracer_leaks: whether traced arrays are looked for when their function is over: an error names who holds one.
+    check_tracer_leaks: whether traced arrays that outlive their function are searched for: an error names the holder.
     no_tracing, no_execution: whether tracing for `jit`, or running anything, is an error.
     log_compiles, explain_cache_misses: whether each compilation, or the reason why a function is traced again, is
       logged as a warning of the logger "tapeless".
-    default_prng_impl: the generator of keys that are made without saying which, and of bare words: threefry2x32, rbg or
+    default_prng_impl: the generator of keys that are made without naming one, and of bare words: threefry2x32, rbg or
       unsafe_rbg. threefry_partitionable: how threefry2x32 counts; there is one way.
     debug_key_reuse: whether using a random key twice is an error that names both lines.
     enable_custom_prng: whether `random.PRNGKey` makes keys, as `random.key` does, not bare words.
     legacy_prng_key: "allow", "warn" or "error", where bare words are used as a key.
-    transfer_guard_host_to_device, transfer_guard_device_to_device, transfer_guard_device_to_host: what happens when
-      elements are moved: "allow"; "log" or "disallow" what nobody asked for by `device_put` or `device_get`;
-      "log_explicit" or "disallow_explicit" whatever is moved. `transfer_guard` sets the three.
+    transfer_guard_host_to_device, transfer_guard_device_to_device, transfer_guard_device_to_host: treatment of
+      transfers: "allow"; "log" or "disallow" those not requested by `device_put` or `device_get`; "log_explicit" or
+      "disallow_explicit" all. `transfer_guard` sets the three.
     enable_compilation_cache, compilation_cache_dir: whether compiled programs are kept on disk, and where; "" is for
-      what the environment says.
+      the directory that the environment names.
     dump_ir_to: a directory that the StableHLO of each program is written to before it is compiled; "" for none.
-    default_device: the device on which values go that are on none; None for the first there is.
-    high_dynamic_range_gumbel: whether `random.gumbel`, and what is made of it, has the mode "high" unless one is given.
+    default_device: the device for values that are on none yet; None for the first one.
+    high_dynamic_range_gumbel: whether `random.gumbel`, and samplers that use it, have the mode "high" by default.
     allow_f16_reductions: whether `lax.reduce_sum` takes numbers of 16 bits, or that is an error.
-    softmax_custom_jvp: the derivative of softmax; there is one, the accurate. array_garbage_collection_guard: what is
-      done with arrays that are found unreachable, "allow": they are freed.
+    softmax_custom_jvp: the derivative of softmax; there is one, the accurate. array_garbage_collection_guard:
+      treatment of unreachable arrays, "allow": they are freed.
     progress: whether a compilation that takes longer than five seconds is logged while it runs.
     traceback_filtering: whether tracebacks that Python or IPython prints leave our frames out: "auto" and
       "remove_frames" add a note that they do, "quiet_remove_frames" adds none, "off" shows every frame.
@@ -212,13 +212,13 @@ class Config:
         """Return the cache key of traced programs for the settings: one object for each combination of values,
         and the named axes around.
 
-        Read at every call of a jitted function, hence so cheap.
+        It is read at every call of a jitted function, and must be cheap.
         """
         settings, named = _scope.get() or _process[0], axes.bound()
         return (settings, named) if named else settings
 
     def __getattr__(self, name: str) -> Any:
-        """A field by JAX's name."""
+        """Return the value of a field by JAX's name."""
         if name == "jax_enable_x64":
             return self.default_bits == 64
         return _meant_by(name)[0].__get__(self)
@@ -227,7 +227,7 @@ class Config:
         self.update(name, value)
 
     def watch(self, name: str, check: Callable[[Any], None]) -> None:
-        """Let `check` raise for values of a field that are not allowed."""
+        """Set `check` to be called with new values of a field; it raises for those that are not allowed."""
         _field(name).check = check
 
     def __repr__(self) -> str:
@@ -241,7 +241,7 @@ _scope: ContextVar[object | None] = ContextVar("settings", default=None)
 
 
 def add_field(name: str, field: Field[Any]) -> Field[Any]:
-    """Add a field of a user; return it. Raises: whatever is wrong with its value."""
+    """Add a user's field, and return it. Raises: ValueError if its value is not allowed."""
     field.__set_name__(Config, name)
     field.checked(field.everywhere)
     _fields[name] = field
@@ -252,7 +252,7 @@ def add_field(name: str, field: Field[Any]) -> Field[Any]:
 
 
 def _settings_now() -> object:
-    """The one object for the present values of all keyed fields."""
+    """Return the interned object for the present values of all keyed fields."""
     return _settings([field.__get__(None) for field in _fields.values() if field.keyed])
 
 
@@ -261,7 +261,7 @@ def _settings(values: list[Any]) -> object:
 
 
 def differing_settings(now: Any, before: Any) -> Generator[tuple[str, Any, Any]]:
-    """The names that differ between two keys of `config.trace_key`, with both values."""
+    """Yield the names of settings that differ between two keys of `config.trace_key`, with both values."""
     (settings, named), (others, others_named) = [key if isinstance(key, tuple) else (key, ()) for key in (now, before)]
     values = {known: combination for combination, known in _known_settings.items()}
     keyed = [name for name, field in _fields.items() if field.keyed]
@@ -296,7 +296,7 @@ class Scope(AbstractContextManager[None]):
         self._end.__exit__(*error)
 
     def __call__(self, f: Callable[P, R]) -> Callable[P, R]:
-        """Return f, each call of which runs with these values."""
+        """Decorate f, so that each call runs with these values."""
         self._used = True
 
         @functools.wraps(f)
@@ -333,7 +333,7 @@ def _bits(x64: bool) -> int:
 
 
 def _meant_by(name: str) -> list[Field[Any]]:
-    """The fields that a name sets, by our name or JAX's: one, but for the guards of all transfers."""
+    """Return the fields that a name sets, by our name or JAX's: one, but three for `transfer_guard`."""
     ours = name.removeprefix("jax_")
     return [_field(each) for each in _fields if each.startswith(_GUARD)] if ours == _GUARD else [_field(name)]
 

@@ -1,7 +1,7 @@
-"""Primitives, and what applying one means: it is up to the current trace.
+"""Primitives, traces and tracers: the current trace interprets each application of a primitive.
 
 A primitive is a name and a typing rule. `bind` hands it to the current trace: the evaluator at the bottom
-computes, a staging trace writes an equation, a differentiating trace applies a rule in its parent's name.
+computes, a staging trace writes an equation, a differentiating trace applies a rule by primitives of its parent.
 A tracer belongs to a trace if `x.owner is self`; a tracer of any other trace is a constant there, which
 keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace design is that of JAX's
 "stackless" core, here without tags.
@@ -38,29 +38,30 @@ _registry: dict[str, "Primitive"] = {}
 
 
 def all_primitives() -> tuple["Primitive", ...]:
-    """Every primitive there is, in order of definition. Imports the families that no program has needed yet."""
+    """Return all registered primitives, in order of definition; import the families that are not imported yet."""
     for family in (*primitives.FREQUENT, *primitives.RARE):
         import_module(f"{primitives.__name__}.{family}")
     return tuple(_registry.values())
 
 
 def primitives_by_name() -> dict[str, "Primitive"]:
-    """Every primitive of the families that are imported."""
+    """Return the primitives of the families that are imported, by name."""
     return dict(_registry)
 
 
 class Primitive:
     """An operation: a name and a typing rule `(*avals, **params) -> avals`, which also checks its operands.
 
-    Params are keyword-only, hashable and normalised. Types are remembered, so that a rule runs once for the
-    same operands; `remember=False` for primitives whose params are programs or functions. `effect` says what it does
-    besides its results, see tracer/effects.py; None for what is pure. `takes_keys`: has it a meaning for keys of random
-    numbers, as what moves elements has? All others refuse them. `registered`: is it one of `all_primitives`, which have
-    distinct names? Those of users are not. Its family is the module that makes it, which its rules are imported by.
+    Params are keyword-only, hashable and normalised. Types are cached, so that a rule runs once for the same operands;
+    `remember=False` for primitives whose params are programs or functions. `effect` names its side effect, see
+    tracer/effects.py; None for a pure primitive. `takes_keys`: whether it is defined for keys of random numbers, as
+    operations that move elements are; all others refuse them. `registered`: whether it is one of `all_primitives`,
+    which have distinct names; those of users are not. Its family is the module that makes it; by that its rules are
+    imported.
     """
 
     __slots__ = ("_typed", "carries_programs", "effect", "family", "name", "takes_keys", "typing_rule")
-    keeps_programs = False  # are programs among its params those of a library, which no pass rewrites?
+    keeps_programs = False  # whether programs among its params belong to a library, so that no pass rewrites them
 
     def __init__(
         self,
@@ -80,14 +81,14 @@ class Primitive:
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
         self.family: str = frame.f_globals.get("__name__", "")
         self.carries_programs: Final = not remember  # may programs be among its params?
-        # Programs may compute with anything.
+        # Programs may take keys.
         self.takes_keys: Final = not remember if takes_keys is None else takes_keys
         self._typed: dict[Any, tuple[ShapedArray, ...]] | None = {} if remember else None
         if registered:
             _registry[name] = self
 
     def bind(self, *args: Any, **params: Any) -> tuple[Any, ...]:
-        """Apply to values, as the current trace understands it."""
+        """Apply the primitive to values: the current trace processes it."""
         try:
             return current.get().process(self, args, params)
         except (TypeError, ValueError) as error:
@@ -98,7 +99,7 @@ class Primitive:
             raise nested_too_deeply(error, current.get()) from None
 
     def type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
-        """Types of the results. Raises: whatever the typing rule finds wrong."""
+        """Return the types of the results. Raises: what the typing rule raises."""
         typed = self._typed
         if typed is None:
             return self._typed_anew(avals, params)
@@ -129,7 +130,7 @@ _TYPED_LIMIT = 4096
 
 
 def refuse_keys(name: str, *avals: ShapedArray, **params: Any) -> None:
-    """Raise TypeError in the name of `name` if one of these types, or a dtype among params, is that of keys."""
+    """Check that no type, and no dtype among params, is one of keys. Raises: TypeError in the name of `name`."""
     dtype = next((param for param in params.items() if dtypes.is_key(param[1])), None)
     if dtype is None and not any(map(holds_keys, avals)):
         return
@@ -141,7 +142,7 @@ def refuse_keys(name: str, *avals: ShapedArray, **params: Any) -> None:
 
 
 def primitive_named(name: str) -> Primitive:
-    """The primitive called `name`. Raises: KeyError naming it."""
+    """Return the primitive called `name`. Raises: KeyError naming it."""
     if name not in _registry:
         all_primitives()
     return _registry[name]
@@ -151,7 +152,7 @@ def primitive_named(name: str) -> Primitive:
 
 
 class Trace:
-    """An interpreter of primitives: what applying one means. `parent` is the trace in whose terms this one works."""
+    """An interpreter of primitives. `parent` is the trace that processes the primitives which this one applies."""
 
     __slots__ = ("__weakref__", "alive", "depth", "function", "parent")
 
@@ -159,14 +160,14 @@ class Trace:
     parent: "Trace"
 
     def __init__(self, parent: "Trace | None", function: Any = None) -> None:
-        self.parent = parent  # pyright: ignore[reportAttributeAccessIssue]  # None at the bottom, where nobody asks
+        self.parent = parent  # pyright: ignore[reportAttributeAccessIssue]  # None at the bottom, where it is not read
         self.function: Final = function
         self.alive: bool = True
         self.depth: int = parent.depth + 1 if parent else 0
 
     @property
     def main(self) -> "Trace":
-        """The trace itself, which tells its tracers from others: `tracer._trace.main`, in the words of JAX."""
+        """Return the trace itself, which identifies its tracers: `tracer._trace.main`, as in JAX."""
         return self
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
@@ -174,7 +175,7 @@ class Trace:
         raise NotImplementedError
 
     def describe(self) -> str:
-        """`loss at model.py:12, traced for jit`."""
+        """Describe the trace in a message: `loss at model.py:12, traced for jit`."""
         function = describe_function(self.function) if self.function is not None else "a function"
         return f"{function}, traced for {self.what}"
 
@@ -196,7 +197,7 @@ class Evaluator(Protocol):
 
 
 class EvalTrace(Trace):
-    """The bottom: compute now."""
+    """The trace at the bottom, which computes each primitive at once."""
 
     __slots__ = ("evaluator",)
 
@@ -231,7 +232,7 @@ current_trace: Final = current.get  # the trace that primitives are handed to no
 
 
 def bottom_trace() -> Trace:
-    """The trace that computes."""
+    """Return the trace at the bottom, which computes."""
     return _bottom
 
 
@@ -241,9 +242,9 @@ def is_evaluating() -> bool:
 
 
 def under(trace: Trace, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:
-    """`f(*args, **params)`, its primitives handed to `trace`."""
+    """Call `f(*args, **params)` with `trace` as the current trace."""
     outside = current.get()
-    try:  # as `scoped`, without its frame, here and below: transformations are nested in one another
+    try:  # `scoped` inlined, here and below: it saves a frame for each nested transformation
         current.set(trace)
         return f(*args, **params)
     finally:
@@ -253,7 +254,7 @@ def under(trace: Trace, f: Callable[Arguments, Result], /, *args: Arguments.args
 def under_new(
     trace: Trace, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs
 ) -> Result:
-    """`under`; after that the tracers of `trace` are dead, and using one is a leak."""
+    """Call a function as `under` does, and end `trace` afterwards: then using one of its tracers is a leak."""
     outside = current.get()
     try:
         current.set(trace)
@@ -274,7 +275,7 @@ ended_traces: ContextVar[list[weakref.ref[Trace]] | None] = ContextVar("ended tr
 
 
 class FoldingTrace(Trace):
-    """Applying a primitive to values that are known computes it; to tracers, it is the parent's business."""
+    """A trace that computes primitives of concrete values at once, and hands the others to its parent."""
 
     __slots__ = ("what",)
 
@@ -290,8 +291,8 @@ class FoldingTrace(Trace):
 
 @contextmanager
 def ensure_compile_time_eval() -> Generator[None]:
-    """Compute what depends on known values alone at once, in a with block or a decorated function, while a function is
-    being traced; what depends on traced values is traced.
+    """Compute primitives of concrete values at once while a function is traced, in a with block or a decorated
+    function; primitives of traced values are traced.
 
     >>> import tapeless as tl, tapeless.numpy as tnp
     >>> @tl.jit
@@ -312,9 +313,9 @@ def ensure_compile_time_eval() -> Generator[None]:
 
 
 def compound(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """A function of arrays made of several primitives that is worth one program when it is computed eagerly.
+    """Run a function of several primitives as one compiled program when it is computed eagerly.
 
-    Arrays are positional, keyword arguments static and hashable. While anything is being traced it is plain `f`.
+    Arrays are positional, keyword arguments static and hashable. While a function is traced, it is plain `f`.
     """
 
     @functools.wraps(f)
@@ -332,7 +333,7 @@ def compound(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 
 
 def shown(value: Any) -> str:
-    """An array in one line: all elements if they are few, else the first and the last ones."""
+    """Print an array in one line: all elements if they are few, else the first and the last ones."""
     if holds_keys(aval_of(value)):
         return repr(value)
     return " ".join(np.array2string(np.asarray(value), threshold=8, edgeitems=2, separator=", ").split())
@@ -342,20 +343,20 @@ def shown(value: Any) -> str:
 
 
 class Tracer(Array):
-    """A value being traced: an array as far as its type, without its elements."""
+    """A traced value: an array that has a type, but no elements yet."""
 
     __slots__ = ("__weakref__", "owner")
 
     owner: Trace
-    differentiated = False  # is a derivative taken in it? As a bare number it would be lost.
+    differentiated = False  # whether a derivative is taken with respect to it, which a bare number would lose
 
     @property
     def _trace(self) -> Trace:
-        """The trace that this tracer belongs to, by JAX's name."""
+        """Return the trace that this tracer belongs to, by JAX's name."""
         return self.owner
 
     def known(self) -> Any:
-        """The value this tracer is known to have now, or None: forward mode knows, staging does not."""
+        """Return the concrete value of this tracer, or None: in forward mode there is one, in staging none."""
         return None
 
     def where(self) -> str:
@@ -363,7 +364,7 @@ class Tracer(Array):
         return ""
 
     def origin(self) -> str:
-        """Say in a line which arguments of a traced function this value is, or depends on; empty if it is not known."""
+        """Describe in a line which arguments of a traced function this value is, or depends on; empty if not known."""
         return ""
 
     def __bool__(self) -> bool:
@@ -402,7 +403,7 @@ class Tracer(Array):
         return f"{type(self).__name__}<{self.aval.str_short()}{self._shown()}>"
 
     def _shown(self) -> str:
-        """The value as `repr` shows it, if it is known."""
+        """Print the concrete value for `repr`, if there is one."""
         value = self.known()
         return "" if value is None else f" = {shown(value)}"
 
@@ -416,9 +417,10 @@ class Tracer(Array):
         raise TypeError(f"a traced array cannot be pickled: {self.aval}.")
 
     def number(self, what: str) -> Any:
-        """The known value, to compute with outside: `what` a message calls it.
+        """Return the concrete value as a number, which messages call `what`.
 
-        Raises: ConcretizationTypeError if it is not known, or a derivative is taken in it, which would silently be 0.
+        Raises: ConcretizationTypeError if there is none, or if a derivative with respect to it is taken, which would
+          silently be 0.
         """
         known = self._concrete(ConcretizationTypeError, what, _FLOAT_HELP)
         if self.differentiated:
@@ -465,7 +467,7 @@ _FILL_HELP = (
 
 
 def leak_error(tracer: Tracer) -> UnexpectedTracerError:
-    """The error for a tracer of a trace that is over, or that is not the current one nor around it."""
+    """Make the error for a tracer of a trace that is over, or that is not the current one nor around it."""
     if tracer.owner.alive:
         return _closure_error(tracer, "code outside of its transformation")
     made = f"\n  The value was computed at {tracer.where()}." if tracer.where() else ""
@@ -476,9 +478,9 @@ def leak_error(tracer: Tracer) -> UnexpectedTracerError:
 
 
 def nested_too_deeply(error: RecursionError, trace: Trace) -> RecursionError:
-    """The error for functions that are traced within one another until Python's stack ends; another is left as it is.
+    """Make the error for functions that are traced within one another until Python's stack ends; keep other errors.
 
-    It is made where there is room to make it: asked again further out, it is the same.
+    It is made in the first frame that has the stack for it; frames further out keep it.
     """
     if trace.depth < _NESTED or _EXPLAINED in vars(error):
         return error
@@ -498,7 +500,7 @@ _NESTED, _EXPLAINED = 20, "nested_too_deeply"
 
 
 def inner_tracer_error(tracer: Tracer, trace: Trace) -> UnexpectedTracerError:
-    """The error for a tracer of a trace inside `trace`, which reached it by a closure."""
+    """Make the error for a tracer of a trace inside `trace`, which reached it by a closure."""
     return _closure_error(tracer, trace.describe())
 
 
@@ -516,14 +518,14 @@ def _used_here() -> str:
 
 
 def check_alive(args: Sequence[Any]) -> None:
-    """Raise the leak error for the first argument whose trace is over."""
+    """Check that no argument is a tracer of a trace that is over. Raises: UnexpectedTracerError for the first."""
     for x in args:
         if isinstance(x, Tracer) and not x.owner.alive:
             raise leak_error(x)
 
 
 def describe_function(f: Any) -> str:
-    """`loss at model.py:12`."""
+    """Describe a function in a message: `loss at model.py:12`."""
     while isinstance(f, functools.partial):
         f = f.func
     name = getattr(f, "__name__", None) or getattr(f, "name", None) or type(f).__name__
@@ -534,9 +536,9 @@ def describe_function(f: Any) -> str:
 
 
 class ProgramCache:
-    """A weak cache by program: what is derived from a jaxpr is remembered for as long as it lives.
+    """A weak cache by program: values derived from a jaxpr are kept for as long as the jaxpr lives.
 
-    It is kept by the program itself: a table of weak references would hold for ever what refers back to its key, as a
+    They are stored in the jaxpr: a table with weak keys would never drop a value that refers back to its key, as a
     program that is derived from another often does.
     """
 
@@ -553,7 +555,7 @@ class ProgramCache:
         return jaxpr.derived.get(self)
 
     def setdefault(self, jaxpr: Any, default: dict[Any, Any]) -> dict[Any, Any]:
-        """Return the cache of a program, which is `default` from now on if there is none."""
+        """Return the cache of a program; if there is none, it becomes `default`."""
         found = jaxpr.derived.get(self)
         if found is None:
             found = jaxpr.derived.setdefault(self, default)
@@ -561,7 +563,7 @@ class ProgramCache:
         return found
 
     def clear(self) -> None:
-        """Forget what is remembered of any program."""
+        """Drop the cached values of all programs."""
         for jaxpr in [ref() for ref in list(self._programs)]:
             if jaxpr is not None:
                 jaxpr.derived.pop(self, None)
@@ -576,7 +578,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def remembered(f: _Function) -> _Function:
-    """Remember what a function finds of a program, its first argument, and of others, for as long as that lives."""
+    """Memoize a function of a program and other arguments for as long as the program lives."""
     cache = ProgramCache()
 
     @functools.wraps(f)
@@ -584,7 +586,7 @@ def remembered(f: _Function) -> _Function:
         known = cache.setdefault(jaxpr, {})
         if args not in known:
             result = f(jaxpr, *args)
-            known[args] = _SAME if result is jaxpr else result  # a program that its own entry held would never go
+            known[args] = _SAME if result is jaxpr else result  # an entry that held its own program would keep it alive
         return jaxpr if known[args] is _SAME else known[args]
 
     return found  # type: ignore[return-value]

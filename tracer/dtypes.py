@@ -1,4 +1,4 @@
-"""Element types, and which of them the operands of an operation meet in.
+"""Element types, and type promotion: the dtype that the operands of an operation are converted to.
 
 The types are NumPy's booleans, integers, floats and complex numbers, those that ml_dtypes adds (bfloat16, fp8, fp4,
 int2, int4), `float0`, the type of the only tangent of an integer, and those of keys of random numbers.
@@ -48,7 +48,7 @@ def _named(name: str) -> DType:
 
 
 class _Kinds(dict[DType, str]):
-    """Kinds by dtype; of a class, a name or a dtype that is unknown, that of its canonical form."""
+    """Kinds by dtype; a missing key (a class, a name, another dtype) has the kind of its canonical form."""
 
     def __missing__(self, given: Any) -> str:
         return self[canonical(given)]
@@ -64,7 +64,7 @@ _BY_NAME: dict[str, DType] = {name: dtype for dtype, name in _NAMES.items()}
 
 
 def kind(dtype: DType) -> str:
-    """b, i, u, f or c as in NumPy, but for the types of ml_dtypes too, whose `dtype.kind` is V; 0: float0, k: keys."""
+    """Return b, i, u, f or c as NumPy does, also for ml_dtypes, whose `dtype.kind` is V; 0 for float0, k for keys."""
     return _KINDS[dtype]
 
 
@@ -104,9 +104,9 @@ def is_inexact(dtype: DType) -> bool:
 
 
 def rank(dtype: DType) -> int:
-    """Place of a kind in booleans, integers, floating point, complex: what is of a higher one does not fit a lower.
+    """Rank booleans, integers, floating point and complex: a number of a higher rank does not fit a lower one.
 
-    Keys have the lowest: no number fits them.
+    Keys have the lowest rank: no number fits them.
     """
     return _RANKS[_KINDS[dtype]]
 
@@ -338,7 +338,7 @@ def limits(dtype: DType) -> tuple[int, int]:
 
 
 def check_fits(value: int, dtype: DType) -> None:
-    """Nothing, if the integer type `dtype` holds `value`. Raises: OverflowError if it does not."""
+    """Check that the integer type `dtype` holds `value`. Raises: OverflowError if it does not."""
     low, high = limits(dtype)
     if not low <= value <= high:
         raise OverflowError(
@@ -401,7 +401,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 
 def result_type(*operands: Any) -> tuple[DType, bool]:
-    """The dtype in which operands meet, and whether it is weak.
+    """Promote operands: return their common dtype, and whether it is weak.
 
     Args:
       operands: numbers, arrays, types of arrays (anything with `dtype` and `weak_type`), dtypes (strong, except the
@@ -427,12 +427,12 @@ def result_type(*operands: Any) -> tuple[DType, bool]:
 
 
 def wider(x: DType, y: DType) -> DType:
-    """The dtype that holds what both hold, whatever `config.numpy_dtype_promotion` says."""
+    """Promote two dtypes to their join, whatever `config.numpy_dtype_promotion` is."""
     return _meet((x, y))[0]
 
 
 def holding_both(x: DType, y: DType) -> DType | None:
-    """Give the one of two dtypes that the other is promoted to; None if neither is."""
+    """Return the one of two dtypes that the other is promoted to; None if neither is."""
     joined = _join_or_none((x, y))
     return joined if joined in (x, y) and not isinstance(joined, str) else None
 
@@ -488,7 +488,7 @@ def _meet(types: tuple[_TypeOf, ...]) -> tuple[DType, bool]:
 
 
 def _narrowed(joined: DType | str, strong: Sequence[DType]) -> DType | str:
-    """The join where 64 bits are there only if asked for: uint32 and a signed integer are int32, as in JAX."""
+    """Narrow a join to 32 bits if no operand has more: uint32 and a signed integer give int32, as in JAX."""
     if isinstance(joined, str) or any(bits_of(x) > 32 for x in strong):
         return joined
     return _OF_32_BITS.get(joined, joined)
@@ -498,7 +498,7 @@ _BOOLEANS = (bool, np.bool_)
 
 
 def _check_strict(types: tuple[_TypeOf, ...]) -> None:
-    """Raises: TypePromotionError if strong types differ, or a weak one is of a higher kind than the strong one."""
+    """Check that strong types are equal, and no weak one is of a higher kind. Raises: TypePromotionError."""
     strong = {canonical(t) for t in types if not isinstance(t, type) or t in _BOOLEANS}
     weak = [_dtype_of_class(t) for t in types if isinstance(t, type) and t not in _BOOLEANS]
     if len(strong) > 1 or any(rank(x) > rank(dtype) for dtype in strong for x in weak):
@@ -514,7 +514,7 @@ def _dtype_of_class(scalar_class: type) -> DType:
 
 
 def _of_numbers(weak: Sequence[DType]) -> DType:
-    """The widest of weak types; beside a NumPy scalar of int64 or uint64 as wide as that."""
+    """Find the widest of weak types; with a NumPy scalar of int64 or uint64 it has 64 bits."""
     widest = reduce(_widest, weak)
     if config.default_bits == 32 and _KINDS[widest] in "fc" and _need_64_bits(weak):
         return _widest(widest, float_of(*weak, kind=_KINDS[widest]))
@@ -522,7 +522,7 @@ def _of_numbers(weak: Sequence[DType]) -> DType:
 
 
 def _widest(x: DType, y: DType) -> DType:
-    """The join of two weak types: the lattice's, but one of more bits wins where the lattice would change the kind."""
+    """Join two weak types in the lattice; if that would change the kind, the one of more bits wins."""
     joined = _join_or_none((x, y))
     if isinstance(joined, np.dtype):
         return joined

@@ -1,8 +1,8 @@
 """Side effects of equations, which must not be dropped, merged, or reordered among each other.
 
-A primitive says what it does to the world, `Primitive.effect`: "io", which counts as part of the result, or "debug",
-which looks on. An equation that carries programs has their effects. Effects run in no particular order, except for
-those of equations with the param `ordered` set, which run as the program has them.
+`Primitive.effect` is the side effect of a primitive: "io", which counts as part of the result, or "debug", which only
+observes. An equation that carries programs has their effects. Effects run in no particular order, except for those of
+equations with the param `ordered` set, which run in the order of the program.
 """
 
 from tapeless.tracer import core
@@ -24,7 +24,7 @@ def effects(eqn: Equation) -> Effects:
 
 @core.remembered
 def effects_of(jaxpr: Jaxpr) -> Effects:
-    """The effects of all equations of a program. Remembered for as long as it lives."""
+    """Collect the effects of all equations of a program; cached for as long as it lives."""
     own = any(primitive.effect is not None for primitive in jaxpr.primitives)
     return _NONE.union(*map(effects, jaxpr.eqns if own else jaxpr.carrying))
 

@@ -1,8 +1,8 @@
 """Alpha-equivalence of programs: equality up to the names of variables and of programs, and source lines.
 
-Programs are compared by identity, which is what caches want. A function value that carries a program, such as what
-`linearize` returns, is to be equal to the one that tracing the same function again gives. `form_of` gives every
-program its form; equivalent programs have one and the same form.
+Programs are compared by identity, as caches need it. A function value that carries a program, such as a result of
+`linearize`, has to be equal to the one from tracing the same function again. `form_of` maps a program to its form;
+equivalent programs have the same form.
 """
 
 import weakref
@@ -26,7 +26,7 @@ class Form:
 
 
 def form_of(jaxpr: Jaxpr) -> Form:
-    """Return the form of a program, remembered for as long as the program lives.
+    """Return the form of a program, cached for as long as the program lives.
 
     Forms of the programs inside are part of it, so that comparing takes time in proportion to the program's text, even
     where calls are nested. Params that are objects count as equal if they say so.
@@ -60,7 +60,7 @@ def _key_of(jaxpr: Jaxpr) -> Any:
 
 
 def _exact(value: Any) -> Any:
-    """A key equal to that of another param only if a rule cannot tell them apart: 1, 1.0 and True are three."""
+    """Make a key of a param, equal to another only if no rule can tell the params apart: 1, 1.0 and True are three."""
     if isinstance(value, Jaxpr):
         return form_of(value)
     if isinstance(value, tuple):

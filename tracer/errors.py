@@ -96,12 +96,12 @@ class InternalError(RuntimeError):
 
 
 def not_supported(who: str, keyword: str, value: Any) -> NotImplementedError:
-    """Make the error for a keyword that has one value."""
+    """Make the error for a keyword argument whose only supported value is None."""
     return NotImplementedError(f"{who}: {keyword}={value!r} is not supported, only None.")
 
 
 def hidden_by_numpy(error: Exception) -> Exception | None:
-    """Our error about a traced value, where NumPy gave another for it: "setting an array element with a sequence"."""
+    """Return our error about a traced value that NumPy hid ("setting an array element with a sequence"), or None."""
     hidden = error.__cause__
     if type(error) is ValueError and isinstance(hidden, (ConcretizationTypeError, UnexpectedTracerError)):
         return hidden.with_traceback(error.__traceback__)

@@ -1,8 +1,8 @@
 """Element types beyond NumPy's: the dtypes of keys of random numbers, `key<fry>` and one for each other generator.
 
 An array of keys is an array like any other as far as its shape goes, but an element is no number: it stands in memory
-as two or four words of 32 bits, along one more axis, the last. Only `types.physical` says so. What moves elements takes
-keys; what computes with numbers refuses them. The names are those of JAX's extended dtypes.
+as two or four words of 32 bits, along one more axis, the last. Only `types.physical` shows that. Operations that move
+elements take keys; operations on numbers refuse them. The names are those of JAX's extended dtypes.
 """
 
 from typing import Any, final
@@ -56,5 +56,5 @@ KEY: np.dtype[Any] = KEYS["threefry2x32"]
 
 
 def dtype_for(impl: str) -> np.dtype[Any]:
-    """The dtype of keys for the generator called `impl`."""
+    """Return the dtype of keys for the generator called `impl`."""
     return KEYS[impl]

@@ -1,4 +1,4 @@
-"""Lists partitioned by flags, a boolean for each element, or split by counts."""
+"""Partition and merge lists by flags, a boolean for each element; split them by counts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def merge_lists(flags: Iterable[bool], yes: Iterable[Any], no: Iterable[Any]) ->
 
 
 def split_list(xs: Sequence[Any], *counts: int) -> list[Any]:
-    """Split xs into groups of these sizes, and the rest."""
+    """Split xs into groups of these sizes, followed by the rest."""
     groups, at = [], 0
     for n in counts:
         groups.append(xs[at : at + n])

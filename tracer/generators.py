@@ -1,8 +1,8 @@
 """Generators of random bits: how the words of a key make bits, and the words of other keys.
 
-The bits, and the keys, are those of jax.random ("partitionable" threefry). Key number i of those that a threefry key is
-split into is what it encrypts i to. `rbg` and `unsafe_rbg` take their bits from XLA's own generator, which is fast on
-accelerators, and other bits on each platform; `rbg` derives keys as threefry does, each half of a key for itself,
+The bits, and the keys, are those of jax.random ("partitionable" threefry). A threefry key is split
+into keys by encrypting their numbers. `rbg` and `unsafe_rbg` take their bits from XLA's own generator, which is fast on
+accelerators, but differs between platforms; `rbg` derives keys as threefry does, from each half of a key by itself,
 `unsafe_rbg` from its bits, which nobody has proved to be independent. Left out: jax.random's philox2x32, philox4x32,
 threefry4x32.
 """
@@ -37,8 +37,9 @@ _ZERO = np.zeros((), WORD)
 class BitGenerator(NamedTuple):
     """Functions of the words of one key, uint32[n].
 
-    seeded: two words of a seed, [2], to those of a key. split: the words of keys of a shape, [*shape, n]. fold_in: the
-    words of a key and a number, uint32, to those of another key. bits: unsigned integers of a shape and dtype.
+    seeded: two words of a seed, [2], to the words of a key. split: makes the words of keys of a shape, [*shape, n].
+    fold_in: words of a key and a number, uint32, to the words of another key. bits: makes unsigned integers of a shape
+    and dtype.
     """
 
     seeded: Callable[[Array], Array]
@@ -48,7 +49,7 @@ class BitGenerator(NamedTuple):
 
 
 def paired(word0: Any, word1: Any) -> Array:
-    """Two words [...] as [..., 2]."""
+    """Stack two words [...] to [..., 2]."""
     axis = ndim(word0)
     return concatenate([expand_dims(word, (axis,)) for word in (word0, word1)], axis)
 
@@ -57,13 +58,13 @@ def paired(word0: Any, word1: Any) -> Array:
 
 
 def _encrypted(words: Any, shape: Shape) -> tuple[Array, Array]:
-    """Encrypt the row-major index of each element of `shape`: two words, [*shape]."""
+    """Encrypt the row-major index of each element of `shape`, and return two words, [*shape]."""
     key0, key1 = (index_in_dim(words, i, keepdims=False) for i in range(2))
     return threefry2x32(key0, key1, *_indices(shape))
 
 
 def _indices(shape: Shape) -> tuple[Any, Array]:
-    """High and low word of the row-major index of each element."""
+    """Return the high and the low word of the row-major index of each element."""
     size = math.prod(shape)
     if size <= 2**32:
         return _ZERO, reshape(iota(WORD, size), shape)

@@ -1,8 +1,7 @@
-"""NumPy arrays as they come in: of their own width, or, where `config.numpy_bits` is 32, of 32 bits.
+"""Convert users' NumPy arrays of 64 bits to 32 bits if `config.numpy_bits` is 32.
 
-A user's array of 64 bits is of a 32-bit type then (`types.aval_of`), and is converted where its elements are read:
-put on a device, or made a constant of a program. NumPy arrays that we make are `Exact`: they have the dtype that was
-meant.
+Such an array has a 32-bit type then (`types.aval_of`), and is converted where its elements are read: put on a device,
+or made a constant of a program. NumPy arrays that we make are `Exact`: they keep their dtype.
 """
 
 from typing import Any
@@ -14,16 +13,16 @@ from tapeless.tracer.config import config
 
 
 class Exact(np.ndarray[Any, Any]):
-    """A NumPy array whose dtype is meant, whatever `config.numpy_bits` is."""
+    """A NumPy array that keeps its dtype, whatever `config.numpy_bits` is."""
 
 
 def exact(values: Any, dtype: Any = None) -> Exact:
-    """Make a NumPy array of this dtype, one of ours."""
+    """Make a NumPy array that keeps this dtype."""
     return np.asarray(values, dtype).view(Exact)
 
 
 def incoming(x: Any) -> Any:
-    """Take a user's value: NumPy's arrays of 64 bits as `config.numpy_bits` says, anything else as it is.
+    """Convert a user's NumPy array of 64 bits as `config.numpy_bits` says; return any other value as it is.
 
     Raises: OverflowError if an element does not fit.
     """
@@ -35,7 +34,7 @@ def incoming(x: Any) -> Any:
 
 
 def incoming_number(x: Any) -> Any:
-    """`incoming`, for values that are used for themselves: NumPy's scalars are taken in the same way."""
+    """Convert a user's value as `incoming` does; also NumPy scalars of 64 bits."""
     if config.numpy_bits == 64 or not isinstance(x, np.generic):
         return incoming(x)
     return incoming(np.asarray(x))[()]

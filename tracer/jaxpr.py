@@ -4,8 +4,8 @@ Nonlinear and linear variables are told apart in the variable itself: `Var.linea
 inputs computes linear functions of them, with coefficients that are nonlinear:
 `{ lambda c:f32[3] ; ẋ:f32[3]. let ẏ = mul c ẋ in ; ẏ }`. Source: Radul et al. 2023, "Linear A".
 
-A `Jaxpr` is closed: what it needs it takes as an input or holds as a literal. `ClosedJaxpr` goes with values
-for the first inputs, the constants that tracing met.
+A `Jaxpr` has no free variables: it reads inputs and literals only. A `ClosedJaxpr` adds values for the first
+inputs, the constants that tracing found.
 """
 
 import operator
@@ -40,9 +40,9 @@ class Var:
 class Literal:
     """A scalar constant in the place of a variable.
 
-    `value` is a NumPy scalar, or an array without axes if the type is strong: a Python number's width is settled here,
-    whatever the setting when the program runs, and the user's array may change without changing the program. Keys,
-    which NumPy does not have, are an array of ours.
+    `value` is a NumPy scalar, or an array without axes if the type is strong: the width of a Python number is fixed
+    here, whatever the setting when the program runs, and a user's array is copied, as it may change. Random keys, which
+    NumPy does not have, are an array of ours.
     """
 
     __slots__ = ("aval", "value")
@@ -69,7 +69,7 @@ Atom = Var | Literal
 class Equation:
     """`outvars = primitive[params] invars`, from a line of the user's program.
 
-    linear: does it compute linear values, or only look at some?
+    linear: whether some result is linear, or, without results, some operand.
     """
 
     __slots__ = ("invars", "linear", "outvars", "params", "primitive", "source")
@@ -110,7 +110,7 @@ class Equation:
 class Jaxpr:
     """A program: `invars` to `outvars` by `eqns`, in order. Immutable once built; compared by identity.
 
-    `derived` is where caches keep what they know of the program, see `core.ProgramCache`.
+    `derived` holds cached values that are derived from the program, see `core.ProgramCache`.
     """
 
     __slots__ = ("__weakref__", "_primitives", "derived", "eqns", "invars", "name", "outvars")
@@ -127,7 +127,7 @@ class Jaxpr:
 
     @property
     def primitives(self) -> frozenset[Primitive]:
-        """The primitives that its equations apply; what programs inside apply is not among them."""
+        """Return the primitives that its equations apply, without those inside of programs that they carry."""
         found = self._primitives
         if found is None:
             found = self._primitives = frozenset([eqn.primitive for eqn in self.eqns])
@@ -135,14 +135,14 @@ class Jaxpr:
 
     @property
     def carrying(self) -> "Sequence[Equation]":
-        """The equations that carry programs; most programs have none, which their primitives tell at once."""
+        """Return the equations that carry programs; most programs have none, which `primitives` tells at once."""
         if any(primitive.carries_programs for primitive in self.primitives):
             return [eqn for eqn in self.eqns if eqn.primitive.carries_programs]
         return ()
 
     @property
     def programs(self) -> "Sequence[Jaxpr]":
-        """The programs that its equations carry."""
+        """Return the programs that its equations carry."""
         return [program for eqn in self.carrying for program in subjaxprs(eqn.params)]
 
     @property
@@ -157,7 +157,7 @@ class Jaxpr:
 
     @property
     def linear_in(self) -> tuple[bool, ...]:
-        """Flags of the inputs that are linear."""
+        """Flags of the inputs: whether each is linear."""
         return tuple(v.linear for v in self.invars)
 
     def replace(self, **changes: Any) -> "Jaxpr":
@@ -177,7 +177,7 @@ class Jaxpr:
 
 
 class ClosedJaxpr:
-    """A program with the constants for its first inputs. Called with the other inputs it computes, flat to flat."""
+    """A program with values for its first inputs, the constants."""
 
     __slots__ = ("consts", "jaxpr")
 
@@ -207,7 +207,7 @@ class ClosedJaxpr:
 
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The programs among an equation's params."""
+    """Yield the programs among an equation's params."""
     for value in params.values():
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, Jaxpr):
@@ -215,18 +215,18 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def carried(eqn: "Equation") -> Iterable[Jaxpr]:
-    """The programs that an equation carries; most carry none, which its primitive tells at once."""
+    """Return the programs that an equation carries; most carry none, which its primitive tells at once."""
     return subjaxprs(eqn.params) if eqn.primitive.carries_programs else ()
 
 
 def map_subjaxprs(f: Callable[[Jaxpr], Jaxpr], params: dict[str, Any]) -> dict[str, Any]:
-    """An equation's params with `f` applied to the programs among them; the same object if nothing changes."""
+    """Apply `f` to the programs among an equation's params; return the same object if nothing changes."""
     new = {name: _mapped(f, value) for name, value in params.items()}
     return params if all(map(operator.is_, new.values(), params.values())) else new
 
 
 def map_carried(f: Callable[[Jaxpr], Jaxpr], eqn: "Equation") -> dict[str, Any]:
-    """An equation's params with `f` applied to the programs that it carries, but for those that a library keeps."""
+    """Return an equation's params, with `f` applied to the programs in them unless a library keeps these."""
     primitive = eqn.primitive
     return map_subjaxprs(f, eqn.params) if primitive.carries_programs and not primitive.keeps_programs else eqn.params
 
@@ -247,7 +247,7 @@ def eval_jaxpr(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[Any, ...]:
     """
     env: dict[Var, Any] = dict(zip(jaxpr.invars, args, strict=True))
     outside = override.get()
-    try:  # as `source.at`, for each equation
+    try:  # `source.at` inlined, for each equation
         for eqn in jaxpr.eqns:
             override.set(eqn.source or outside)
             read = [env[v] if type(v) is Var else v.value for v in eqn.invars]

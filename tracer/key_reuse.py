@@ -1,11 +1,11 @@
-"""Finding keys of random numbers that are used twice: `config.debug_key_reuse`.
+"""Detect random keys that are used twice: `config.debug_key_reuse`.
 
-A program is read, not run: each key in it is an object, and a variable of keys is a NumPy array of such objects, which
-what moves keys moves as it would move the keys. Drawing numbers from a key, and splitting it, spend it; `fold_in` and
-`key_data` do not; `clone` makes another key. A loop is read as two steps, the second on the keys that the first hands
-on; of branches, each on its own, one may be taken. A linear half that computes primal values again spends nothing.
-Left out: which keys a traced index chooses. Such a key counts as used only if all that it may be are used, and using it
-uses none of them.
+A program is read, not run (abstract interpretation): each key is an object, and the value of a variable of keys is a
+NumPy array of such objects, to which rules of shape operations apply. Drawing numbers from a key, and splitting it,
+spend it; `fold_in` and `key_data` do not; `clone` makes another key. A loop is read as two steps, the second on the
+carry of the first; branches are read each on its own, as one is taken. Rematerialization in a linear jaxpr spends
+nothing. Left out: which keys a traced index selects. Such a key counts as used only if all candidates are used, and
+using it uses none of them.
 Source: the analysis follows `jax.experimental.key_reuse`, which knows a key by its variable.
 """
 
@@ -27,7 +27,7 @@ from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray, holds_keys
 
-Known = np.ndarray[Any, Any] | None  # the key objects of a value that holds keys; an integer that is known; else None
+Known = np.ndarray[Any, Any] | None  # the key objects of a value of keys; an integer that is known; else None
 Values = Sequence[Known]
 
 rules: Final = Rules(
@@ -38,7 +38,7 @@ rules: Final = Rules(
 
 
 class KeyObject:
-    """One key: where it was used, and the keys of which it is one, if it was chosen by a traced index."""
+    """One key: where it was used; `among`: the candidates, if it was selected by a traced index."""
 
     __slots__ = ("among", "used_at")
 
@@ -48,7 +48,7 @@ class KeyObject:
 
 
 def new_keys(shape: tuple[int, ...], among: Iterable[KeyObject] = ()) -> np.ndarray[Any, Any]:
-    """Make the objects of keys that nobody has used, of a shape; each may be one of the keys `among`."""
+    """Make an array of objects of unused keys; each may be one of the keys `among`."""
     found, options = np.empty(shape, object), tuple(among)
     for i in np.ndindex(shape):
         found[i] = KeyObject(options)
@@ -56,14 +56,14 @@ def new_keys(shape: tuple[int, ...], among: Iterable[KeyObject] = ()) -> np.ndar
 
 
 def check(jaxpr: Jaxpr) -> None:
-    """Raise KeyReuseError naming both lines if a program uses a key twice."""
+    """Check that a program uses no key twice. Raises: KeyReuseError naming both lines."""
     KeyReader().read(jaxpr, [_new(v.aval) for v in jaxpr.invars])
 
 
 class KeyReader:
-    """A reading of programs: where each key was used so far.
+    """The analysis of programs: records where each key is used.
 
-    here: the line that runs the program, in the place of the program's own lines, beside uses before it.
+    here: the line that runs the program, named instead of the program's own lines if a key was used before the program.
     """
 
     def __init__(self, here: str = "") -> None:
@@ -71,7 +71,7 @@ class KeyReader:
         self._here = here
 
     def read(self, jaxpr: Jaxpr, given: Values) -> list[Known]:
-        """The key objects of the results, from those of the inputs. Raises: KeyReuseError naming both lines."""
+        """Compute the key objects of the results from those of the inputs. Raises: KeyReuseError naming both lines."""
         env: dict[Any, Known] = dict(zip(jaxpr.invars, given, strict=True))
 
         def of(v: Any) -> Known:
@@ -83,7 +83,7 @@ class KeyReader:
         return [*map(of, jaxpr.outvars)]
 
     def spend(self, keys: np.ndarray[Any, Any], place: str) -> None:
-        """Note that keys are used. Raises: KeyReuseError if one of them was before."""
+        """Record that keys are used at `place`. Raises: KeyReuseError if one of them was used before."""
         for key in keys.flat:
             first = self._where_used(key)
             if first:
@@ -91,7 +91,7 @@ class KeyReader:
             self._used[key] = place
 
     def branch(self, jaxpr: Jaxpr, given: Values) -> tuple[list[Known], dict[KeyObject, str]]:
-        """Read one of several programs of which one is run: its results, and the uses after it."""
+        """Read one of several programs of which one is run; return its results and all uses, which are not recorded."""
         before = self._used
         self._used = dict(before)
         found = self.read(jaxpr, given)
@@ -99,11 +99,11 @@ class KeyReader:
         return found, after
 
     def note(self, uses: dict[KeyObject, str]) -> None:
-        """Add uses to those that are known."""
+        """Record uses that `branch` returned."""
         self._used.update(uses)
 
     def settle(self) -> None:
-        """Keep the uses with the keys: the program was run."""
+        """Store the uses in the key objects, as the program was run."""
         for key, place in self._used.items():
             key.used_at = self._here or place
 
@@ -125,7 +125,7 @@ def _new(aval: ShapedArray, among: Iterable[KeyObject] = ()) -> Known:
 
 
 def _chosen(eqn: Equation, keys: Values) -> Values:
-    """The results of an equation that chooses among keys, or makes some."""
+    """Make key objects for the results of an equation without a rule: each may be any key of its operands."""
     if not any(holds_keys(v.aval) for v in eqn.outvars):
         return [None] * len(eqn.outvars)
     options = [key for each in keys if each is not None and _are_keys(each) for key in each.flat]
@@ -133,7 +133,7 @@ def _chosen(eqn: Equation, keys: Values) -> Values:
 
 
 def known(x: Any, aval: ShapedArray) -> Known:
-    """Read off what is known of a value: the objects of keys, or an integer that may be an index."""
+    """Return the key objects of a concrete value, or the value if it is an integer scalar (an index); else None."""
     if holds_keys(aval):
         return x.key_objects
     return np.asarray(x) if not aval.shape and dtypes.is_integer(aval.dtype) else None
@@ -144,7 +144,7 @@ def _are_keys(x: Any) -> bool:
 
 
 def _keys_only(values: Values) -> list[Known]:
-    """Values without the integers: those of a loop's carry change."""
+    """Replace known integers by None: those in a loop's carry change."""
     return [x if _are_keys(x) else None for x in values]
 
 
@@ -160,7 +160,7 @@ def _error(first: str, second: str) -> KeyReuseError:
     )
 
 
-# ---- what uses keys ------------------------------------------------------------------------------------------
+# ---- primitives that use keys --------------------------------------------------------------------------------
 
 
 def _unwrap(reader: KeyReader, eqn: Equation, keys: Any) -> Values:
@@ -172,11 +172,11 @@ def _unwrap(reader: KeyReader, eqn: Equation, keys: Any) -> Values:
 rules[random_unwrap_p] = _unwrap
 
 
-# ---- what moves keys -----------------------------------------------------------------------------------------
+# ---- primitives that move keys -------------------------------------------------------------------------------
 
 
 def _moves(primitive: Any, move: Callable[..., Any]) -> None:
-    """Enter a primitive with one result, which `move(*keys, **params)` computes of NumPy arrays."""
+    """Enter the rule of a primitive with one result, which `move(*keys, **params)` computes on NumPy arrays of keys."""
 
     def rule(reader: KeyReader, eqn: Equation, *keys: Any) -> Values | None:
         return (move(*keys, **eqn.params),) if holds_keys(eqn.outvars[0].aval) else (None,)
@@ -220,11 +220,11 @@ for _p in (c.name_p, c.move_p, c.materialize_p, e.copy_p, e.stop_gradient_p):
 rules[c.optimization_barrier_p] = lambda reader, eqn, *keys: keys
 
 
-# ---- what carries programs -----------------------------------------------------------------------------------
+# ---- primitives that carry programs --------------------------------------------------------------------------
 
 
 def _call(reader: KeyReader, eqn: Equation, *keys: Any) -> Values | None:
-    """Read the program that an equation calls; not one that is linear, or has other inputs than the equation."""
+    """Read the program that an equation calls; None if it has linear inputs, or other inputs than the equation."""
     program = next(iter(carried(eqn)), None)
     if program is None or len(program.invars) != len(keys) or any(v.linear for v in program.invars):
         return None
@@ -259,7 +259,7 @@ def _while(reader: KeyReader, eqn: Equation, *keys: Any) -> Values:
 
 
 def _scan(reader: KeyReader, eqn: Equation, *keys: Any) -> Values:
-    """Read every step if keys go in or come out with the steps, else two, which are as good as all."""
+    """Read every step if keys are among xs or stacked results, else two steps, which suffice."""
     n, reverse = eqn.params["n_consts"], eqn.params["reverse"]
     m, stacked = n + eqn.params["n_carry"], eqn.outvars[eqn.params["n_carry"] :]
     xs, carry = _keys_only(keys[m:]), _keys_only(keys[n:m])

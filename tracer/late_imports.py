@@ -1,6 +1,6 @@
-"""Imports of what few programs need, when it is first used: names of a namespace, and whole modules.
+"""Lazy imports: names of a namespace, and whole modules, are imported when they are first used.
 
-`if typing.TYPE_CHECKING:` imports them beside, for type checkers, and for the tests of layers, which read the source.
+They are also imported under `if typing.TYPE_CHECKING:`, for type checkers and for the tests of layers, which read it.
 """
 
 import importlib
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def imported_late(namespace: dict[str, Any], names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a namespace, and the `__dir__` that lists its public names, late ones among them.
+    """Make the `__getattr__` of a namespace with lazy names; set its `__dir__` to list its public names.
 
     Args:
-      namespace: its `globals()`, which a name is put into when it is found.
-      names: modules of `tapeless`, and the names from each, separated by spaces; "" stands for the modules in it.
-    Raises: when it is called, AttributeError for any other name, with what is meant by it.
+      namespace: its `globals()`, to which a name is added when it is found.
+      names: modules of `tapeless`, and the names from each, separated by spaces; "" stands for submodules of it.
+    Raises: when it is called, AttributeError for any other name, with a suggestion.
     """
     module_of = {name: module for module, listed in names.items() for name in listed.split()}
 
@@ -22,7 +22,7 @@ def imported_late(namespace: dict[str, Any], names: Mapping[str, str]) -> Callab
         module = module_of.get(name)
         if module is None:
             missing = importlib.import_module("tapeless.tracer.missing_names")
-            # With an object Python suggests no name of its own beside ours.
+            # With obj=None Python suggests no name of its own beside ours.
             raise AttributeError(missing.Refusal(namespace["__name__"], name), name=name, obj=None)
         if not module:
             return importlib.import_module(f"{namespace['__name__']}.{name}")
@@ -37,11 +37,11 @@ def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-interrupted: list[str] = []  # late imports that were interrupted: rules that they entered are entered again
+interrupted: list[str] = []  # modules whose import was interrupted: rules that they entered may be entered again
 
 
 class LateModule:
-    """A module that is imported when one of its names is first asked for.
+    """A module that is imported when one of its names is first read.
 
     >>> json = LateModule("json")
     >>> json.dumps([1, 2])

@@ -1,7 +1,7 @@
-"""Checking that no traced array outlives its function: `config.check_tracer_leaks`.
+"""Detect traced arrays that outlive their function: `config.check_tracer_leaks`.
 
-When a function was traced, what the garbage collector knows to refer to its tracers is followed, through containers and
-closures, up to something of the user's: a module, a function, an object, a variable of a function that is running.
+After a function is traced, the garbage collector's referrers of its tracers are followed, through containers and
+closures, up to an object of the user: a module, a function, an instance, a variable of a function that is running.
 """
 
 import functools
@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 
 def checked(work: Callable[[], T]) -> T:
-    """Do some work that traces a user's function.
+    """Run work that traces a user's function, and return its result.
 
-    Raises: UnexpectedTracerError if the setting is on, and something of the user's holds a tracer of a trace that is
+    Raises: UnexpectedTracerError if the setting is on, and an object of the user holds a tracer of a trace that is
       over by then.
     """
     if not config.check_tracer_leaks:
@@ -44,7 +44,7 @@ def checked(work: Callable[[], T]) -> T:
 
 
 def _holder_of(tracer: Tracer) -> str:
-    """Describe something of the user's that holds a tracer; "" if only ours does."""
+    """Describe an object of the user that holds a tracer; "" if only objects of ours do."""
     seen, todo = {id(tracer)}, deque[Any]([tracer])
     while todo and len(seen) < _LIMIT:
         for holder in gc.get_referrers(todo.popleft()):
@@ -59,7 +59,7 @@ def _holder_of(tracer: Tracer) -> str:
 
 
 _LIMIT = 10_000
-_OURS = ("tapeless", "builtins")  # iterators, for instance
+_OURS = ("tapeless", "builtins")  # builtins: iterators, for instance
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque, types.CellType, types.MethodType, functools.partial)
 
 

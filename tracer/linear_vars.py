@@ -1,7 +1,7 @@
 """Linearity inference: mark the variables that depend on linear inputs as linear, inside subjaxprs too.
 
-A primitive that calls a program, its param `jaxpr`, is linear in what that is; one that does more with programs has a
-rule. Of any other, all results are linear if an operand is.
+A primitive that calls a program, its param `jaxpr`, has the linear results of that program; a primitive that uses
+programs in other ways has a rule. All results of any other primitive are linear if an operand is.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ rules: Final = Rules(
 
 
 def mark_linear(jaxpr: Jaxpr, linear_in: Sequence[bool] | None = None) -> Jaxpr:
-    """Mark the inputs `linear_in` (None: those that are) as linear, and all that depends on them, inside calls too."""
+    """Mark the inputs flagged in `linear_in` (None: as they are) as linear, and all variables that depend on them."""
     new: dict[Var, Var] = {}
 
     def marked(v: Var, linear: bool) -> Var:
@@ -42,12 +42,12 @@ def mark_linear(jaxpr: Jaxpr, linear_in: Sequence[bool] | None = None) -> Jaxpr:
 
 
 def linear_results(eqn: Equation) -> Sequence[bool]:
-    """Flag the results of an equation that are linear, going by its operands."""
+    """Infer from the operands of an equation which of its results are linear."""
     return _marked_equation(eqn, [v.linear for v in eqn.invars])[1]
 
 
 def marked(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
-    """`mark_linear`, remembered for as long as the program lives: the same object every time."""
+    """Return `mark_linear` of a program, cached for as long as it lives: the same object every time."""
     if jaxpr.linear_in == linear_in:
         return jaxpr
     return _marked(jaxpr, linear_in)

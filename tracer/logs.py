@@ -1,4 +1,4 @@
-"""The logger "tapeless": what `config.log_compiles` and `config.explain_cache_misses` tell."""
+"""The logger "tapeless", for `config.log_compiles` and `config.explain_cache_misses`."""
 
 import importlib
 import time
@@ -18,7 +18,7 @@ def warn(message: str) -> None:
 
 
 def timed(event: Callable[[], Event], work: Callable[[], T], result: Callable[[T], str]) -> T:
-    """Do some work, and tell listeners of it; with `config.log_compiles`, log how long it took and its result."""
+    """Run work, and notify listeners; with `config.log_compiles`, log how long it took, and its result."""
     if not config.log_compiles and not listeners:
         return work()
     start = time.perf_counter()

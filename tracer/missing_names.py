@@ -1,4 +1,4 @@
-"""Errors for names that a public module does not have: they name what is meant, or where it is."""
+"""Errors for names that a public module does not have: they suggest the name that is meant, or where it is."""
 
 import importlib
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from tapeless.tracer.array import Array
 from tapeless.tracer.pytorch_names import PYTORCH
 
-# Words of other libraries, and of the literature, for what has a name here.
+# Names of other libraries and of the literature, with ours.
 _MEANT = {
     "autograd": "tl.grad",
     "backward": "tl.grad",
@@ -43,7 +43,7 @@ _MEANT = {
     "tree_unflatten": "tl.tree.unflatten",
     "unsqueeze": "tnp.expand_dims",
 }
-# Attributes of arrays of other libraries, or what only arrays that change have.
+# Attributes of arrays of other libraries, or of mutable arrays, with our expressions.
 _MEANT_OF_ARRAY = {
     "backward": "tl.grad(f)(x)",
     "grad": "tl.grad(f)(x)",
@@ -95,7 +95,7 @@ _MEANT_OF_ARRAY = {
     "view_as": "x.reshape(y.shape)",
 }
 _SHORT = {"tapeless": "tl", "tapeless.numpy": "tnp"}
-# Where a name is looked for: the first that has it is named.
+# Namespaces that are searched for a name, in this order.
 NAMESPACES = (
     "tapeless tapeless.numpy tapeless.lax tapeless.nn tapeless.random tapeless.tree tapeless.numpy.linalg "
     "tapeless.numpy.fft tapeless.scipy.special tapeless.scipy.linalg tapeless.scipy.stats tapeless.scipy.signal "
@@ -105,7 +105,7 @@ NAMESPACES = (
 
 
 class Refusal:
-    """The text of the error: what is meant is looked for when it is printed, not when `hasattr` asks."""
+    """The text of the error for a missing name; the suggestion is searched when it is printed, not by `hasattr`."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module: Final = module
@@ -138,7 +138,7 @@ def _advice_on_array(name: str) -> str:
 
 
 def _names_of_arrays() -> list[str]:
-    """The public attributes and methods of arrays."""
+    """List the public attributes and methods of arrays."""
     return [name for name in dir(Array) if not name.startswith("_")]
 
 
@@ -157,11 +157,11 @@ def _advice(module: str, name: str) -> str:
 
 
 def _names(module: str) -> list[str]:
-    """The public names of a module."""
+    """List the public names of a module."""
     loaded = importlib.import_module(module)
     return getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
 
 
 def _shortened(module: str) -> str:
-    """`tnp` for `tapeless.numpy`, as programs write it."""
+    """Abbreviate a module as programs do: `tnp` for `tapeless.numpy`."""
     return _SHORT.get(module) or module.replace("tapeless", "tl", 1)

@@ -1,4 +1,4 @@
-"""Simplifications of a program that keep its inputs and its meaning: dead code, forwarding, constants."""
+"""Passes over a program: dead code, forwarded inputs, constants as literals, rearranged inputs and results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from tapeless.tracer.types import ShapedArray, holds_keys
 
 
 def used_variables(jaxpr: Jaxpr) -> set[Atom]:
-    """Variables that some equation reads or that are results, and literals."""
+    """Collect the variables that some equation reads or that are results, and literals."""
     used = set(jaxpr.outvars)
     for eqn in jaxpr.eqns:
         used.update(eqn.invars)
@@ -43,7 +43,7 @@ def forwarded_inputs(jaxpr: Jaxpr) -> tuple[int | None, ...]:
 
 
 def with_literals(jaxpr: Jaxpr, consts: Sequence[Any]) -> Jaxpr:
-    """Substitute `consts`, the values of the first inputs, as literals."""
+    """Replace the first inputs by literals of their values, `consts`."""
     if not consts:
         return jaxpr
     known = {v: Literal(x if holds_keys(v.aval) else np.asarray(x), v.aval) for v, x in zip(jaxpr.invars, consts)}
@@ -56,9 +56,9 @@ def with_literals(jaxpr: Jaxpr, consts: Sequence[Any]) -> Jaxpr:
 
 
 def rearranged(jaxpr: Jaxpr, ins: Sequence[int | ShapedArray], outs: Sequence[int]) -> Jaxpr:
-    """Rearrange the inputs and results of a program; a type among the inputs stands for one that is not used.
+    """Select the inputs and results of a program by number; a type in `ins` makes a new input, which is not used.
 
-    What only left out results need is gone. Remembered for as long as `jaxpr` lives: the same object every time.
+    Dead code is eliminated. Cached for as long as `jaxpr` lives: the same object every time.
     """
     cache = _rearranged.setdefault(jaxpr, {})
     key = (tuple(ins), tuple(outs))

@@ -1,11 +1,11 @@
-"""Programs as text: `{ lambda x:f32[3] ; ẋ:f32[3]. let y = sin x; c = cos x; ẏ = mul c ẋ in y ; ẏ }`.
+"""Print programs as text: `{ lambda x:f32[3] ; ẋ:f32[3]. let y = sin x; c = cos x; ẏ = mul c ẋ in y ; ẏ }`.
 
 Linear variables wear a dot; a semicolon stands between nonlinear and linear, unless they are mixed. Programs inside
 params are printed once each, as named functions above the program that calls them.
 
 The text is a format, which `parsing/` reads. It leaves out lines of source and the name of the whole program, and has
-the names only of Python objects, such as the functions of callbacks. A number has the type that its equation lets one
-expect (`scalar_text.expected_type`), or one behind it: `2.0:f16`. Params that are None, or the default precision, are
+the names only of Python objects, such as the functions of callbacks. A number has the type that is inferred from its
+equation (`scalar_text.expected_type`), or one behind it: `2.0:f16`. Params that are None, or the default precision, are
 left out.
 """
 
@@ -27,7 +27,7 @@ from tapeless.tracer.rules import Rules
 from tapeless.tracer.scalar_text import expected_type, scalar_text
 from tapeless.tracer.types import ShapedArray
 
-_keys: Any = LateModule("tapeless.tracer.primitives.random")  # which is made of what is printed here
+_keys: Any = LateModule("tapeless.tracer.primitives.random")  # late, as it imports this module
 
 texts: Final = Rules(
     "printing",
@@ -35,9 +35,9 @@ texts: Final = Rules(
     absent="its params are printed by their names",
 )
 records: dict[str, type] = {}  # classes of params that are written and read field by field, by name
-RESERVED = frozenset({"in", "let", "lambda", "nan", "inf", "key", "clip", "conj", "for"})  # that no variable is called
+RESERVED = frozenset({"in", "let", "lambda", "nan", "inf", "key", "clip", "conj", "for"})  # names that no variable has
 DOT = "\u0307"
-_NO_TITLE = re.compile(r"[^A-Za-z0-9_<>.]")  # what titles cannot have in them
+_NO_TITLE = re.compile(r"[^A-Za-z0-9_<>.]")  # characters that titles do not have
 
 
 class Names:
@@ -53,7 +53,7 @@ class Names:
         return literal_text(atom)
 
     def operand(self, atom: Any, types: Iterable[ShapedArray]) -> str:
-        """The name of a variable, or a literal, with its type unless these types let one expect it."""
+        """Print an operand: the name of a variable, or a literal, with its type unless it is inferred from `types`."""
         return typed_literal_text(atom, types) if hasattr(atom, "value") else self(atom)
 
     def _name(self, var: Any) -> str:
@@ -63,7 +63,7 @@ class Names:
         return name
 
     def share(self, var: Any, other: Any) -> None:
-        """Let a variable have the name of another, which is the same value in another program."""
+        """Give a variable the name of another, which is the same value in another program."""
         self._given[var] = self(other)
 
     def typed(self, var: Any) -> str:
@@ -71,19 +71,19 @@ class Names:
 
 
 def jaxpr_text(jaxpr: Any, n_consts: int = 0, values: Sequence[str] = ()) -> str:
-    """The whole program. Its first `n_consts` inputs are constants, which stand in brackets, with values if given."""
+    """Print a whole program; its first `n_consts` inputs are constants, printed in brackets, with `values` if given."""
     titles = titles_inside(jaxpr)
     texts = [f"{title} = {_program(program, titles)}" for program, title in titles.items()]
     return "\n".join([*texts, _program(jaxpr, titles, n_consts, values)])
 
 
 def titles_inside(jaxpr: Any) -> dict[Any, str]:
-    """The programs that a program carries, innermost first, with what they are called: `@body`."""
+    """Map the programs that a program carries, innermost first, to their titles: `@body`."""
     return {program: f"@{title}" for program, title in _functions(jaxpr).items()}
 
 
 def equation_text(eqn: Any, names: Names | None = None, titles: dict[Any, str] | None = None) -> str:
-    """`y:f32[3] = reduce_sum[axes=(1,)] x`."""
+    """Print an equation: `y:f32[3] = reduce_sum[axes=(1,)] x`."""
     names, types = names or Names(), types_around(eqn)
     operands, results = [names.operand(v, types) for v in eqn.invars], [names.typed(v) for v in eqn.outvars]
     rule, written, params = texts.get(eqn.primitive), "", eqn.params
@@ -94,17 +94,17 @@ def equation_text(eqn: Any, names: Names | None = None, titles: dict[Any, str] |
 
 
 def types_around(eqn: Any) -> list[ShapedArray]:
-    """The types by which the type of a literal in an equation goes: of its variables, operands first."""
+    """List the types from which those of literals in an equation are inferred: of its variables, operands first."""
     return [v.aval for v in (*eqn.invars, *eqn.outvars) if not hasattr(v, "value")]
 
 
 def literal_text(literal: Any) -> str:
-    """`2.0`, `True`, `key(1, 2)`: the shortest decimal that is this number in its own dtype."""
+    """Print a literal: `2.0`, `True`, `key(1, 2)`; the shortest decimal that is this number in its own dtype."""
     return element_text(literal.value, literal.aval.dtype)
 
 
 def element_text(value: Any, dtype: Any) -> str:
-    """A number, or a key by its words."""
+    """Print a number, or a key by its words."""
     if not dtypes.is_key(dtype):
         return scalar_text(value, dtype)
     words = np.asarray(_keys.random_unwrap(value) if isinstance(value, Array) else value)
@@ -112,7 +112,7 @@ def element_text(value: Any, dtype: Any) -> str:
 
 
 def typed_literal_text(literal: Any, types: Iterable[ShapedArray] = ()) -> str:
-    """A literal, with its type behind it unless it is the one to be expected among these."""
+    """Print a literal, with its type behind it unless it is inferred from `types`."""
     text, aval = literal_text(literal), literal.aval
     if dtypes.is_key(aval.dtype) or (not text.startswith("0x") and aval is expected_type(text, types)):
         return text
@@ -139,7 +139,7 @@ def _head(jaxpr: Any, names: Names, n_consts: int, values: Sequence[str]) -> str
 
 
 def _sides(atoms: Sequence[Any], name: Any, comma: str) -> str:
-    """Nonlinear ; linear. Without a semicolon, in order, if some nonlinear ones stand after linear ones."""
+    """Print nonlinear and linear atoms, with a semicolon between them unless they are mixed."""
     flags = [v.linear for v in atoms]
     shown = [name(v) for v in atoms]
     if not any(flags) or flags != sorted(flags):
@@ -155,7 +155,7 @@ def _params(params: dict[str, Any], titles: dict[Any, str], written: str = "") -
 
 
 def is_default(value: Any) -> bool:
-    """Tell whether a parameter is left out, as it has the value that it has by default: None, or the precision."""
+    """Tell whether a param is not printed, as it has its default value: None, or the default precision."""
     if isinstance(value, tuple) and len(value) == 2:
         return all(isinstance(item, Enum) and str(item) == "Precision.DEFAULT" for item in value)
     return value is None
@@ -184,7 +184,7 @@ def _plain_param(value: Any) -> str:
 
 
 def _functions(jaxpr: Any) -> dict[Any, str]:
-    """Programs reachable from `jaxpr`, innermost first, with distinct titles."""
+    """Collect the programs reachable from `jaxpr`, innermost first, with distinct titles."""
     found: dict[Any, str] = {}
     _collect_functions(jaxpr, found, set())
     return found
@@ -218,7 +218,7 @@ def _fields(value: Any) -> list[Any]:
 
 
 def is_record(value: Any) -> bool:
-    """Tell whether a param is written field by field."""
+    """Tell whether a param is printed field by field."""
     return records.get(type(value).__name__) is type(value)
 
 

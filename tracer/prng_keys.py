@@ -1,4 +1,4 @@
-"""Keys of random numbers: how they are made, from seeds, from other keys, from the words that each of them is.
+"""Random keys: make them from seeds, from other keys, and from their words.
 
 A key is a value, not a generator: the same key gives the same numbers every time. So a key is used once, and `split`
 or `fold_in` make the next ones. It is an element of an array of dtype `key<fry>`, or of the dtype of another generator;
@@ -115,11 +115,11 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
     return _in_form_of(key, _fold_in(one, data))
 
 
-# ---- what samplers make of a key -----------------------------------------------------------------------------
+# ---- keys in samplers ----------------------------------------------------------------------------------------
 
 
 def one_key(name: str, key: ArrayLike) -> Array:
-    """One key, of a dtype of keys. Raises: TypeError in the name of `name` if it is anything else."""
+    """Convert an argument to one key, of a dtype of keys. Raises: TypeError in the name of `name` for anything else."""
     found = _typed(name, key)
     if config.legacy_prng_key != "allow" and found is not key:
         _object_to_words(name, config.legacy_prng_key)
@@ -129,18 +129,18 @@ def one_key(name: str, key: ArrayLike) -> Array:
 
 
 def children(key: Any, shape: tuple[int, ...]) -> Array:
-    """The keys, [*shape], that a key is split into."""
+    """Split a key into keys, [*shape]."""
     impl = key.dtype.impl
     return random_wrap(GENERATORS[impl].split(random_unwrap(key, spends=True), shape), impl)
 
 
 def random_bits(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Bits of a key, as unsigned integers of `dtype`, [*shape]."""
+    """Draw random bits from a key, as unsigned integers of `dtype`, [*shape]."""
     return GENERATORS[key.dtype.impl].bits(random_unwrap(key, spends=True), shape, dtype)
 
 
 def _object_to_words(name: str, how: str) -> None:
-    """Warn of bare words given as a key, or raise ValueError: as `config.legacy_prng_key` says."""
+    """Warn of bare words given as a key, or raise ValueError if `how`, of `config.legacy_prng_key`, is "error"."""
     message = (
         f"{name}: the key is bare words, which config.legacy_prng_key objects to.\n  Make it with random.key(seed)."
     )
@@ -150,7 +150,7 @@ def _object_to_words(name: str, how: str) -> None:
 
 
 def shape_of_result(name: str, shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple; an integer stands for one axis.
+    """Convert a shape to a tuple; an integer stands for one axis.
 
     Raises: TypeError if it does not consist of known integers, ValueError if one is negative.
     """
@@ -172,12 +172,12 @@ def _fold_in(key: Any, data: Any) -> Array:
 
 
 def _seeded(name: str, seed: Any, impl: str) -> Array:
-    """The words of the key that a seed makes, uint32[n]."""
+    """Make the words of a key from a seed, uint32[n]."""
     return GENERATORS[impl].seeded(_seed_words(name, seed))
 
 
 def _seed_words(name: str, seed: Any) -> Array:
-    """The two words of a seed."""
+    """Convert a seed to two words, uint32[2]."""
     _check_integer(name, "the seed", seed)
     if isinstance(seed, Array):
         return _words_of_seed(seed, default_bits=config.default_bits)
@@ -196,13 +196,13 @@ def _words_of_seed(seed: Any, *, default_bits: int) -> Array:
     if dtype.itemsize < 8:
         return paired(np.zeros((), WORD), low)
     high = convert_element_type(shift_right_logical(seed, 32), WORD)
-    if default_bits == 32 and dtypes.is_signed(dtype):  # JAX has none of 64 bits then: what fits 32 is the same there
+    if default_bits == 32 and dtypes.is_signed(dtype):  # JAX has no 64 bits then: seeds that fit 32 give the same keys
         high = tnp.where((seed < 0) & (seed >= -(2**31)), np.zeros((), WORD), high)
     return paired(high, low)
 
 
 def _in_form_of(key: Any, made: Array) -> Array:
-    """Keys in the form of `key`: as they are, or as bare words."""
+    """Return keys in the form of `key`: as they are, or as bare words."""
     return made if _holds_keys(key) else random_unwrap(made)
 
 
@@ -211,17 +211,17 @@ def _holds_keys(x: Any) -> bool:
 
 
 def _words(name: str, keys: Any) -> Any:
-    """The words of keys, in either form. Raises: TypeError in the name of `name` if these are no keys."""
+    """Return the words of keys, in either form. Raises: TypeError in the name of `name` if these are no keys."""
     return random_unwrap(keys) if _holds_keys(keys) else _checked(name, keys, config.default_prng_impl)
 
 
 def _typed(name: str, keys: Any) -> Any:
-    """Keys, in either form, as an array of a dtype of keys. Raises: TypeError naming `name` if they are none."""
+    """Convert keys, in either form, to an array of a dtype of keys. Raises: TypeError naming `name` for others."""
     return keys if _holds_keys(keys) else random_wrap(_words(name, keys), config.default_prng_impl)
 
 
 def _checked(name: str, words: Any, impl: str) -> Any:
-    """The words of keys for a generator, if these are of the right type."""
+    """Check that `words` are those of keys for a generator, by their type; return them. Raises: TypeError."""
     if not isinstance(words, (Array, np.ndarray)):
         raise TypeError(f"{name}: {words!r} is not a key. Make one with random.key(seed).")
     aval = aval_of(words)
@@ -244,7 +244,7 @@ def _check_integer(name: str, what: str, x: Any) -> None:
 
 
 def _known_impl(name: str, impl: Any) -> str:
-    """The name of a generator; that of the default one if None. Raises: ValueError if there is no such generator."""
+    """Return the name of a generator, the default one for None. Raises: ValueError if there is no such generator."""
     if impl is None:
         return config.default_prng_impl
     if impl not in KEYS:

@@ -1,4 +1,4 @@
-"""Advice on keywords of PyTorch that a function here does not take: read when the TypeError is printed.
+"""Advice on keywords of PyTorch that a function here does not take, computed when the TypeError is printed.
 
 Python raises that error before any code of ours runs, so that functions pay nothing for the advice.
 """
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tapeless.tracer.missing_names import NAMESPACES
 
-# What a keyword is called here: the first parameter of these that the function has.
+# Our parameters for a keyword: the first of these that the function has.
 _PARAMETERS: Final = {
     "dim": ("axis", "dimension", "axes"),
     "dims": ("axis", "axes", "shape"),
@@ -33,7 +33,7 @@ _PARAMETERS: Final = {
     "high": ("maxval",),
     "repeats": ("reps",),
 }
-# What it stands for, where no parameter is the same.
+# Replacements of keywords for which there is no parameter.
 _MEANING: Final = {
     "unbiased": "ddof=1 for unbiased=True; here the default is ddof=0",
     "betas": "b1= and b2=",
@@ -54,7 +54,7 @@ _UNEXPECTED: Final = re.compile(r"^(?:\w+\.)*(\w+)\(\) got an unexpected keyword
 
 
 def advice(message: str) -> str | None:
-    """Say what to write in the place of a keyword, from Python's message about it; None if it is none of PyTorch's."""
+    """Advise what to write instead of a keyword, from Python's message about it; None if it is none of PyTorch's."""
     match = _UNEXPECTED.match(message)
     if match is None:
         return None
@@ -69,7 +69,7 @@ def advice(message: str) -> str | None:
 
 
 def _signatures(name: str) -> Iterator[set[str]]:
-    """The parameters of the public functions of that name."""
+    """Yield the parameters of each public function of that name."""
     spaces = map(importlib.import_module, NAMESPACES)
     found: list[Callable[..., Any]] = [f for space in spaces if callable(f := vars(space).get(name))]
     try:

@@ -15,14 +15,14 @@ _METHODS = ("average", "min", "max", "dense", "ordinal")
 
 
 class ModeResult(NamedTuple):
-    """Most frequent elements, and how often they are there."""
+    """Most frequent elements, and their counts."""
 
     mode: Array
     count: Array  # pyright: ignore[reportIncompatibleMethodOverride] # the name that SciPy has
 
 
 def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
-    """Find the most frequent element, the least of those.
+    """Find the most frequent element, the least one of ties.
 
     Args:
       a: real numbers.
@@ -100,7 +100,7 @@ def _ranks(x: Any, *, method: str, omit: bool) -> Any:
 
 
 def _runs(ordered: Any) -> tuple[Any, Any]:
-    """Positions of the first and the last of the elements that are equal to each, along the last axis; so are nans."""
+    """Find the first and the last position of elements equal to each, along the sorted last axis; nan equals nan."""
     n, axis = ordered.shape[-1], ordered.ndim - 1
     here, before = ordered[..., 1:], ordered[..., :-1]
     differs = (here != before) & ~(tnp.isnan(here) & tnp.isnan(before))
@@ -119,7 +119,7 @@ def sem(
     Args:
       a: real or complex numbers.
       axis: along which; None for all elements.
-      ddof: what is taken off the number of elements for the deviation.
+      ddof: number that is subtracted from the number of elements, for the deviation.
       nan_policy: "omit" leaves out nan.
       keepdims: keep the axis, or all of them, with one element.
     Raises: ValueError for an axis out of range or another `nan_policy`; NotImplementedError for "raise".

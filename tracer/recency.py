@@ -1,4 +1,4 @@
-"""Caches that evict what has not been used for long (approximately LRU)."""
+"""Caches that evict entries which have not been used for long (approximately LRU)."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -8,10 +8,10 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """A table of the entries used last: at least `limit` of them, and at most twice as many. None is no value.
+    """A cache of the entries used last: at least `limit` of them, and at most twice as many. None is no value.
 
-    There are two generations. What is found in the old one moves to the new one; once that is full, it becomes the old
-    one, which is dropped. So finding what is used often costs what it costs in a dict: `get` is a dict's.
+    There are two generations. An entry found in the old one moves to the new one; once that is full, it becomes the old
+    one, and the former old one is dropped. Finding frequent entries costs as much as in a dict: `get` is a dict's.
     """
 
     __slots__ = ("_limit", "_new", "_old", "get")
@@ -26,12 +26,12 @@ class Recent(Generic[K, V]):
         return len(self._new.keys() | self._old.keys())
 
     def recall(self, key: K) -> V | None:
-        """The entry for a key that `get` does not find, or None if there is none."""
+        """Return the entry for a key that `get` does not find, and make it recent; None if there is none."""
         found = self._old.get(key)
         return None if found is None else self.enter(key, found)
 
     def enter(self, key: K, value: V) -> V:
-        """Remember `value` for `key`, and return it."""
+        """Add `value` for `key`, and return it."""
         if len(self._new) >= self._limit:
             self._old, self._new = self._new, {}
             self.get = self._new.get
@@ -40,7 +40,7 @@ class Recent(Generic[K, V]):
 
 
 def bounded(table: dict[Any, Any], limit: int) -> dict[Any, Any]:
-    """`table`, emptied if it has as many entries: for what is found again as easily."""
+    """Return `table`, emptied if it has `limit` entries: for entries that are cheap to compute again."""
     if len(table) >= limit:
         table.clear()
     return table

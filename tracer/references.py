@@ -1,14 +1,14 @@
 """References: arrays that are read and written in place, `ref[i] += x`, while programs stay pure.
 
-A reference is a cell in Python with an array in it. Reading is indexing that array, writing puts another one into the
-cell, `x.at[i].set(y)`: that is all there is to it where primitives are computed, differentiated or mapped. A function
-that is traced into a program cannot write into a cell of outside while it is traced, for the program runs later, and
-often. So the program threads the array: the trace has an input for it, which is in the cell while the function is
-traced, and what is in the cell at its end is one more result. Who closes the program (`trace_to_jaxpr(references=...)`)
-gives it the array and puts the result into the cell, or refuses.
+A reference is a Python cell that holds an array. Reading indexes that array; writing replaces it, by `x.at[i].set(y)`.
+This is enough where primitives are computed, differentiated or mapped. A function that is traced into a program cannot
+write into an outer cell while it is traced, as the program runs later, and often. So the program threads the array:
+the trace has an input for it, which the cell holds while the function is traced, and the array in the cell at the end
+is a further result. The caller that closes the program (`trace_to_jaxpr(references=...)`) passes the array and puts
+the result into the cell, or refuses.
 
-A cell of outside takes no value of a derivative or of a `vmap` inside, and is not written under such a `vmap` at all,
-where every example would write. There are no effects in any jaxpr.
+An outer cell takes no value of an inner derivative or `vmap`, and is not written under such a `vmap` at all, where
+every example would write. There are no effects in any jaxpr.
 Source: the semantics are those of `jax.ref`; threading the store is the state monad of Moggi 1991, "Notions of
 computation and monads".
 """
@@ -26,7 +26,7 @@ from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arra
 
 
 class AbstractRef(NamedTuple):
-    """Type of a reference: that of the array in it. Prints as `Ref{float32[3]}`."""
+    """The type of a reference: that of the array in it. Prints as `Ref{float32[3]}`."""
 
     inner_aval: ShapedArray
 
@@ -49,7 +49,7 @@ class AbstractRef(NamedTuple):
 class Ref(Cell):
     """A mutable array: `ref[index]` reads, `ref[index] = x` writes. `new_ref` makes one.
 
-    It is no array, so nothing computes with it but what is read. The index is one of arrays. What is written is
+    It is no array: functions of arrays take the part that is read. Indices are those of arrays. A written value is
     converted and broadcast as by `x.at[index].set(y)`: the type of a reference never changes.
     """
 
@@ -61,7 +61,7 @@ class Ref(Cell):
         self.value: Any = value
         self.aval: Final = AbstractRef(aval_of(value))
         self.owner: Trace = owner
-        self._borrowed = borrowed  # is it an argument of the function that is traced, which is not to end it?
+        self._borrowed = borrowed  # whether it is an argument of the traced function, which must not end it
         self._ended = self._lent = ""
 
     # ---- types
@@ -108,7 +108,7 @@ class Ref(Cell):
     # ---- reading and writing
 
     def get(self, idx: Any = ...) -> Array:
-        """The part at an index, by default the whole array."""
+        """Return the part at an index, by default the whole array."""
         return _part(self.place().value, idx)
 
     def set(self, value: ArrayLike, idx: Any = ...) -> None:
@@ -136,12 +136,12 @@ class Ref(Cell):
     def __setitem__(self, idx: Any, value: ArrayLike) -> None:
         self.set(value, idx)
 
-    # ---- where the array is
+    # ---- the cell of the array
 
     def place(self) -> Cell:
-        """The cell that holds the array here: this one, or that of the program that is being traced.
+        """Return the cell that holds the array here: this one, or that of the program that is traced.
 
-        Raises: ValueError if the reference is frozen, or outlived the function that made it.
+        Raises: ValueError if the reference is frozen or lent, or outlived the function that made it.
         """
         if self._ended:
             raise ValueError(f"a reference that was {self._ended} is used: {self.aval}.")
@@ -178,7 +178,7 @@ class Ref(Cell):
         place.value = value
 
     def lend(self, to: str) -> None:
-        """Let nobody but `to` use the reference; everybody again if that is empty.
+        """Forbid the use of the reference under this name while it is an argument of `to`; allow it if `to` is empty.
 
         Raises: ValueError if it is lent already.
         """
@@ -187,7 +187,7 @@ class Ref(Cell):
         self._lent = to
 
     def give_up(self, how: str) -> Array:
-        """Invalidate the reference; return the array. Raises: ValueError unless it is where it was made."""
+        """Invalidate the reference, and return the array. Raises: ValueError outside of the trace that made it."""
         if self._borrowed or self.place() is not self or core.current_trace() is not self.owner:
             raise ValueError(
                 f"a reference is {how} outside of the function that made it: {self.aval}.\n"
@@ -215,7 +215,7 @@ def _part(x: Any, idx: Any) -> Any:
     return x if _is_whole(idx) else x[idx]
 
 
-# ---- making and ending them ----------------------------------------------------------------------------------
+# ---- making and ending references ----------------------------------------------------------------------------
 
 
 def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None = None) -> Ref:
@@ -254,28 +254,28 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 def freeze(ref: Ref) -> Array:
     """End a reference, and return the array in it.
 
-    Raises: ValueError unless it is where it was made, or if it ended.
+    Raises: ValueError outside of the function that made it, or if it has ended.
     """
     return _checked("freeze", ref).give_up("frozen")
 
 
 def free_ref(ref: Ref) -> None:
-    """End a reference. Raises: ValueError unless it is where it was made, or if it ended."""
+    """End a reference. Raises: ValueError outside of the function that made it, or if it has ended."""
     _checked("free_ref", ref).give_up("freed")
 
 
 def get(ref: Ref, idx: Any = None) -> Array:
-    """`ref[idx]`; all of it if `idx` is None."""
+    """Return `ref[idx]`; all of it if `idx` is None."""
     return _checked("get", ref).get(... if idx is None else idx)
 
 
 def set(ref: Ref, idx: Any, value: ArrayLike) -> None:
-    """`ref[idx] = value`; all of it if `idx` is None."""
+    """Set `ref[idx] = value`; all of it if `idx` is None."""
     _checked("set", ref).set(value, ... if idx is None else idx)
 
 
 def swap(ref: Ref, idx: Any, value: ArrayLike) -> Array:
-    """`ref[idx] = value`, giving what was there; all of it if `idx` is None."""
+    """Set `ref[idx] = value`, and return the part before; all of it if `idx` is None."""
     return _checked("swap", ref).swap(value, ... if idx is None else idx)
 
 
@@ -290,7 +290,7 @@ def typeof(x: Any) -> Any:
 
 
 def values_of(leaves: Iterable[Any]) -> list[Any]:
-    """Replace references by the arrays that are in them here."""
+    """Replace references by the arrays that they hold here."""
     return [x.get() if isinstance(x, Ref) else x for x in leaves]
 
 

@@ -1,4 +1,4 @@
-"""The one table class: everything about a primitive but its name and type is an entry in some table.
+"""Tables of rules: everything about a primitive but its name and type is an entry in some table.
 
 docs/primitives.md lists all tables, and for each primitive the tables that it has an entry in.
 The rules of rare families of primitives are imported when the rule of one is first looked up, in any table.
@@ -14,11 +14,11 @@ from tapeless.tracer.primitives import FREQUENT, RARE, UNKNOWN
 
 Entry = TypeVar("Entry")
 _awaited: dict[str, list[str]] = {}  # families of primitives, and the modules of their rules that are to be imported
-_interrupted = set[str]()  # families of which some rules are in the tables, and others not
+_interrupted = set[str]()  # families of which only some rules are in the tables
 
 
 def fill(package: str) -> None:
-    """Import a package's rules, which are by family; those of rare families when they are looked up."""
+    """Import a package's rules of frequent families; register those of rare families for import when looked up."""
     for family in FREQUENT:
         import_module(f"{package}.{family}")
     for family in (*RARE, *UNKNOWN):
@@ -26,7 +26,7 @@ def fill(package: str) -> None:
 
 
 def import_rules(family: str) -> None:
-    """Import the rules of a family's primitives, wherever `fill` left some out.
+    """Import the rules of a rare family's primitives, from all packages that `fill` registered.
 
     They are awaited until all of them are there: another thread that looks one up waits for this import.
     """
@@ -42,13 +42,13 @@ def import_rules(family: str) -> None:
 class Table(dict[Any, Entry]):
     """A table with an entry for each of some primitives.
 
-    Looking an entry up, or iterating over all, imports the rules of rare families that may be asked for. Only views
-    (`keys`, `values`, `items`) are of what was imported so far.
+    Looking an entry up, or iterating over all, imports the rules of the rare families that are needed. Only views
+    (`keys`, `values`, `items`) show just the entries imported so far.
 
     Args:
-      name: no other table has it; errors name the table by it.
-      entry: the signature of an entry that is a function, or what another entry says of its primitive.
-      absent: what it means for a primitive to have no entry.
+      name: a unique name, by which errors name the table.
+      entry: the signature of an entry that is a function, or the meaning of another entry.
+      absent: the meaning of a missing entry.
 
     >>> emit = Table("example", "rule(x) -> y", absent="it cannot be compiled")
     >>> emit["sin"]

@@ -1,7 +1,7 @@
-"""Numbers as text, to the bit: `2.0`, `(1+2j)`, `True`, and bits, `0x7fc00001`, of what no decimal says.
+"""Print and read numbers exactly: `2.0`, `(1+2j)`, `True`, or bits, `0x7fc00001`, if no decimal is exact.
 
-A number in a program is of some dtype, which is written behind it, `2.0:f16`, unless it goes without saying: it is that
-of the first operand, or else result, of its equation that is of the number's kind (`expected_type`).
+The dtype of a number in a program is written behind it, `2.0:f16`, unless it is inferred: it is that of the first
+operand, or else result, of its equation that is of the number's kind (`expected_type`).
 """
 
 from collections.abc import Iterable
@@ -66,7 +66,7 @@ def _bits(scalar: Any) -> bytes:
 
 
 def spelled_kind(text: str) -> str:
-    """The kind of a number as it is written: b, i, f or c; of bits, f."""
+    """Return the kind of a number from its spelling: b, i, f or c; f for bits."""
     if text in ("True", "False"):
         return "b"
     if text.lstrip("-").isdigit():
@@ -75,9 +75,9 @@ def spelled_kind(text: str) -> str:
 
 
 def expected_type(text: str, types: Iterable[ShapedArray]) -> ShapedArray:
-    """The type of a number with none behind it: the first of these that is of its kind, or else one of 32 bits."""
+    """Infer the type of a number with none behind it: the first in `types` of its kind, or else one of 32 bits."""
     kind = spelled_kind(text)
     for aval in types:
         if not dtypes.is_key(aval.dtype) and aval.dtype != dtypes.float0 and _SPELLED[dtypes.kind(aval.dtype)] == kind:
             return ShapedArray((), aval.dtype, aval.weak_type)
-    return ShapedArray((), _OTHERWISE[kind], kind == "i")  # an index, most often, that was a number in Python
+    return ShapedArray((), _OTHERWISE[kind], kind == "i")  # weak integers: most are indices that were numbers in Python

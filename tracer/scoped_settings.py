@@ -1,4 +1,4 @@
-"""The settings by name, each a scope of its own: `with debug_nans(True):`, or `@debug_nans(True)`."""
+"""Context managers and decorators for single settings: `with debug_nans(True):`, or `@debug_nans(True)`."""
 
 from tapeless.tracer.config import Scope, config
 
@@ -27,7 +27,7 @@ def numpy_rank_promotion(new_val: str) -> Scope:
 
 
 def default_matmul_precision(new_val: str | None) -> Scope:
-    """Set the precision of products and convolutions that say none, in a with block or a decorated function."""
+    """Set the default precision of products and convolutions, in a with block or a decorated function."""
     return config.scope(default_matmul_precision=new_val)
 
 
@@ -39,8 +39,8 @@ def debug_infs(new_val: bool = True) -> Scope:
 def debug_key_reuse(new_val: bool = True) -> Scope:
     """Make it an error to use a random key twice, in a with block or a decorated function.
 
-    Drawing numbers and `random.split` use a key up, `random.fold_in` does not; bare words are not followed. Programs
-    are, through `jit`, `scan`, `cond`, `vmap` and the like. Raises: there, KeyReuseError naming both lines.
+    Drawing numbers and `random.split` use a key up, `random.fold_in` does not; bare words are not checked. Keys are
+    followed through `jit`, `scan`, `cond`, `vmap` and the like. Raises: there, KeyReuseError naming both lines.
 
     >>> import tapeless as tl
     >>> with debug_key_reuse(True):
@@ -57,7 +57,7 @@ def enable_checks(new_val: bool = True) -> Scope:
 
 def check_tracer_leaks(new_val: bool = True) -> Scope:
     """Look for traced arrays that outlive their function, in a with block or a decorated function.
-    Raises: there, UnexpectedTracerError naming who holds one. Slow: garbage is collected after each tracing."""
+    Raises: there, UnexpectedTracerError naming the holder. Slow: garbage is collected after each tracing."""
     return config.scope(check_tracer_leaks=new_val)
 
 
@@ -113,7 +113,7 @@ def softmax_custom_jvp(new_val: bool = True) -> Scope:
 
 
 def array_garbage_collection_guard(new_val: str) -> Scope:
-    """Choose what is done with arrays that only Python's garbage collector finds, in a with block or a decorated
+    """Choose the treatment of arrays that only Python's garbage collector finds, in a with block or a decorated
     function: "allow", they are freed, is the only way. Raises: ValueError for another, when the block begins."""
     return config.scope(array_garbage_collection_guard=new_val)
 
@@ -130,12 +130,12 @@ def legacy_prng_key(new_val: str) -> Scope:
 
 
 def transfer_guard(new_val: str) -> Scope:
-    """Watch transfers between host and devices, all of them, in a with block or a decorated function.
+    """Watch all transfers between host and devices, in a with block or a decorated function.
 
     Args:
-      new_val: "allow"; "log" or "disallow" transfers that nobody asked for by `device_put` or `device_get`;
+      new_val: "allow"; "log" or "disallow" transfers that are not requested by `device_put` or `device_get`;
         "log_explicit" or "disallow_explicit" all.
-    Raises: there, RuntimeError for what is not allowed.
+    Raises: there, RuntimeError for transfers that are not allowed.
 
     >>> import tapeless as tl, numpy as np
     >>> with transfer_guard("disallow"):
@@ -145,16 +145,16 @@ def transfer_guard(new_val: str) -> Scope:
 
 
 def transfer_guard_host_to_device(new_val: str) -> Scope:
-    """Watch what is moved from the host to devices: `transfer_guard` for these transfers."""
+    """Watch transfers from the host to devices: see `transfer_guard`."""
     return config.scope(transfer_guard_host_to_device=new_val)
 
 
 def transfer_guard_device_to_device(new_val: str) -> Scope:
-    """Watch what is moved from one device to another: `transfer_guard` for these transfers."""
+    """Watch transfers from one device to another: see `transfer_guard`."""
     return config.scope(transfer_guard_device_to_device=new_val)
 
 
 def transfer_guard_device_to_host(new_val: str) -> Scope:
-    """Watch what is moved from devices to the host: `transfer_guard` for these transfers. A CPU's memory is the host's,
-    and nothing is moved."""
+    """Watch transfers from devices to the host: see `transfer_guard`. A CPU's memory is the host's, and nothing is
+    moved."""
     return config.scope(transfer_guard_device_to_host=new_val)

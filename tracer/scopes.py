@@ -1,4 +1,4 @@
-"""Context variables set for the length of a call, whatever ends it.
+"""Set context variables for the duration of a call, whatever ends it.
 
 A signal handler may raise, as Ctrl-C's does, wherever a function in Python is entered or one in C has returned. So
 neither a generator under `@contextmanager` nor a class with an `__exit__` in Python resets a variable for certain: the
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 def scoped(
     var: ContextVar[T], value: T, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs
 ) -> Result:
-    """`f(*args, **params)`, called while `var` is `value`."""
+    """Call `f(*args, **params)` while `var` is `value`."""
     before = var.get()
     try:
         var.set(value)
@@ -35,7 +35,7 @@ def scoped_all(
     *args: Arguments.args,
     **params: Arguments.kwargs,
 ) -> Result:
-    """`f(*args, **params)`, called while variables have these values."""
+    """Call `f(*args, **params)` while variables have these values."""
     before = [var.get() for var in values]
     sets, resets = map(ContextVar.set, values, values.values()), map(ContextVar.set, values, before)
     try:  # each of the two in one call, of a function in C

@@ -30,7 +30,7 @@ def segment_sum(
     bucket_size: int | None = None,
     mode: Mode = None,
 ) -> Array:
-    """Sums of the elements of each segment; 0 for an empty one.
+    """Sum the elements of each segment; 0 for an empty one.
 
     Args:
       data: [n, ..].
@@ -39,7 +39,7 @@ def segment_sum(
       indices_are_sorted, unique_indices: promises about segment_ids, which may save time.
       bucket_size: reduce so many elements at a time, and then their results: sums of many numbers lose less by
         rounding, for memory. All at once if None.
-      mode: what becomes of segments that there are not: "drop" (as for None), "clip", "promise_in_bounds".
+      mode: treatment of numbers outside of the segments: "drop" (as for None), "clip", "promise_in_bounds".
     Returns: [num_segments, ..], of data's dtype.
     Raises: TypeError if segment_ids are no integers, ValueError if shapes do not fit or sizes are negative.
     """
@@ -56,10 +56,10 @@ def segment_prod(
     bucket_size: int | None = None,
     mode: Mode = None,
 ) -> Array:
-    """Products of the elements of each segment, 1 for an empty one; see `segment_sum`.
+    """Multiply the elements of each segment, 1 for an empty one; see `segment_sum`.
 
-    There is a derivative where no two elements are of one segment: of segments that are known these are compared, of
-    others `unique_indices` says so.
+    There is a derivative only if no two elements are of one segment: segment_ids that are known are compared, for
+    others `unique_indices` promises it.
     """
     settings = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
     return _reduced("segment_prod", "multiply", data, segment_ids, lambda dtype: 1, tnp.prod, *settings)
@@ -74,7 +74,7 @@ def segment_max(
     bucket_size: int | None = None,
     mode: Mode = None,
 ) -> Array:
-    """Largest elements of each segment, the least number of the dtype for an empty one; see `segment_sum`."""
+    """Find the largest element of each segment, the least number of the dtype for an empty one; see `segment_sum`."""
     settings = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
     return _reduced("segment_max", "max", data, segment_ids, _least, tnp.max, *settings)
 
@@ -88,7 +88,7 @@ def segment_min(
     bucket_size: int | None = None,
     mode: Mode = None,
 ) -> Array:
-    """Least elements of each segment, the largest number of the dtype for an empty one; see `segment_sum`."""
+    """Find the least element of each segment, the largest number of the dtype for an empty one; see `segment_sum`."""
     settings = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
     return _reduced("segment_min", "min", data, segment_ids, _largest, tnp.min, *settings)
 
@@ -106,7 +106,7 @@ def _reduced(
     bucket_size: int | None,
     mode: Mode,
 ) -> Array:
-    """Combine the elements of each segment with the neutral one, by a method of `.at[..]`."""
+    """Reduce the elements of each segment, beginning with the neutral one, by a method of `.at[..]`."""
     x, ids = tnp.asarray(data), tnp.asarray(segment_ids)
     _check(name, x.aval, ids.aval)
     count = _count(name, ids, num_segments)
@@ -125,7 +125,7 @@ def _reduced(
 
 
 def _inside_or_beyond(ids: Array, count: int, mode: GatherScatterMode) -> Array:
-    """Segments, where those before the first, which would count from the last, are beyond the last instead."""
+    """Clip segment_ids, or move negative ones, which would count from the end, beyond the last segment."""
     if mode is GatherScatterMode.CLIP:
         return tnp.clip(ids, 0, max(count - 1, 0))
     return tnp.where(ids < 0, count, ids) if dtypes.is_signed(ids.dtype) else ids

@@ -19,18 +19,18 @@ from tapeless.tracer.errors import JAXIndexError, JAXTypeError, LinearityError
 from tapeless.tracer.recency import bounded
 from tapeless.tracer.scopes import Arguments, Result, scoped
 
-_LONGEST = 160  # characters of a line that messages quote: who has longer ones finds them by the number
+_LONGEST = 160  # characters of a line that messages quote
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The source folders: installed they lie under one, in a checkout beside one another.
 _PACKAGES = ("",) if os.path.basename(_ROOT) == "tapeless" else ("api", "tracer", "interpreters", "lowering")
 _FOLDERS = tuple(os.path.join(_ROOT, name, "") for name in _PACKAGES)
 # Libraries that call our methods back: the line that called them is the user's. Other packages may lie in the first.
 _CALL_BACK = tuple(os.path.join(os.path.dirname(os.path.abspath(str(module.__file__))), "") for module in (os, np))
-# Both by id, which what is stored keeps from being used again: functions of two files may have equal code.
+# Tables by the id of code, as functions of two files may have equal code; what they hold keeps an id from reuse.
 _excluded: set[str] = set()  # files of libraries that asked not to be taken for the user's program
-_ours: dict[int, CodeType] = {}  # code that is no user's
+_ours: dict[int, CodeType] = {}  # code that is not the user's
 _known: dict[tuple[int, int, str], "Source"] = {}  # one object for each place, so that programs can share what it costs
-_LIMIT = 16384  # entries of each, of which only a program that makes code as it runs has so many
+_LIMIT = 16384  # entries of each table, which only a program that generates code reaches
 override: ContextVar["Source | None"] = ContextVar("source", default=None)  # the place of all equations, if set
 _scope: ContextVar[str] = ContextVar("named scope", default="")  # names of scopes around, outermost first: "a/b"
 
@@ -68,17 +68,17 @@ class Source:
         return f"{short_path(self.file)}:{self.line}"
 
     def file_line(self) -> str:
-        """`model.py:12`, the first line of the function."""
+        """Describe the first line of the function: `model.py:12`."""
         return f"{short_path(self.file)}:{self.code.co_firstlineno}"
 
     def describe(self) -> str:
-        """`model.py:41 (loss), y = sin(h)`: for error messages."""
+        """Describe the place in an error message: `model.py:41 (loss), y = sin(h)`."""
         text = f", {_quoted(self.text)}" if self.text else ""
         return f"{self} ({self.function}){text}"
 
 
 def current() -> Source | None:
-    """The innermost frame of a user, or the place set by `at`."""
+    """Return the place of the user's innermost frame, or the place set by `at`; None if there is none."""
     place = override.get()
     if place is not None:
         return place
@@ -97,12 +97,12 @@ def current() -> Source | None:
 def at(
     place: Source | None, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs
 ) -> Result:
-    """`f(*args, **params)`, whose equations come from `place`: a derivative belongs to the line it differentiates."""
+    """Call `f(*args, **params)` with `place` as the source of its equations; a derivative has that of its primal."""
     return scoped(override, place, f, *args, **params)
 
 
 def describe_here() -> str:
-    """The user's line that is running, for error messages; empty if there is none."""
+    """Describe the user's line that is running, for error messages; empty if there is none."""
     place = current()
     return place.describe() if place else ""
 
@@ -117,7 +117,7 @@ _WRITES_ELEMENT = re.compile(r"\] *(?:[-+*/@%&|^]|//|\*\*|<<|>>)?=(?!=)")
 
 
 def name_line(error: Exception) -> None:
-    """Add the user's line to the message of an error that our code raises, unless it names it: operands do not fit."""
+    """Add the user's line to the message of an error that our code raises, unless the message names a line."""
     if isinstance(error, (JAXTypeError, JAXIndexError, LinearityError)) or [*map(type, error.args)] != [str]:
         return  # those of traced values and of linearity name lines
     frames = [(tb.tb_frame.f_code, tb.tb_lasti) for tb in walk_traceback(error.__traceback__)]
@@ -140,7 +140,7 @@ _NAMED = re.compile(r"\S:\d+ \(")  # a place, as `describe` writes it
 
 
 def walk_traceback(traceback: TracebackType | None) -> Generator[TracebackType]:
-    """The parts of a traceback, the innermost last."""
+    """Yield the parts of a traceback, the innermost last."""
     while traceback is not None:
         yield traceback
         traceback = traceback.tb_next
@@ -209,7 +209,7 @@ def is_of_package(code: CodeType) -> bool:
 
 
 def line_of(file: str, line: int) -> str:
-    """A line of a file, without its end; empty if it is not known."""
+    """Return a line of a file, without its end; empty if it is not known."""
     return linecache.getline(file, line).rstrip()
 
 
@@ -218,6 +218,6 @@ def _quoted(text: str) -> str:
 
 
 def short_path(file: str) -> str:
-    """A path as messages write it: relative within the working directory, else the file's name."""
+    """Shorten a path for messages: relative within the working directory, else the file's name."""
     relative = os.path.relpath(file) if os.path.isabs(file) else file
     return os.path.basename(file) if relative.startswith("..") else relative

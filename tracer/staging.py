@@ -1,8 +1,8 @@
-"""Tracing a Python function into a program.
+"""Trace a Python function into a program (staging).
 
-Everything the function does to arrays is written down, whether it depends on the arguments or not. Values
-it meets that are not its own, arrays it closes over and tracers of other traces, become constants: inputs
-that come before the arguments.
+Every primitive that the function applies becomes an equation, whether it depends on the arguments or not.
+Values from outside, arrays that it closes over and tracers of other traces, become constants: inputs before
+those of the arguments.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
 
-DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # `n, argument 1 of f`, or nothing, of numbers of inputs
+DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # numbers of inputs -> `n, argument 1 of f`, or nothing
 
 
 def trace_to_jaxpr(
@@ -32,14 +32,14 @@ def trace_to_jaxpr(
     references: list[Any] | None = None,
     arguments: DescribeInputs | None = None,
 ) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """Write down what `f` does to arrays of these types; flat arguments, flat results.
+    """Trace `f` on arrays of these types to a program; flat arguments, flat results.
 
     Args:
-      references: a list that takes those of outside that `f` reads or writes. The last inputs of the program are what
-        is in them before, its last results what is in them after. If None there must be no such references.
+      references: a list to which outer references that `f` reads or writes are appended. The last inputs of the
+        program are the arrays in them before, its last results those after. If None there must be no such references.
       arguments: describes the arguments of the user's function that inputs belong to, for messages.
-    Returns: the program, whose first inputs are the constants it met, and the values of those.
-    Raises: whatever `f` raises; UnexpectedTracerError if it uses a tracer that is over.
+    Returns: the program, whose first inputs are the constants, and the values of the constants.
+    Raises: whatever `f` raises; UnexpectedTracerError if it uses a tracer of a trace that is over.
     """
     trace = StagingTrace(core.current_trace(), function or f, what, arguments)
     args = [trace.input(aval) for aval in in_avals]
@@ -52,7 +52,7 @@ def trace_to_jaxpr(
 
 
 class WritingTrace(Trace):
-    """A trace that writes a program down; its tracers are `WrittenTracer`s."""
+    """A trace that collects the equations of a program; its tracers are `WrittenTracer`s."""
 
     __slots__ = ("_eqns", "_inputs")
 
@@ -62,11 +62,11 @@ class WritingTrace(Trace):
         self._eqns: list[Equation] = []
 
     def equation_of(self, var: Var) -> Equation | None:
-        """The equation that computes a variable; None for an input, a constant or a residual."""
+        """Return the equation that computes a variable; None for an input, a constant or a residual."""
         return next((eqn for eqn in self._eqns if var in eqn.outvars), None)
 
     def inputs_of(self, var: Var) -> list[int]:
-        """Number the inputs that a variable depends on."""
+        """List the numbers of the inputs that a variable depends on."""
         needed = {var}
         for eqn in reversed(self._eqns):
             if not needed.isdisjoint(eqn.outvars):
@@ -75,7 +75,7 @@ class WritingTrace(Trace):
 
 
 class WrittenTracer(Tracer):
-    """A variable of a program being written."""
+    """A variable of the program that a `WritingTrace` collects."""
 
     __slots__ = ("aval", "variable")
 
@@ -92,16 +92,16 @@ class WrittenTracer(Tracer):
 
 
 class Cell:
-    """The place of an array that is written in place; see references.py."""
+    """A place that holds an array, which writing replaces; see references.py."""
 
     __slots__ = ()
 
-    owner: Trace  # values of it and of traces around it may be written
+    owner: Trace  # values of this trace and of those around it may be written
     value: Any
 
 
 class ProgramCell(Cell):
-    """The cell of a reference of outside in a program that is being traced: an input is in it at first."""
+    """The cell of an outer reference in a program that is traced: it holds an input of the program at first."""
 
     __slots__ = ("owner", "reference", "value")
 
@@ -122,7 +122,7 @@ _INSTEAD_OF_REFERENCES = {
 
 
 class StagingTrace(WritingTrace):
-    """Applying a primitive writes an equation."""
+    """A trace that adds an equation to a program for each primitive."""
 
     __slots__ = ("_cells", "_consts", "arguments", "what")
 
@@ -130,11 +130,11 @@ class StagingTrace(WritingTrace):
         super().__init__(parent, function)
         self.what: Final = what
         self.arguments: Final = arguments
-        self._consts: dict[int, tuple[Var, Any, Any]] = {}  # the value, kept for its identity, and what it is taken as
+        self._consts: dict[int, tuple[Var, Any, Any]] = {}  # by id: a variable, the value, the converted value
         self._cells: dict[int, ProgramCell] = {}
 
     def input(self, aval: ShapedArray, linear: bool = False) -> "StagedTracer":
-        """A new input."""
+        """Add an input to the program."""
         var = Var(aval, linear)
         self._inputs.append(var)
         return StagedTracer(self, var)
@@ -144,7 +144,7 @@ class StagingTrace(WritingTrace):
         return self.write(primitive, args, params) if rule is None else rule(self, args, **params)
 
     def write(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        """Write an equation."""
+        """Add an equation to the program, and return tracers of its results."""
         atoms = [x.variable if type(x) is StagedTracer and x.owner is self else self.atom(x) for x in args]
         avals = primitive.type(tuple([a.aval for a in atoms]), params)
         outvars = tuple(map(Var, avals))
@@ -152,14 +152,14 @@ class StagingTrace(WritingTrace):
         return tuple([StagedTracer(self, v) for v in outvars])
 
     def atom(self, x: Any) -> Atom:
-        """The variable or literal that stands for `x` here."""
+        """Return the variable or literal that stands for `x` in this program."""
         if isinstance(x, Tracer):
             if x.owner is self:
                 return x.variable  # type: ignore[attr-defined]  # all tracers of this trace have one
             core.check_alive((x,))
             if x.owner.depth > self.depth:
                 raise core.inner_tracer_error(x, self)
-        elif hasattr(type(x), "__jax_array__"):  # such as an index of a body, which may be a sum of ours
+        elif hasattr(type(x), "__jax_array__"):  # such as an index, which may be a sum of our tracers
             return self.atom(core.under(self, by_protocol, x))
         elif not isinstance(x, Array) and np.ndim(x) == 0:
             return Literal(x)
@@ -172,14 +172,14 @@ class StagingTrace(WritingTrace):
         return found[0]
 
     def cell_of(self, reference: Any, aval: ShapedArray) -> ProgramCell:
-        """The cell of a reference of outside, whose array is of type `aval`."""
+        """Return the cell of an outer reference, whose array is of type `aval`; add an input for it the first time."""
         found = self._cells.get(id(reference))
         if found is None:
             found = self._cells[id(reference)] = ProgramCell(self, reference, self.input(aval))
         return found
 
     def taken_references(self, references: list[Any]) -> list[Any]:
-        """Append the references of outside that were used to a list; return what is in them now."""
+        """Append the outer references that were used to `references`; return the arrays in them now."""
         cells, self._cells = self._cells.values(), {}
         references += [cell.reference for cell in cells]
         return [cell.value for cell in cells]
@@ -187,7 +187,7 @@ class StagingTrace(WritingTrace):
     def finish(self, outvars: list[Atom], name: str) -> tuple[Jaxpr, tuple[Any, ...]]:
         """Close the program: eliminate dead code, and put its constants first.
 
-        Raises: NotImplementedError if it used references that nobody took.
+        Raises: NotImplementedError if it used outer references that were not taken.
         """
         for cell in self._cells.values():
             raise NotImplementedError(
@@ -203,7 +203,7 @@ class StagingTrace(WritingTrace):
 
 
 def _own(x: Any) -> Any:
-    """A NumPy array that the user cannot change any more: programs outlive the call that traced them."""
+    """Copy a NumPy array, which the user may change: programs outlive the call that traced them."""
     return exact(x.copy()) if type(x) is np.ndarray else x
 
 
@@ -215,7 +215,7 @@ rules: Final = Rules(
 
 
 class StagedTracer(WrittenTracer):
-    """A variable of a program being traced."""
+    """A variable of the program that a `StagingTrace` traces."""
 
     __slots__ = ()
 

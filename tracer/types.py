@@ -1,6 +1,6 @@
-"""The types of values: an array's shape, dtype, weakness and sharding.
+"""The types of values: an array's shape, dtype, weak type and sharding.
 
-Types are interned, so `is` compares them and hashing is one pointer: typing rules and caches lean on it.
+Types are interned, so `is` compares them and hashing is one pointer: typing rules and caches rely on it.
 """
 
 import math
@@ -38,7 +38,7 @@ class ShapedArray:
 
     @staticmethod
     def _intern(key: tuple[Any, ...]) -> "ShapedArray":
-        """The one object for `key`, whose shape and dtype may still be given loosely (a list, "float32")."""
+        """Return the one object for `key`, whose shape and dtype may still be given loosely (a list, "float32")."""
         shape, dtype, weak_type, sharding = key
         exact_dtype = dtype if dtypes.is_key(dtype) else np.dtype(dtype)
         exact = (tuple(int(n) for n in shape), exact_dtype, bool(weak_type), sharding)
@@ -69,7 +69,7 @@ class ShapedArray:
         )
 
     def tangent(self) -> "ShapedArray":
-        """Type of this type's tangents: itself, or float0 of the same shape for integers and booleans."""
+        """Return the type of this type's tangents: itself, or float0 of the same shape for integers and booleans."""
         found = self._tangent
         if found is None:
             found = self._tangent = self.update(dtype=dtypes.tangent_dtype(self.dtype))
@@ -83,11 +83,11 @@ class ShapedArray:
         return self.size * self.dtype.itemsize
 
     def strong(self) -> "ShapedArray":
-        """Return the type, not weak."""
+        """Return the type, made strong if it is weak."""
         return self.update(weak_type=False) if self.weak_type else self
 
     def str_short(self) -> str:
-        """`f32[3,2]`, with `~` before a weak type."""
+        """Print the type briefly: `f32[3,2]`, with `~` before a weak type."""
         shape = ",".join(map(str, self.shape))
         return f"{'~' * self.weak_type}{dtypes.short_name(self.dtype)}[{shape}]"
 
@@ -112,7 +112,7 @@ def holds_keys(aval: ShapedArray) -> bool:
 
 
 def physical(aval: ShapedArray) -> ShapedArray:
-    """Compute the physical type of `aval`: keys are words, along one axis more.
+    """Compute the type of `aval` in memory: keys are words, along one more axis.
 
     >>> physical(ShapedArray((3,), KEY)), physical(ShapedArray((3,), "float32"))
     (ShapedArray(uint32[3,2]), ShapedArray(float32[3]))
@@ -123,7 +123,7 @@ def physical(aval: ShapedArray) -> ShapedArray:
 
 
 def key_dtype_of(keys: ShapedArray) -> KeyDType:
-    """The dtype of keys, with what it says of their generator."""
+    """Return the dtype of keys as a KeyDType, which describes their generator."""
     dtype: Any = keys.dtype
     return dtype
 
@@ -143,7 +143,7 @@ _WORD = np.dtype("uint32")
 
 
 def aval_of(value: Any) -> ShapedArray:
-    """The type of a value: an array of ours, a NumPy array (strong), NumPy or Python scalar (weak).
+    """Return the type of a value: an array of ours, a NumPy array (strong), NumPy or Python scalar (weak).
 
     Raises: TypeError if `value` is none of these.
     """
@@ -181,7 +181,7 @@ def is_arraylike(value: Any) -> bool:
 
 
 def by_protocol(value: Any) -> Any:
-    """Return the array that an object says it is, by its method `__jax_array__`; any other value as it is."""
+    """Convert an object to an array by its method `__jax_array__`; return any other value as it is."""
     method = getattr(type(value), "__jax_array__", None)
     return value if method is None else method(value)
 

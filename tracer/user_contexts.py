@@ -1,4 +1,4 @@
-"""Settings of users: values that functions read while they are traced, and that their programs depend on."""
+"""Settings defined by users: values that functions read while they are traced, so that programs depend on them."""
 
 import itertools
 from contextlib import AbstractContextManager
@@ -8,7 +8,7 @@ from tapeless.tracer.config import Field, add_field, config
 
 
 class UserContext:
-    """A setting of a user. `value` is its value now; called with another one, it is that in a with block.
+    """A setting defined by a user. `value` is its present value; calling it sets another value in a with block.
 
     Jitted functions are traced anew for each value.
     """
@@ -18,7 +18,7 @@ class UserContext:
 
     @property
     def value(self) -> Any:
-        """The value here."""
+        """Return the present value."""
         return self._field.__get__(None)
 
     def __call__(self, new_val: Any) -> AbstractContextManager[None]:
@@ -46,7 +46,7 @@ def make_user_context(default_value: Any = None) -> UserContext:
 
 
 class _AnyField(Field[Any]):
-    """A field whose values are any that are hashable."""
+    """A field that allows any hashable value."""
 
     def checked(self, value: Any) -> Any:
         hash(value)

@@ -1,8 +1,8 @@
 """Primitives that libraries define while they run: a name, and rules that are Python functions by JAX's conventions.
 
-Every layer asks the primitive for the rule it needs, see interpreters/user_primitives.py and
-lowering/user_primitives.py. JAX's conventions: a primitive without `multiple_results` gives a bare array, and so do its
-rules; ours give tuples.
+Every layer takes the rule it needs from the primitive, see interpreters/user_primitives.py and
+lowering/user_primitives.py. JAX's conventions: a primitive without `multiple_results` returns a bare array, and so do
+its rules; ours return tuples.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.types import ShapedArray
 
 Rule = Callable[..., Any]
-# Kinds of rules, and how a message says where one is defined.
+# Kinds of rules, and how messages say to define one.
 DEFINED_BY = {
     "impl": "primitive.def_impl",
     "abstract_eval": "primitive.def_abstract_eval",
@@ -24,7 +24,7 @@ DEFINED_BY = {
 
 
 class UserPrimitive(Primitive):
-    """An operation that is none of ours. `rules` holds what its library says of it, by kind."""
+    """A primitive that a library defines. `rules` holds its rules, by kind."""
 
     __slots__ = ("multiple_results", "rules")
     keeps_programs = True  # a library compares them by identity, with others that it keeps itself
@@ -35,7 +35,7 @@ class UserPrimitive(Primitive):
         self.rules: dict[str, Rule] = {}
 
     def rule(self, kind: str) -> Rule:
-        """The rule of a kind. Raises: NotImplementedError saying how to define it, if there is none."""
+        """Return the rule of a kind. Raises: NotImplementedError saying how to define it, if there is none."""
         found = self.rules.get(kind)
         if found is None:
             raise NotImplementedError(f"{self.name}: no {kind} rule. Define it by {DEFINED_BY[kind]}.")
@@ -66,7 +66,7 @@ class UserPrimitive(Primitive):
 def check_types(
     primitive: UserPrimitive, kind: str, what: str, have: Sequence[ShapedArray], want: Sequence[ShapedArray]
 ) -> None:
-    """Raises: TypeError naming both, if a rule gives other shapes or dtypes, weak types aside, than are wanted."""
+    """Check that a rule gave the wanted shapes and dtypes, weak types aside. Raises: TypeError naming both."""
     if [(a.shape, a.dtype) for a in have] != [(a.shape, a.dtype) for a in want]:
         given, wanted = (", ".join(map(str, avals)) or "nothing" for avals in (have, want))
         raise TypeError(f"{primitive.name}: its {kind} rule gave {given} {what} {wanted}.")

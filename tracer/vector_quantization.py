@@ -1,4 +1,4 @@
-"""Nearest neighbours of points among the points of a code book. Names of `scipy.cluster.vq`."""
+"""Vector quantization: nearest neighbours of points in a code book. Names of `scipy.cluster.vq`."""
 
 from typing import Any
 

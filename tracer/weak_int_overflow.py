@@ -1,9 +1,9 @@
-"""Weak integers that a program converts to a narrower dtype: their values are checked where they are known, by calls.
+"""Check weak integers that a program converts to a narrower dtype, when the program is called and they are known.
 
-A number gives way to any integer array beside it, if it fits. In a program its value is not known; promotion writes
-its conversion as one between weak types, which nothing else does, so that a program shows what it wants to fit:
-`{ lambda n:~i32[] .. let m:~i8[] = convert_element_type[dtype=i8, weak_type=True] n ..`. Knowingly left out: numbers
-that the program computes from others, and the bodies of loops and branches; there they are converted as they are.
+A number takes the dtype of an integer array that it is combined with, if it fits. In a program its value is not known;
+promotion writes its conversion as one between weak types, which nothing else does, so that a program shows what has to
+fit: `{ lambda n:~i32[] .. let m:~i8[] = convert_element_type[dtype=i8, weak_type=True] n ..`. Knowingly left out:
+numbers that the program computes from others, and bodies of loops and branches; there they are converted as they are.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,12 +24,12 @@ class UserLine(Protocol):
     """A line of a user's program, of this process or of the one that a program was loaded from."""
 
     def describe(self) -> str:
-        """`model.py:12, x = y + n`."""
+        """Describe the line in a message: `model.py:12, x = y + n`."""
         ...
 
 
 class IntegerNarrowing(NamedTuple):
-    """An input, by its number, or a literal that must fit a dtype; and where in the user's program."""
+    """An input, by its number, or a literal that must fit a dtype, and the line of the user's program that needs it."""
 
     what: int | Literal
     dtype: np.dtype[Any]
@@ -38,12 +38,12 @@ class IntegerNarrowing(NamedTuple):
 
 @core.remembered
 def narrowings(jaxpr: Jaxpr) -> tuple[IntegerNarrowing, ...]:
-    """The inputs and literals of a program that must fit another integer dtype than their own."""
+    """Find the inputs and literals of a program that must fit another integer dtype than their own."""
     return tuple(_found(jaxpr))
 
 
 def check_fits(found: IntegerNarrowing, value: Any, who: Callable[[], str]) -> None:
-    """Raise OverflowError if `value`, which `who` names, is known and does not fit. Waits for arrays on a device."""
+    """Check that a known `value`, which `who` names, fits. Raises: OverflowError. Waits for arrays on a device."""
     known = known_elements(value)
     low, high = dtypes.limits(found.dtype)
     for extreme in (known.min(), known.max()) if known is not None and known.size else ():

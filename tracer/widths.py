@@ -1,8 +1,8 @@
-"""Error texts for 64-bit NumPy arrays that meet 32-bit types.
+"""Error texts for 64-bit NumPy arrays that are combined with 32-bit types.
 
 NumPy makes arrays of 64 bits unless told otherwise, and they keep their width here (JAX truncates them). A typing rule
 knows types only, so it marks its error as one of widths (`mismatch`); where the primitive was applied the operands are
-known, and the error is told which of them are NumPy's (`explain`).
+known, and `explain` adds to the error which of them are NumPy's.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def mismatch(message: str, *avals: ShapedArray) -> TypeError:
-    """The error for operands that differ in dtype; `explain` adds to it if 64 bits are among them, and 32."""
+    """Make the error for operands that differ in dtype, marked for `explain` if only some of them have 64 bits."""
     error = TypeError(message)
     if are_mixed(aval.dtype for aval in avals):
         vars(error)[_MARK] = True
@@ -25,7 +25,7 @@ def mismatch(message: str, *avals: ShapedArray) -> TypeError:
 
 
 def explain(error: Exception, operands: Iterable[Any]) -> None:
-    """Add to the message of an error of widths which operands are NumPy's, and what to do; to others nothing."""
+    """Add to the message of a marked error which operands are NumPy's, and what to do; leave other errors."""
     if vars(error).pop(_MARK, False):
         error.args = (f"{error.args[0]}{advice(operands)}",)
 
