@@ -1,7 +1,7 @@
-"""Resampling of images of any number of axes: `resize` and `scale_and_translate` of `jax.image`.
+"""Resample images of any number of axes: `resize` and `scale_and_translate` of `jax.image`.
 
-An axis is resampled by a matrix of weights, the values of a kernel at the distances between the places of old and new
-elements; where it gets smaller, the kernel is widened (antialiasing). Element i is in the middle of [i, i + 1].
+An axis is resampled by a matrix of weights, the values of a kernel at the distances between the positions of old and
+new elements; if the axis gets smaller, the kernel is widened (antialiasing). Element i is in the middle of [i, i + 1].
 Source: Mitchell & Netravali 1988, "Reconstruction filters in computer graphics"; Keys 1981, "Cubic convolution
 interpolation for digital image processing".
 """
@@ -62,8 +62,8 @@ def resize(
     Args:
       image: of any dtype of numbers.
       shape: of the result, as many axes as the image has.
-      method: "nearest"; "linear"; "cubic" by Keys' kernel; "lanczos3", "lanczos5"; "area", means over what a new
-        element covers; "cubic-pytorch", which without antialiasing repeats the elements at edges; or a ResizeMethod.
+      method: "nearest"; "linear"; "cubic" by Keys' kernel; "lanczos3", "lanczos5"; "area", means over the interval of
+        a new element; "cubic-pytorch", which without antialiasing repeats the elements at edges; or a ResizeMethod.
       antialias: widen the kernel where an axis gets smaller.
       precision: of the products with matrices of weights.
     Returns: of the shape; floating point or complex, or of the dtype of the image if the method is "nearest".
@@ -98,7 +98,7 @@ def scale_and_translate(
       image: of any dtype of numbers.
       shape: of the result, as many axes as the image has; that of the image in the axes that are not resampled.
       spatial_dims: the k axes that are resampled.
-      scale, translation: [k], by how much in each of them; they may be traced, and have derivatives.
+      scale, translation: [k], factor and shift of each of them; they may be traced, and have derivatives.
       method, antialias, precision: as for `resize`.
     Returns: of the shape, floating point or complex.
     Raises: ValueError if the numbers of axes or of scales differ, for method "nearest", or as `resize`; TypeError for
@@ -151,7 +151,7 @@ def _resampled(
 
 
 def _weights(m: int, n: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool) -> Any:
-    """Compute what each of m elements counts for each of n new ones, [m, n]; columns sum to 1, or are 0 outside."""
+    """Compute the weight of each of m elements in each of n new ones, [m, n]; columns sum to 1, or are 0 outside."""
     inverse = 1 / scale
     centers = (np.arange(n) + 0.5).astype(scale.dtype) * inverse - translation * inverse - 0.5
     repeats_edges = method == ResizeMethod.CUBIC_PYTORCH and not antialias
@@ -173,7 +173,7 @@ def _weights(m: int, n: int, scale: Any, translation: Any, method: ResizeMethod,
 
 
 def _edges_repeated(found: Any, m: int, margin: int) -> Any:
-    """Add the weights of places outside to those of the edges."""
+    """Add the weights of positions outside of the axis to those of its edges."""
     if m < 2:
         return tnp.sum(found, axis=0, keepdims=True)[:m]
     first, last = (tnp.sum(part, axis=0, keepdims=True) for part in (found[: margin + 1], found[m + margin - 1 :]))
@@ -185,7 +185,7 @@ def _lanczos(radius: int) -> Callable[[Any], Any]:
 
 
 def _cubic(a: float) -> Callable[[Any], Any]:
-    """The cubic kernel with slope a at 1. Source: Keys 1981, equation 4 and what follows it."""
+    """Make the cubic convolution kernel with slope a at 1. Source: Keys 1981, from equation 4 on."""
 
     def kernel(x: Any) -> Any:
         near = ((a + 2) * x - (a + 3)) * x * x + 1
