@@ -76,7 +76,7 @@ class Field(Generic[T]):
 
     @contextmanager
     def scope(self, value: T) -> Generator[None]:
-        """Set the field to `value` within a with block."""
+        """Set the field to `value` within a with block; if it is keyed, the caller has to renew the trace key."""
         value, before = self.checked(value), self.scoped.get()
         try:
             self.scoped.set(value)
@@ -241,7 +241,7 @@ _scope: ContextVar[object | None] = ContextVar("settings", default=None)
 
 
 def add_field(name: str, field: Field[Any]) -> Field[Any]:
-    """Add a user's field, and return it. Raises: ValueError if its value is not allowed."""
+    """Add a user's field, and return it. Raises: as its `checked`, if its value is not allowed."""
     field.__set_name__(Config, name)
     field.checked(field.everywhere)
     _fields[name] = field

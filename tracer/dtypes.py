@@ -305,7 +305,7 @@ def _interpreted(given: Any) -> DType | None:
 
 
 def of_elements(x: Any) -> DType:
-    """The dtype meant by `x` as `canonical` says, or that of an array."""
+    """Return the dtype of an array, or the one that `canonical` finds for anything else."""
     return canonical(x.dtype if _is_array(x) else x)
 
 

@@ -48,7 +48,7 @@ class TracerArrayConversionError(ConcretizationTypeError):
 
 
 class NonConcreteBooleanIndexError(ConcretizationTypeError, JAXIndexError):
-    """A traced mask was used as an index: the shape of what it chooses is not known."""
+    """A traced mask was used as an index: the shape of the result is not known."""
 
 
 class KeyReuseError(JAXTypeError):
@@ -56,9 +56,9 @@ class KeyReuseError(JAXTypeError):
 
 
 class LinearityError(TypeError, NotImplementedError):
-    """A program that must be linear is not: `reason` says why, in a few words, `equation` where, if it is there.
+    """A program that must be linear is not: `reason` says why, in a few words, `equation` where, if it is known.
 
-    Also a NotImplementedError: what is not linear cannot be transposed.
+    Also a NotImplementedError: nonlinear equations cannot be transposed.
     """
 
     def __init__(self, message: str, reason: str, equation: Any = None) -> None:

@@ -13,7 +13,7 @@ def imported_late(namespace: dict[str, Any], names: Mapping[str, str]) -> Callab
 
     Args:
       namespace: its `globals()`, to which a name is added when it is found.
-      names: modules of `tapeless`, and the names from each, separated by spaces; "" stands for submodules of it.
+      names: modules of `tapeless`, and the names from each, separated by spaces; "" stands for submodules.
     Raises: when it is called, AttributeError for any other name, with a suggestion.
     """
     module_of = {name: module for module, listed in names.items() for name in listed.split()}

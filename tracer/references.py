@@ -116,7 +116,7 @@ class Ref(Cell):
         self.swap(value, idx, read=False)
 
     def swap(self, value: ArrayLike, idx: Any = ..., *, read: bool = True) -> Any:
-        """Replace the part at an index, and return what it was; None if not `read`."""
+        """Replace the part at an index, and return the part before; None if not `read`."""
         place = self.place()
         before = place.value
         after = whole("set", before, value) if _is_whole(idx) else before.at[idx].set(value)

@@ -67,7 +67,7 @@ def checking_leaks() -> Scope:
 
 
 def no_tracing(new_val: bool = True) -> Scope:
-    """Refuse to trace functions for `jit` in a with block or a decorated function: only what was traced before runs.
+    """Refuse to trace functions for `jit` in a with block or a decorated function: only programs traced before run.
     Raises: there, RuntimeError."""
     return config.scope(no_tracing=new_val)
 

@@ -130,7 +130,7 @@ def name_line(error: Exception) -> None:
 
 
 def name_rule(error: Exception, rule: Callable[..., object] | None) -> None:
-    """Add the place of a user's function to the message of an error about what it returned, as `name_line` does."""
+    """Add the place of a user's function to the message of an error about its result, as `name_line` does."""
     code = getattr(rule, "__code__", None)
     if code is not None and [*map(type, error.args)] == [str] and not _NAMED.search(error.args[0]):
         error.args = (f"{error.args[0]}\n  At {Source(code, 0).describe()}",)

@@ -93,7 +93,7 @@ def _without_quotient(t: Term, periods: Periods) -> Term | None:
 
 
 def _indices(t: Term, left_out: set[int]) -> Iterator[Affine]:
-    """Yield the indices of a term, without those of the brackets numbered in `left_out`."""
+    """Yield the indices of a term, except in the brackets numbered in `left_out`."""
     yield from t.out
     for f in t.factors:
         yield from f.access

@@ -31,7 +31,7 @@ _noted: ContextVar[Notes | None] = ContextVar("index_notes", default=None)
 
 @contextmanager
 def noting() -> Generator[Notes]:
-    """Collect the hints and assumptions of functions that are traced in a with block, in the `Notes` that it gives."""
+    """Collect the hints and assumptions of functions that are traced in a with block, and yield them as `Notes`."""
     notes = Notes([], [])
     token = _noted.set(notes)
     try:

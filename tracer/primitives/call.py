@@ -1,4 +1,4 @@
-"""Calls of jaxprs: the `jit` primitive, and checks of the types that calls take and give."""
+"""Calls of jaxprs: the `jit` primitive, and checks of the types of operands and results."""
 
 from collections.abc import Sequence
 from typing import Any, Final

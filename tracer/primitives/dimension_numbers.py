@@ -20,8 +20,8 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Dimension numbers of a scatter: axes of operand, indices and updates; field by field those of the gather
-    that reads what the scatter writes. Source: StableHLO spec, scatter."""
+    """Dimension numbers of a scatter: axes of operand, indices and updates; fields correspond to those of the
+    gather that reads the same windows. Source: StableHLO spec, scatter."""
 
     update_window_dims: tuple[int, ...]
     inserted_window_dims: tuple[int, ...]
