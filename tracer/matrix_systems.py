@@ -1,8 +1,8 @@
-"""Factorizations of matrices and systems solved with them, with the conventions of `scipy.linalg`.
+"""Matrix factorizations and linear systems with the conventions of `scipy.linalg`.
 
-Matrices are in the last two axes, so that there may be many; integers are taken as floating point. The parameters
-`overwrite_*`, `lwork` and `turbo` are permissions that are not made use of; elements are not checked, whatever
-`check_finite` and `debug` say: what is not finite gives nan. Derivatives are told in docs/linalg.md.
+Matrices are in the last two axes, with any batch axes before them; integers become floating point. The parameters
+`overwrite_*`, `lwork` and `turbo` have no effect; neither have `check_finite` and `debug`: elements are not checked,
+and nonfinite ones give nan. docs/linalg.md explains derivatives.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     """Factor a positive definite matrix: a = u^H @ u, or l @ l^H if `lower`.
 
     Args:
-      a: [.., n, n], Hermitian; one triangle is read, the upper, or the lower if `lower`.
+      a: [.., n, n], Hermitian; only the upper triangle is read, or the lower one if `lower`.
     Returns: u or l, [.., n, n], triangular; nan where a is not positive definite.
     Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
     """
@@ -39,19 +39,22 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
-    """Factor a positive definite matrix for `cho_solve`: the result of `cholesky`, and `lower`."""
+    """Factor a positive definite matrix for `cho_solve`: return the result of `cholesky`, and `lower`.
+
+    Raises: as `cholesky`.
+    """
     return cholesky(a, lower), lower
 
 
 def cho_solve(
     c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
-    """Solve a @ x = b, given what `cho_factor` made of a.
+    """Solve a @ x = b, given the result of `cho_factor` for a.
 
     Args:
       c_and_lower: the triangular factor [.., n, n], and whether it is the lower.
       b: [.., n, m], or a vector [n]; leading axes broadcast.
-    Returns: x, of the shape of b but for the leading axes.
+    Returns: x, of the shape of b with broadcast leading axes.
     Raises: ValueError if shapes do not fit, TypeError for half precision; both operands are named.
     """
     c, lower = c_and_lower
@@ -86,9 +89,9 @@ def solve_triangular(
       a: [.., n, n]; the other triangle is not read.
       b: [.., n, m], or a vector [n]; leading axes broadcast.
       trans: 0 or "N"; 1 or "T" for the transpose of a, 2 or "C" for its adjoint.
-      lower: whether the lower triangle of a is the matrix, or the upper.
-      unit_diagonal: take the diagonal for ones, without reading it.
-    Returns: x, of the shape of b but for the leading axes; infinite or nan if a is singular.
+      lower: whether a is lower triangular; else it is upper triangular.
+      unit_diagonal: assume ones on the diagonal, without reading it.
+    Returns: x, of the shape of b with broadcast leading axes; infinite or nan if a is singular.
     Raises: ValueError if shapes do not fit or there is no such `trans`; TypeError for half precision.
     """
     if trans not in (*_TRANSPOSED, "C"):
@@ -117,11 +120,11 @@ def solve(
     Args:
       a: [.., n, n]; leading axes broadcast with those of b.
       b: [.., n, m], or a vector [n].
-      lower: the triangle that is read if a is assumed to be positive definite.
-      assume_a: "gen"; "sym" and "her" promise symmetry, of which no use is made; "pos" promises that a is Hermitian and
-        positive definite, so that Cholesky's factor is enough.
-    Returns: x, of the shape of b but for the leading axes; infinite or nan if a is singular or breaks the promise.
-    Raises: ValueError if shapes do not fit or `assume_a` is something else; TypeError for half precision.
+      lower: the triangle that is read if `assume_a` is "pos".
+      assume_a: "gen"; "sym" and "her" promise symmetry, without effect; "pos" promises that a is Hermitian and positive
+        definite, and solves by its Cholesky factor.
+    Returns: x, of the shape of b with broadcast leading axes; infinite or nan if a is singular or breaks the promise.
+    Raises: ValueError if shapes do not fit or for another `assume_a`; TypeError for half precision.
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ValueError(f"solve: assume_a must be 'gen', 'sym', 'her' or 'pos', not {assume_a!r}.")
@@ -129,7 +132,7 @@ def solve(
 
 
 def solved(name: str, a: Any, b: Any, solve: Callable[[Array, Array], Array]) -> Array:
-    """Solve for right sides [.., n, m], or a vector [n], with the leading axes broadcast."""
+    """Promote and check operands, broadcast leading axes, and call `solve`; b is [.., n, m], or a vector [n]."""
     x, y = (array_operand(name, v) for v in promoted_inexact_dtypes(name, a, b))
     given = f"{x.aval} and {y.aval}"
     check_square(name, x.aval, given)
@@ -143,7 +146,10 @@ def solved(name: str, a: Any, b: Any, solve: Callable[[Array, Array], Array]) ->
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """Invert a matrix [.., n, n]. Raises: ValueError if it is not square, TypeError if it is of half precision."""
+    """Compute the inverse [.., n, n] of a matrix [.., n, n]; infinite or nan if it is singular.
+
+    Raises: ValueError if it is not square, TypeError if it is of half precision.
+    """
     return systems.inv(a)
 
 
@@ -160,8 +166,8 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 
     Args:
       a: [.., m, n]; k is the lesser of m and n.
-    Returns: lu [.., m, n], u and below its diagonal l; pivots int32[.., k], row i having been exchanged with row
-      pivots[i], in turn.
+    Returns: lu [.., m, n], with u in its upper triangle and l below the diagonal; pivots int32[.., k]: row i was
+      exchanged with row pivots[i], for each i in turn.
     Raises: ValueError if a has fewer than two axes, TypeError if it is of half precision.
     """
     factors, pivots, _ = factorization.lu(matrix_operand("lu_factor", a))
@@ -171,11 +177,11 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
-    """Factor a general matrix: a = p @ l @ u, by exchanging rows.
+    """Factor a general matrix: a = p @ l @ u, with partial pivoting.
 
     Args:
       a: [.., m, n]; k is the lesser of m and n.
-      permute_l: whether p @ l is wanted rather than both.
+      permute_l: whether to return p @ l instead of both.
     Returns: (p [.., m, m], real; l [.., m, k], with ones on its diagonal; u [.., k, n]), or (p @ l, u).
     Raises: ValueError if a has fewer than two axes, TypeError if it is of half precision.
     """
@@ -210,10 +216,10 @@ def qr(
 
     Args:
       a: [.., m, n]; k is the lesser of m and n.
-      mode: "full" for q [.., m, m] and r [.., m, n]; "economic" for q [.., m, k] and r [.., k, n]; "r" for r alone,
-        [.., m, n], in a tuple.
-      pivoting: exchange columns, a[:, p] = q @ r, so that the diagonal of r descends in size.
-    Returns: (q, r), or (r,); with p int32[.., n] behind them if `pivoting`.
+      mode: "full" for q [.., m, m] and r [.., m, n]; "economic" for q [.., m, k] and r [.., k, n]; "r" for a tuple of
+        r [.., m, n] alone.
+      pivoting: permute columns, a[:, p] = q @ r, so that the diagonal of r descends in absolute value.
+    Returns: (q, r), or (r,); followed by p int32[.., n] if `pivoting`.
     Raises: ValueError if a has fewer than two axes or there is no such mode, TypeError if it is of half precision.
     """
     if mode not in ("full", "economic", "r"):
@@ -232,14 +238,14 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> Any:
-    """Multiply by the q of the economic `qr` of a.
+    """Multiply by the factor q of the economic `qr` of a.
 
     Args:
       a: [.., m, n]; k is the lesser of m and n.
       c: [.., k, p] or [k] for q @ c, if mode is "left"; [.., p, m] or [m] for c @ q, if it is "right".
       conjugate: multiply by the conjugate of q.
       pivoting: as for `qr`.
-    Returns: the product [.., m, p] or [.., p, k], without the axis that c has not; r [.., k, n]; and p if `pivoting`.
+    Returns: the product [.., m, p] or [.., p, k], without the axis that c lacks; r [.., k, n]; and p if `pivoting`.
     Raises: ValueError if shapes do not fit, both named, or there is no such mode; TypeError for half precision.
     """
     x, y = (array_operand("qr_multiply", v) for v in promoted_inexact_dtypes("qr_multiply", a, c))
@@ -266,9 +272,9 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """Compute singular values and vectors: a = u * s @ vh. As `tapeless.numpy.linalg.svd`.
+    """Compute singular values and vectors: a = u * s @ vh; a plain tuple, or s alone.
 
-    Raises: NotImplementedError for another `lapack_driver`.
+    Args, Raises: as for `tapeless.numpy.linalg.svd`; NotImplementedError for another `lapack_driver`.
     """
     if lapack_driver != "gesdd":
         raise NotImplementedError(f"svd: lapack_driver={lapack_driver!r}: there is 'gesdd' only.")
@@ -288,16 +294,16 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """Compute eigenvalues and eigenvectors of a Hermitian matrix, or of a pair of them.
+    """Compute eigenvalues and eigenvectors of a Hermitian matrix, or of a generalized problem.
 
     Args:
       a: [.., n, n]; the mean of it and its adjoint is taken, so that gradients are Hermitian too.
       b: [.., n, n], positive definite, for a generalized problem.
-      lower: without effect, as both triangles are read.
-      eigvals_only: whether the vectors are not wanted.
-      eigvals: None. Slice the result for a part.
+      lower: has no effect, as both triangles are read.
+      eigvals_only: whether to return the eigenvalues alone.
+      eigvals: must be None; slice the result for a part.
       type: of the generalized problem: 1 for a @ v = b @ v * w, 2 for a @ b @ v = v * w, 3 for b @ a @ v = v * w.
-    Returns: (w [.., n], real, ascending; v [.., n, n], in columns, with v^H @ b @ v = 1, of b^-1 for type 3), or w.
+    Returns: (w [.., n], real, ascending; v [.., n, n], in columns, with v^H @ b @ v = 1, or of b^-1 for type 3), or w.
     Raises: ValueError if a is not a square matrix, shapes differ or there is no such type; TypeError for half
       precision; NotImplementedError for `eigvals`.
     Source: LAPACK, hegst.
@@ -322,7 +328,7 @@ def eigh(
 
 @core.compound
 def _generalized(a: Any, b: Any, *, type: int, vectors: bool) -> Any:
-    """Reduce to one matrix: with b = f f^H, f^-1 a f^-H, or f^H a f; v = f^-H u, or f u."""
+    """Reduce to a standard problem: with b = f f^H, of f^-1 a f^-H, or f^H a f; v = f^-H u, or f u."""
     factor, a = linalg.cholesky(b), spectral.hermitian_part(a)
     if type == 1:
         half = triangular_solve(factor, a, left_side=True, lower=True)
@@ -347,18 +353,18 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: Any = None,
 ) -> Any:
-    """Compute eigenvalues and eigenvectors of a Hermitian tridiagonal matrix, as of the full matrix by `eigh`.
+    """Compute eigenvalues and eigenvectors of a Hermitian tridiagonal matrix, by `eigh` of the full matrix.
 
     Args:
-      d: [n], the diagonal, whose imaginary part is not read.
+      d: [n], the diagonal; imaginary parts are not read.
       e: [n - 1], the diagonal above it.
-      eigvals_only: whether the vectors are not wanted.
-      select: "a" for all, or "i" for those from place select_range[0] to select_range[1], inclusive.
-      tol: None: values are as exact as the dtype allows.
-      key: without effect, as nothing is drawn at random.
+      eigvals_only: whether to return the eigenvalues alone.
+      select: "a" for all, or "i" for those with positions from select_range[0] to select_range[1], inclusive.
+      tol: has no effect: values have the precision of the dtype.
+      key: has no effect, as nothing is drawn at random.
     Returns: (w [k], real, ascending; v [n, k], in columns), or w.
-    Raises: ValueError if shapes do not fit, or for another `select` or a range that is not there; TypeError for dtypes
-      that differ or half precision; NotImplementedError for select="v", whose result has no shape beforehand.
+    Raises: ValueError if shapes do not fit, or for another `select` or a range out of bounds; TypeError for dtypes
+      that differ or half precision; NotImplementedError for select="v", whose result has no static shape.
     """
     x, y = matrix_operand("eigh_tridiagonal", d), matrix_operand("eigh_tridiagonal", e)
     if x.dtype != y.dtype:
@@ -396,14 +402,14 @@ def polar(
     eps: float | None = None,
     max_iterations: int | None = None,
 ) -> tuple[Array, Array]:
-    """Factor a matrix into one with orthonormal columns, or rows, and one that is Hermitian, with no value below 0.
+    """Compute the polar decomposition: a factor with orthonormal columns or rows, and a positive semidefinite one.
 
     Args:
       a: [.., m, n].
       side: "right" for a = u @ p, "left" for a = p @ u.
       method: "qdwh" or "svd": by singular values in either case.
-      eps, max_iterations: None: nothing is iterated.
-    Returns: (u [.., m, n], p [.., n, n] or [.., m, m]).
+      eps, max_iterations: must be None: nothing is iterated.
+    Returns: (u [.., m, n], p [.., n, n] or [.., m, m], Hermitian).
     Raises: ValueError if a has fewer than two axes, or for another side or method; TypeError if it is of half
       precision; NotImplementedError for `eps` or `max_iterations`.
     Source: Higham 1986, "Computing the polar decomposition".

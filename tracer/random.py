@@ -1,9 +1,9 @@
-"""Random numbers: functions of a key, the same on every device, with the names and the bits of jax.random.
+"""Random samplers: functions of a PRNG key, the same on every device, with the names and the bits of jax.random.
 
-A sampler encrypts the positions of its result and computes the sample from these bits; one that needs more of them
-splits the key it is given. Samples made by arithmetic alone are those of jax.random exactly; others as far as XLA's
-log, erf_inv and tan are the same. What is drawn by rejection needs loops: `api/random/`. Left out: gumbel's mode
-"highest".
+A sampler encrypts the positions of its result (counter-based) and computes the sample from these bits; one that needs
+several sets of bits splits its key. Samples made by arithmetic alone equal those of jax.random exactly; others as far
+as XLA's log, erf_inv and tan are the same. Rejection samplers need loops: they are in `api/random/`. Left out: gumbel's
+mode "highest".
 """
 
 import math
@@ -45,7 +45,7 @@ from tapeless.tracer.types import aval_of
 
 
 def bits(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Draw random bits, as unsigned integers of `dtype`; of the default width if None.
+    """Draw random bits [*shape], as unsigned integers of `dtype`; of the default width if None.
 
     Raises: TypeError if `key` is not one key or `dtype` not unsigned.
     """
@@ -64,7 +64,7 @@ def uniform(
     """Draw numbers uniformly from `minval` up to, but not including, `maxval`.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       shape: shape of the result.
       dtype: floating point; of the default width if None.
       minval, maxval: numbers or arrays that broadcast to `shape`.
@@ -82,7 +82,7 @@ def _uniform(key: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) ->
 
 
 def _unit(key: Any, shape: Shape, dtype: Any) -> Array:
-    """Uniform on [0, 1), in multiples of the spacing below 2: bits as the mantissa of a number in [1, 2), less 1."""
+    """Draw uniformly from [0, 1): random bits as the mantissa of a number in [1, 2), less 1."""
     mantissa, width = dtypes.finfo(dtype).nmant, 8 * dtype.itemsize
     drawn = 8 if mantissa < 8 else width
     unsigned = _unsigned(width)
@@ -91,16 +91,16 @@ def _unit(key: Any, shape: Shape, dtype: Any) -> Array:
     return bitcast_convert_type(number, dtype) - 1
 
 
-# ---- integers, choices, orders -------------------------------------------------------------------------------
+# ---- integers, choices, permutations -------------------------------------------------------------------------
 
 
 def randint(key: KeyLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """Draw integers from `minval` up to, but not including, `maxval`; `minval` if the range is empty.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       shape: shape of the result.
-      minval, maxval: integers or integer arrays that broadcast to `shape`; clipped to what `dtype` holds.
+      minval, maxval: integers or integer arrays that broadcast to `shape`; clipped to the range of `dtype`.
       dtype: an integer type; of the default width if None.
     Raises: TypeError if `key` is not one key, or a bound or `dtype` no integer; ValueError if shapes do not broadcast.
     """
@@ -115,7 +115,7 @@ def _randint(key: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) ->
     """Draw minval + (random bits, twice the width of the dtype, modulo the number n of integers), nearly unbiased.
 
     With w bits, (high 2**w + low) mod n needs no wider type if 2**w = (2**(w/2))**2 is taken modulo n on the way.
-    If all 2**w integers are asked for, n is 0 here, and the remainder by 0 is the number itself.
+    If all 2**w integers are in the range, n is 0 here, and the remainder by 0 is the number itself.
     """
     wide = drawn_as(dtype)
     unsigned = _unsigned(8 * wide.itemsize)
@@ -130,7 +130,7 @@ def _randint(key: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) ->
 
 
 def _clipped(x: Any, dtype: Any) -> Array:
-    """Clip integers to the range of `dtype`, and convert them to the dtype that `dtype` is drawn in."""
+    """Clip integers to the range of `dtype`, and convert them to the dtype in which `dtype` is drawn."""
     own, out = dtypes.iinfo(x.dtype), dtypes.iinfo(dtype)
     if own.min < out.min or own.max > out.max:
         x = tnp.clip(x, max(int(own.min), int(out.min)), min(int(own.max), int(out.max)))
@@ -138,7 +138,7 @@ def _clipped(x: Any, dtype: Any) -> Array:
 
 
 def _predecessor(x: Any) -> Array:
-    """x - 1, but for the least integer of its type, which has none."""
+    """Return x - 1; the least integer of the dtype stays."""
     return tnp.maximum(x, int(dtypes.iinfo(x.dtype).min) + 1) - 1
 
 
@@ -148,12 +148,12 @@ def bernoulli(
     """Draw booleans that are true with probability p.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       p: a floating-point number, or an array that broadcasts to `shape`.
       shape: shape of the result; that of p if None.
       mode: "high" draws twice the bits, for a p that is small against the spacing of numbers below 1.
-    Raises: TypeError if `key` is not one key or p not floating point, ValueError for another mode, NotImplementedError
-      for an `out_sharding`.
+    Raises: TypeError if `key` is not one key or p not floating point, ValueError for another mode or if shapes do not
+      broadcast, NotImplementedError for an `out_sharding`.
     """
     if out_sharding is not None:
         raise not_supported("bernoulli", "out_sharding", out_sharding)
@@ -172,7 +172,10 @@ def _bernoulli(key: Any, p: Any, *, shape: Shape, dtype: Any, mode: str) -> Arra
 
 
 def rademacher(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Draw -1 or 1, equally likely; default integers if `dtype` is None. Raises: TypeError if `key` is not one key."""
+    """Draw -1 or 1 with equal probability, [*shape]; default integers if `dtype` is None.
+
+    Raises: TypeError if `key` is not one key.
+    """
     key, sizes, by = request("rademacher", key, shape, None, "f")
     dtype = dtypes.canonical(int if dtype is None else dtype)
     return _rademacher(key, shape=sizes, by=by, dtype=dtype)
@@ -187,9 +190,9 @@ def permutation(key: KeyLike, x: int | ArrayLike, axis: int = 0, independent: bo
     """Permute x randomly along an axis, or the integers below x.
 
     Args:
-      key: one key.
-      x: an array, whose parts along `axis` are permuted, or an integer n, which means 0, 1, ..., n - 1.
-      independent: permute every line along `axis` by itself.
+      key: one PRNG key.
+      x: an array, whose slices along `axis` are permuted, or an integer n, which means 0, 1, ..., n - 1.
+      independent: permute every line along `axis` independently.
     Raises: TypeError if `key` is not one key, or x a scalar but no integer; ValueError if `axis` is out of range.
     """
     key = one_key("permutation", key)
@@ -207,7 +210,7 @@ def _permutation(key: Any, x: Any, *, axis: int, independent: bool) -> Array:
 
 
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
-    """x sorted by random numbers, as often as makes it improbable that two elements tie every time."""
+    """Sort x by random keys, in as many rounds as make it improbable that two elements tie in all of them."""
     rounds = math.ceil(3 * math.log(math.prod(shape_of(x)) or 1) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, drawn = _two(children(key, (2,)))
@@ -224,16 +227,16 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:
-    """Draw parts of an array along an axis, or integers below a.
+    """Draw slices of an array along an axis, or integers below a.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       a: an array, or an integer n, which means 0, 1, ..., n - 1.
-      shape: shape of what is drawn, which takes the place of `axis`.
-      replace: whether a part may be drawn again.
+      shape: shape of the draws, which replaces `axis` in the result.
+      replace: whether a slice may be drawn again.
       p: probabilities [n]; equal ones if None.
-      mode: that of `gumbel`, which draws with p and without replacement.
-    Raises: TypeError if `key` is not one key; ValueError if p is not of shape [n], or there are too few parts.
+      mode: as for `gumbel`, which draws if p is given and `replace` is false.
+    Raises: TypeError if `key` is not one key; ValueError if p is not of shape [n], or there are too few slices.
     """
     key, sizes, out = request("choice", key, shape, None, "i")
     axis = canonical_axis(axis, ndim(a), "choice: axis") if ndim(a) else 0
@@ -275,13 +278,13 @@ def categorical(
     """Draw positions along an axis, with probabilities proportional to the exponentials of `logits`.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       logits: [batch.., n, batch..], floating point.
-      axis: where n is.
-      shape: [draws.., batch..], where `batch` of the logits may be broadcast; [batch..] if None.
+      axis: the axis of n.
+      shape: [draws.., batch..], to which the batch of `logits` broadcasts; [batch..] if None.
       replace: whether two draws may give the same position.
-      mode: that of `gumbel`.
-    Returns: `shape`, default integers; int32 without replacement.
+      mode: as for `gumbel`.
+    Returns: positions of shape `shape`, default integers; int32 without replacement.
     Raises: TypeError if `key` is not one key or `logits` not floating point; ValueError if shapes do not fit.
     Source: the Gumbel-max trick; without replacement Kool et al. 2019, "Stochastic beams and where to find them".
     """
@@ -319,7 +322,7 @@ def _distinct_categorical(key: Any, logits: Any, *, axis: int, shape: Shape, mod
 
 
 def normal(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Draw standard normal numbers; complex ones have independent parts of variance 1/2.
+    """Draw standard normal numbers [*shape]; complex ones have independent parts of variance 1/2.
 
     Raises: TypeError if `key` is not one key or `dtype` not floating point or complex.
     """
@@ -329,7 +332,7 @@ def normal(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> A
 
 @compound
 def _normal(key: Any, *, shape: Shape, dtype: Any) -> Array:
-    """The inverse of the distribution function, at numbers uniform on (-1, 1)."""
+    """Apply the inverse of the distribution function to numbers that are uniform on (-1, 1)."""
     if dtypes.is_complex(dtype):
         part = dtypes.real_part_dtype(dtype)
         parts = (_normal(key, shape=shape, dtype=part) for key in _two(children(key, (2,))))
@@ -341,12 +344,13 @@ def _normal(key: Any, *, shape: Shape, dtype: Any) -> Array:
 def truncated_normal(
     key: KeyLike, lower: ArrayLike, upper: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Draw standard normal numbers, given that they are between `lower` and `upper`.
+    """Draw standard normal numbers conditioned to lie between `lower` and `upper`.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       lower, upper: numbers or arrays that broadcast to `shape`.
-      shape: shape of the result; that of `lower` and `upper` together if None.
+      shape: shape of the result; the broadcast shape of `lower` and `upper` if None.
+      dtype: floating point; of the default width if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
     sizes = np.broadcast_shapes(shape_of(lower), shape_of(upper)) if shape is None else shape
@@ -357,7 +361,7 @@ def truncated_normal(
 
 @compound
 def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Shape, dtype: Any) -> Array:
-    """The inverse of the distribution function; rounding must not carry it out of the open interval."""
+    """Apply the inverse of the distribution function; clip to the open interval, which rounding could leave."""
     lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
     u = _uniform(key, erf(lower / _sqrt2(dtype)), erf(upper / _sqrt2(dtype)), shape=shape, dtype=dtype)
     first = tnp.nextafter(stop_gradient(lower), exact(np.inf, dtype))
@@ -366,7 +370,10 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Shape, dtype: 
 
 
 def exponential(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Draw exponential numbers of mean 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    """Draw exponential numbers of mean 1, [*shape].
+
+    Raises: TypeError if `key` is not one key or `dtype` not floating point.
+    """
     key, sizes, dtype = request("exponential", key, shape, dtype, "f")
     return _exponential(key, shape=sizes, dtype=dtype)
 
@@ -377,14 +384,14 @@ def _exponential(key: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def gumbel(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None, mode: str | None = None) -> Array:
-    """Draw Gumbel numbers, -log(-log u).
+    """Draw standard Gumbel numbers, -log(-log u).
 
     Args:
-      key: one key.
+      key: one PRNG key.
       shape: shape of the result.
       dtype: floating point; of the default width if None.
-      mode: "high" draws twice the bits, so that events of less than the spacing of numbers below 1 occur as often
-        as they should; "low" if None.
+      mode: "high" draws twice the bits, so that events with probabilities below the spacing of numbers below 1 occur
+        as often as they should; "low" otherwise; `config.high_dynamic_range_gumbel` decides if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError for another mode.
     """
     key, sizes, dtype = request("gumbel", key, shape, dtype, "f")
@@ -402,7 +409,10 @@ def _gumbel(key: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
 
 
 def laplace(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Draw Laplace numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    """Draw Laplace numbers of location 0 and scale 1, [*shape].
+
+    Raises: TypeError if `key` is not one key or `dtype` not floating point.
+    """
     key, sizes, dtype = request("laplace", key, shape, dtype, "f")
     return _laplace(key, shape=sizes, dtype=dtype)
 
@@ -414,7 +424,10 @@ def _laplace(key: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def logistic(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Draw logistic numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    """Draw logistic numbers of location 0 and scale 1, [*shape].
+
+    Raises: TypeError if `key` is not one key or `dtype` not floating point.
+    """
     key, sizes, dtype = request("logistic", key, shape, dtype, "f")
     return _logistic(key, shape=sizes, dtype=dtype)
 
@@ -426,7 +439,10 @@ def _logistic(key: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def cauchy(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Draw Cauchy numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    """Draw Cauchy numbers of location 0 and scale 1, [*shape].
+
+    Raises: TypeError if `key` is not one key or `dtype` not floating point.
+    """
     key, sizes, dtype = request("cauchy", key, shape, dtype, "f")
     return _cauchy(key, shape=sizes, dtype=dtype)
 
@@ -437,7 +453,7 @@ def _cauchy(key: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def _from(low: Any, key: Any, shape: Shape, dtype: Any) -> Array:
-    """Uniform from `low`, where a logarithm or a tangent is finite, up to 1."""
+    """Draw uniformly from `low` up to 1; at `low` a logarithm or a tangent is finite."""
     return _uniform(key, exact(low, dtype), exact(1, dtype), shape=shape, dtype=dtype)
 
 

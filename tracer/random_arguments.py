@@ -1,7 +1,7 @@
-"""Argument checks of random samplers: key, shape, dtype, and parameters that fit them.
+"""Argument checks of random samplers: key, shape, dtype, and parameters.
 
-Parameters that are not arrays of ours become arrays of the sampler's dtype at once, without a detour over the default
-width of Python's numbers.
+Parameters that are not arrays are converted to the sampler's dtype directly, not to the default width of Python's
+numbers first.
 """
 
 import operator
@@ -19,7 +19,7 @@ from tapeless.tracer.primitives.operands import shape_of
 from tapeless.tracer.prng_keys import one_key, shape_of_result
 from tapeless.tracer.types import aval_of, is_arraylike
 
-KeyLike = ArrayLike  # one key, of either form
+KeyLike = ArrayLike  # one key: an array of a key dtype, or bare words
 Shape = Sequence[int]
 
 _WHAT = {"f": "floating point", "fc": "floating point or complex", "u": "an unsigned integer", "iu": "an integer"}
@@ -28,12 +28,13 @@ _WHAT = {"f": "floating point", "fc": "floating point or complex", "u": "an unsi
 def request(
     name: str, key: KeyLike, shape: Any, dtype: Any, kinds: str, what: str = "the dtype"
 ) -> tuple[Any, tuple[int, ...], Any]:
-    """Words of the key, shape and dtype of a sample.
+    """Check and canonicalise the key, shape and dtype of a sample.
 
     Args:
-      dtype: of one of `kinds`; the default one of the first kind if None.
-      what: whose dtype it is.
-    Raises: TypeError if one is not what it should be, ValueError for a negative size.
+      dtype: one of `kinds`; the default one of the first kind if None.
+      what: whose dtype it is, for messages.
+    Returns: (key, of a key dtype; shape; dtype).
+    Raises: TypeError if one of them is wrong, ValueError for a negative size.
     """
     key, sizes = one_key(name, key), shape_of_result(name, shape)
     dtype = dtypes.default_dtype(kinds[0]) if dtype is None else dtypes.canonical(dtype)
@@ -48,7 +49,7 @@ def _has_no_mantissa(dtype: Any) -> bool:
 
 
 def sampling_mode(name: str, mode: str | None) -> str:
-    """Canonicalise the number of bits of a sample, which is that of the settings if it is None.
+    """Canonicalise a sampler's mode, the number of bits of a sample: "low" or "high"; by the settings if None.
 
     Raises: ValueError if it is neither "low" nor "high".
     """
@@ -58,14 +59,14 @@ def sampling_mode(name: str, mode: str | None) -> str:
 
 
 def count_of(name: str, x: Any) -> int:
-    """A number of things. Raises: TypeError if it is not one known integer."""
+    """Convert x to a Python int, the size of a population. Raises: TypeError if it is not one known integer."""
     if not is_arraylike(x) or not dtypes.is_integer(aval_of(x).dtype):
         raise TypeError(f"{name} takes an array with axes or an integer, not {x!r}.")
     return operator.index(x)
 
 
 def bound(name: str, x: Any, dtype: Any) -> Any:
-    """Convert a bound to an array; a Python integer to the dtype that `dtype` is drawn in, or a wider one if needed.
+    """Convert a bound to an array; a Python integer to the dtype in which `dtype` is drawn, or a wider one if needed.
 
     Raises: TypeError if it is no integer, OverflowError if it has more than 64 bits.
     """
@@ -80,12 +81,12 @@ def bound(name: str, x: Any, dtype: Any) -> Any:
 
 
 def parameter(x: Any, dtype: Any) -> Any:
-    """A parameter as an array, without a detour over the default width."""
+    """Convert a number to an array of `dtype`, not by way of the default width; arrays stay."""
     return x if isinstance(x, Array) else np.asarray(x, dtype)
 
 
 def weights(p: Any, count: int) -> Any:
-    """Probabilities [count] as floating-point numbers. Raises: ValueError if they are not of that shape."""
+    """Convert probabilities to floating point. Raises: ValueError if they are not of shape [count]."""
     if shape_of(p) != (count,):
         raise ValueError(f"choice: p must have shape ({count},), a probability for each part, not {shape_of(p)}.")
     given = aval_of(p).dtype
@@ -94,19 +95,19 @@ def weights(p: Any, count: int) -> Any:
 
 
 def check_broadcast(name: str, shape: tuple[int, ...], **operands: tuple[int, ...]) -> None:
-    """Raise ValueError for the first of these shapes that does not broadcast to `shape`."""
+    """Check that these shapes broadcast to `shape`. Raises: ValueError for the first that does not."""
     for operand, own in operands.items():
         if len(own) > len(shape) or any(n not in (1, m) for n, m in zip(own[::-1], shape[::-1], strict=False)):
             raise ValueError(f"{name}: {operand}, of shape {own}, does not broadcast to shape {shape}.")
 
 
 def check_population(name: str, count: int, draws: int, replace: bool) -> None:
-    """Raise ValueError if there are not enough things to draw from."""
+    """Check that `draws` elements can be drawn from `count`. Raises: ValueError."""
     if count < 0 or (draws > count and not (replace and count)):
         again = "" if replace else " without replacement"
         raise ValueError(f"{name}: {draws} cannot be drawn from {count}{again}.")
 
 
 def drawn_as(dtype: Any) -> Any:
-    """Choose the dtype in which integers of `dtype` are drawn."""
+    """Return the dtype in which integers of `dtype` are drawn: at least 32 bits."""
     return dtype if dtype.itemsize >= 4 else np.dtype("int32")

@@ -1,4 +1,4 @@
-"""Random matrices: names of `jax.random`, and its bits."""
+"""Random orthogonal matrices, with the name and the bits of `jax.random.orthogonal`."""
 
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array
@@ -9,15 +9,17 @@ from tapeless.tracer.random_arguments import KeyLike, Shape, count_of, request
 
 
 def orthogonal(key: KeyLike, n: int, shape: Shape = (), dtype: DTypeLike | None = None, m: int | None = None) -> Array:
-    """Draw matrices with orthonormal columns, or rows where those are fewer, uniformly.
+    """Draw matrices with orthonormal columns, or rows if those are fewer, uniformly (Haar measure).
 
     Args:
+      key: one PRNG key.
       n: the number of rows.
       shape: batch dimensions.
       dtype: floating point or complex; the default float if None.
       m: the number of columns; n if None.
     Returns: [*shape, n, m].
-    Raises: TypeError for another dtype, or a key or a size that is none; ValueError for a negative size.
+    Raises: TypeError for another dtype, or if `key` is not one key or a size no integer; ValueError for a negative
+      size.
     Source: Mezzadri 2007, "How to generate random matrices from the classical compact groups".
     """
     _, sizes, dtype = request("orthogonal", key, shape, dtype, "fc")

@@ -1,7 +1,7 @@
-"""Distributions that are functions of uniform, normal and exponential numbers: names of `jax.random`, and its bits.
+"""Samplers that transform uniform, normal and exponential numbers, with the names and the bits of `jax.random`.
 
-Each is differentiable by its parameters, for a fixed key. Samples are those of jax.random as far as XLA's log, pow and
-erf_inv are the same.
+Each is differentiable with respect to its parameters, for a fixed key (reparametrization). Samples are those of
+jax.random as far as XLA's log, pow and erf_inv are the same.
 """
 
 from typing import Any
@@ -25,10 +25,10 @@ from tapeless.tracer.types import aval_of
 def request_with(
     name: str, key: KeyLike, shape: Shape | None, dtype: Any, kinds: str = "f", **parameters: Any
 ) -> tuple[Any, tuple[int, ...], Any]:
-    """Words of the key, shape and dtype of a sample that has parameters, which broadcast to its shape.
+    """Check and canonicalise the key, shape and dtype of a sample whose parameters broadcast to its shape.
 
     Args:
-      shape: that of the parameters together if None.
+      shape: the broadcast shape of the parameters if None.
       parameters: numbers or arrays, by name.
     Raises: TypeError if the key is not one key or the dtype not of `kinds`, ValueError if shapes do not broadcast.
     """
@@ -41,26 +41,26 @@ def request_with(
 
 
 def spread(x: Any, shape: Shape, dtype: Any) -> Array:
-    """A parameter in the dtype and shape of the sample."""
+    """Convert a parameter to the dtype and broadcast it to the shape of the sample."""
     return tnp.broadcast_to(convert_element_type(parameter(x, dtype), dtype), tuple(shape))
 
 
 def two(key: Any) -> tuple[Any, Any]:
-    """The two keys that a key is split into."""
+    """Split a key into two keys."""
     pair = children(key, (2,))
     return pair[0], pair[1]
 
 
-# ---- of normal numbers ---------------------------------------------------------------------------------------
+# ---- functions of normal numbers -----------------------------------------------------------------------------
 
 
 def lognormal(
     key: KeyLike, sigma: ArrayLike = 1.0, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Draw exponentials of normal numbers of mean 0 and standard deviation `sigma`.
+    """Draw log-normal numbers: exponentials of normal numbers of mean 0 and standard deviation `sigma`.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       sigma: a number or an array that broadcasts to `shape`.
       shape: shape of the result; that of sigma if None.
       dtype: floating point; of the default width if None.
@@ -93,12 +93,12 @@ def _maxwell(key: Any, *, shape: Shape, dtype: Any) -> Array:
 def double_sided_maxwell(
     key: KeyLike, loc: ArrayLike, scale: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
-    """Draw from the double-sided Maxwell distribution: loc + scale x, for Maxwell numbers x of either sign.
+    """Draw from the double-sided Maxwell distribution: loc + scale x, for Maxwell numbers x with a random sign.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       loc, scale: numbers or arrays that broadcast with one another, to a shape S.
-      shape: how many for each pair; S if empty, as in JAX.
+      shape: the shape of the draws for each pair; S if empty, as in JAX.
     Returns: [*shape, *S].
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
@@ -117,10 +117,10 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: Shape, dtype
 
 
 def wald(key: KeyLike, mean: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Draw from the inverse Gaussian distribution of scale 1.
+    """Draw from the Wald (inverse Gaussian) distribution of scale 1.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       mean: a positive number or an array that broadcasts to `shape`.
       shape: shape of the result; that of mean if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
@@ -148,13 +148,13 @@ def multivariate_normal(
     dtype: DTypeLike | None = None,
     method: str = "cholesky",
 ) -> Array:
-    """Draw normal vectors with this mean and covariance.
+    """Draw normal vectors with mean `mean` and covariance matrix `cov`.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       mean: [batch.., n].
       cov: [batch.., n, n], symmetric and positive semidefinite; "cholesky" needs it positive definite.
-      shape: shape of the result without its last axis, to which both batches broadcast; these together if None.
+      shape: shape of the result without its last axis, to which both batches broadcast; their broadcast shape if None.
       dtype: floating point; that of mean and cov if None.
       method: the factorization of cov: "cholesky", "eigh" or "svd".
     Returns: [*shape, n].
@@ -186,7 +186,7 @@ def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: Shape, dtype: 
 
 
 def _root(cov: Array, method: str) -> Array:
-    """A matrix whose product with its transpose is `cov`."""
+    """Return a matrix whose product with its transpose is `cov`."""
     if method == "cholesky":
         return cholesky(cov)
     if method == "eigh":
@@ -196,14 +196,14 @@ def _root(cov: Array, method: str) -> Array:
     return u * tnp.expand_dims(tnp.sqrt(s), -2)
 
 
-# ---- of uniform and exponential numbers ----------------------------------------------------------------------
+# ---- functions of uniform and exponential numbers ------------------------------------------------------------
 
 
 def pareto(key: KeyLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Draw Pareto numbers, from 1 on, of density b x**(-b - 1).
+    """Draw Pareto numbers, at least 1, of density b x**(-b - 1).
 
     Args:
-      key: one key.
+      key: one PRNG key.
       b: a positive number or an array that broadcasts to `shape`.
       shape: shape of the result; that of b if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
@@ -221,7 +221,7 @@ def rayleigh(key: KeyLike, scale: ArrayLike, shape: Shape | None = None, dtype: 
     """Draw from the Rayleigh distribution: lengths of pairs of normal numbers of standard deviation `scale`.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       scale: a number or an array that broadcasts to `shape`.
       shape: shape of the result; that of scale if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
@@ -246,9 +246,9 @@ def triangular(
     """Draw from the triangular distribution between `left` and `right`, with its peak at `mode`.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       left, mode, right: numbers or arrays that broadcast to `shape`, left <= mode <= right.
-      shape: shape of the result; that of the three together if None.
+      shape: shape of the result; the broadcast shape of the three if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
     key, sizes, dtype = request_with("triangular", key, shape, dtype, left=left, mode=mode, right=right)
@@ -267,12 +267,12 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: Shape, dty
 def weibull_min(
     key: KeyLike, scale: ArrayLike, concentration: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Draw Weibull numbers: the `concentration`-th power of x / scale is exponential.
+    """Draw Weibull numbers x: (x / scale) ** concentration is exponential.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       scale, concentration: numbers or arrays that broadcast to `shape`.
-      shape: shape of the result; that of both together if None.
+      shape: shape of the result; the broadcast shape of both if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
     key, sizes, dtype = request_with("weibull_min", key, shape, dtype, scale=scale, concentration=concentration)
@@ -286,10 +286,10 @@ def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: Shape, dtyp
 
 
 def geometric(key: KeyLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Draw from the geometric distribution: numbers of trials until one succeeds, each with probability p.
+    """Draw from the geometric distribution: the number of trials up to the first success, each with probability p.
 
     Args:
-      key: one key.
+      key: one PRNG key.
       p: a number, 0 < p <= 1, or an array that broadcasts to `shape`.
       shape: shape of the result; that of p if None.
       dtype: an integer type; of the default width if None.

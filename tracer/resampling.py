@@ -1,7 +1,7 @@
-"""Resample images of any number of axes: `resize` and `scale_and_translate` of `jax.image`.
+"""Resampling (resizing) of images with any number of axes: `resize` and `scale_and_translate` of `jax.image`.
 
-An axis is resampled by a matrix of weights, the values of a kernel at the distances between the positions of old and
-new elements; if the axis gets smaller, the kernel is widened (antialiasing). Element i is in the middle of [i, i + 1].
+An axis is resampled by a matrix of weights: a kernel at the distances between the positions of old and new elements;
+if the axis gets smaller, the kernel is widened (antialiasing). Element i is in the middle of [i, i + 1].
 Source: Mitchell & Netravali 1988, "Reconstruction filters in computer graphics"; Keys 1981, "Cubic convolution
 interpolation for digital image processing".
 """
@@ -21,7 +21,7 @@ from tapeless.tracer.primitives.contraction import Precision
 
 
 class ResizeMethod(enum.Enum):
-    """The interpolation between the elements of an image."""
+    """The interpolation kernel between the elements of an image."""
 
     NEAREST = 0
     LINEAR = 1
@@ -33,7 +33,7 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> "ResizeMethod":
-        """Find a method by one of its names. Raises: ValueError if there is none of this name."""
+        """Return the method of a name. Raises: ValueError if there is none."""
         if s not in _NAMES:
             raise ValueError(f"resize: method must be one of {', '.join(_NAMES)}, not {s!r}.")
         return _NAMES[s]
@@ -60,13 +60,13 @@ def resize(
     """Resample an image to another shape.
 
     Args:
-      image: of any dtype of numbers.
-      shape: of the result, as many axes as the image has.
-      method: "nearest"; "linear"; "cubic" by Keys' kernel; "lanczos3", "lanczos5"; "area", means over the interval of
-        a new element; "cubic-pytorch", which without antialiasing repeats the elements at edges; or a ResizeMethod.
-      antialias: widen the kernel where an axis gets smaller.
-      precision: of the products with matrices of weights.
-    Returns: of the shape; floating point or complex, or of the dtype of the image if the method is "nearest".
+      image: of any numeric dtype.
+      shape: of the result, with as many axes as the image.
+      method: "nearest"; "linear"; "cubic" by Keys' kernel; "lanczos3", "lanczos5"; "area", the mean over the area of a
+        new element; "cubic-pytorch", which without antialiasing repeats the elements at edges; or a ResizeMethod.
+      antialias: widen the kernel if an axis gets smaller.
+      precision: of the products with matrices of weights, as for `lax.dot_general`.
+    Returns: an array of this shape; floating point or complex, or of the dtype of the image if the method is "nearest".
     Raises: ValueError if the numbers of axes differ, a size is negative, or there is no such method.
     """
     x = array_operand("resize", image)
@@ -92,15 +92,15 @@ def scale_and_translate(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Array:
-    """Stretch and then move an image; outside of it elements are 0.
+    """Scale an image, then translate it; outside of it elements are 0.
 
     Args:
-      image: of any dtype of numbers.
-      shape: of the result, as many axes as the image has; that of the image in the axes that are not resampled.
+      image: of any numeric dtype.
+      shape: of the result, with as many axes as the image; its sizes in the axes that are not resampled.
       spatial_dims: the k axes that are resampled.
-      scale, translation: [k], factor and shift of each of them; they may be traced, and have derivatives.
+      scale, translation: [k], for each of these axes; they may be traced, and have derivatives.
       method, antialias, precision: as for `resize`.
-    Returns: of the shape, floating point or complex.
+    Returns: an array of this shape, floating point or complex.
     Raises: ValueError if the numbers of axes or of scales differ, for method "nearest", or as `resize`; TypeError for
       complex scales.
     """
@@ -173,7 +173,7 @@ def _weights(m: int, n: int, scale: Any, translation: Any, method: ResizeMethod,
 
 
 def _edges_repeated(found: Any, m: int, margin: int) -> Any:
-    """Add the weights of positions outside of the axis to those of its edges."""
+    """Add the weights of positions outside to those of the edges."""
     if m < 2:
         return tnp.sum(found, axis=0, keepdims=True)[:m]
     first, last = (tnp.sum(part, axis=0, keepdims=True) for part in (found[: margin + 1], found[m + margin - 1 :]))
@@ -185,7 +185,7 @@ def _lanczos(radius: int) -> Callable[[Any], Any]:
 
 
 def _cubic(a: float) -> Callable[[Any], Any]:
-    """Make the cubic convolution kernel with slope a at 1. Source: Keys 1981, from equation 4 on."""
+    """Make the cubic kernel with slope a at 1. Source: Keys 1981, equation 4 and what follows it."""
 
     def kernel(x: Any) -> Any:
         near = ((a + 2) * x - (a + 3)) * x * x + 1

@@ -1,4 +1,4 @@
-"""Rotations in space as unit quaternions, and interpolation between them. Names of `scipy.spatial.transform`.
+"""Rotations in space as unit quaternions, and spherical interpolation, as in `scipy.spatial.transform`.
 
 A quaternion is (x, y, z, w), w being the real part; it and its negative are the same rotation. Source: Shuster 1993, "A
 survey of attitude representations"; Bernardes & Viollet 2022, "Quaternion to Euler angles conversion", for the angles;
@@ -22,23 +22,23 @@ from tapeless.tracer.random import normal
 
 
 class Rotation(NamedTuple):
-    """A rotation, or an array of them: quaternions [.., 4] of length 1."""
+    """A rotation, or an array of rotations: unit quaternions [.., 4]."""
 
     quat: Array
 
     @classmethod
     def concatenate(cls, rotations: Sequence["Rotation"]) -> "Rotation":
-        """Join arrays of rotations."""
+        """Join rotations and arrays of rotations to one array."""
         return cls(tnp.concatenate([tnp.atleast_2d(r.quat) for r in rotations]))
 
     @classmethod
     def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> "Rotation":
-        """Rotate about up to three axes, one after the other.
+        """Make rotations from Euler angles: rotate about up to three axes, one after the other.
 
         Args:
-          seq: the axes: "x", "y", "z" that stay where they are, or "X", "Y", "Z" that are rotated along.
-          angles: [.., len(seq)], or a number if that is one.
-          degrees: whether the angles are.
+          seq: the axes: "x", "y", "z", which are fixed (extrinsic), or "X", "Y", "Z", which rotate along (intrinsic).
+          angles: [.., len(seq)], or a number for a single axis.
+          degrees: whether the angles are in degrees, not radians.
         Raises: ValueError for another seq, or one with an axis twice in a row, or another number of angles.
         """
         axes, intrinsic = _axes("from_euler", seq, (1, 2, 3))
@@ -50,7 +50,10 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> "Rotation":
-        """Take orthogonal matrices [.., 3, 3] of determinant 1, which is not checked. Raises: ValueError otherwise."""
+        """Make rotations from orthogonal matrices [.., 3, 3] of determinant 1, which is not checked.
+
+        Raises: ValueError for another shape.
+        """
         x = _vectors("from_matrix", matrix)
         if x.ndim < 2 or x.shape[-2:] != (3, 3):
             raise ValueError(f"Rotation.from_matrix: matrices must be [.., 3, 3]: {x.aval}.")
@@ -58,28 +61,34 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_mrp(cls, mrp: ArrayLike) -> "Rotation":
-        """Take modified Rodrigues parameters [.., 3]: the axis times tan(angle / 4). Raises: ValueError otherwise."""
+        """Make rotations from modified Rodrigues parameters [.., 3]: the axis times tan(angle / 4).
+
+        Raises: ValueError for another size.
+        """
         return cls(_from_mrp(_of_size("from_mrp", _vectors("from_mrp", mrp), 3)))
 
     @classmethod
     def from_quat(cls, quat: ArrayLike) -> "Rotation":
-        """Take quaternions [.., 4], which are made of length 1. Raises: ValueError for another size."""
+        """Make rotations from quaternions [.., 4], which are normalized. Raises: ValueError for another size."""
         return cls(_normalized(_of_size("from_quat", _vectors("from_quat", quat), 4)))
 
     @classmethod
     def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> "Rotation":
-        """Take vectors [.., 3] along the axis, as long as the angle. Raises: ValueError for another size."""
+        """Make rotations from vectors [.., 3] along the axis, as long as the angle.
+
+        Raises: ValueError for another size.
+        """
         return cls(_from_rotvec(_of_size("from_rotvec", _vectors("from_rotvec", rotvec, degrees), 3)))
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: Any = float) -> "Rotation":
-        """Make a rotation that rotates nothing, or an array of `num` of them."""
+        """Make the identity rotation, or an array of `num` of them."""
         one = tnp.asarray([0.0, 0.0, 0.0, 1.0], dtype)
         return cls(one if num is None else tnp.tile(one, (num, 1)))
 
     @classmethod
     def random(cls, random_key: Any, num: int | None = None) -> "Rotation":
-        """Draw a rotation uniformly, or an array of `num` of them."""
+        """Draw a rotation uniformly by a PRNG key, or an array of `num` rotations."""
         return cls(_normalized(normal(random_key, (4,) if num is None else (num, 4))))
 
     def __getitem__(self, indexer: Any) -> "Rotation":  # pyright: ignore[reportIncompatibleMethodOverride] # rotations
@@ -96,55 +105,55 @@ class Rotation(NamedTuple):
         return Rotation(_normalized(_composed(self.quat, other.quat)))
 
     def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
-        """Rotate vectors [.., 3], or rotate them back. Raises: ValueError for another size."""
+        """Rotate vectors [.., 3], or apply the inverse rotation. Raises: ValueError for another size."""
         x = _of_size("apply", _vectors("apply", vectors), 3)
         matrix = self.as_matrix()
         return tnp.einsum("...ji,...j->...i" if inverse else "...ij,...j->...i", matrix, x)
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
-        """Find angles [.., 3] of rotations about three axes, from -pi to pi.
+        """Return Euler angles [.., 3] about three axes, from -pi to pi.
 
-        Where two of the axes fall together, the third angle is 0.
-        Raises: ValueError for a seq that is not three axes as of `from_euler`.
+        In gimbal lock, where two of the axes coincide, the third angle is 0.
+        Raises: ValueError unless `seq` names three axes as for `from_euler`.
         """
         axes, intrinsic = _axes("as_euler", seq, (3,))
         angles = _as_euler(self.quat, axes=axes, intrinsic=intrinsic)
         return tnp.rad2deg(angles) if degrees else angles
 
     def as_matrix(self) -> Array:
-        """Make the orthogonal matrices [.., 3, 3]."""
+        """Return orthogonal matrices [.., 3, 3]."""
         return _as_matrix(self.quat)
 
     def as_mrp(self) -> Array:
-        """Find modified Rodrigues parameters [.., 3], of length at most 1."""
+        """Return modified Rodrigues parameters [.., 3], of length at most 1."""
         sign = tnp.where(self.quat[..., 3:] < 0, -1, 1).astype(self.quat.dtype)
         return sign * self.quat[..., :3] / (1 + sign * self.quat[..., 3:])
 
     def as_rotvec(self, degrees: bool = False) -> Array:
-        """Find vectors [.., 3] along the axis, as long as the angle, which is at most pi."""
+        """Return vectors [.., 3] along the axis, as long as the angle, which is at most pi."""
         found = _as_rotvec(self.quat)
         return tnp.rad2deg(found) if degrees else found
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
-        """Give the quaternions [.., 4].
+        """Return the quaternions [.., 4].
 
         Args:
-          canonical: those of each two whose last element that is not 0, w before x, y, z, is positive.
-          scalar_first: (w, x, y, z) instead.
+          canonical: choose the sign by which the first nonzero element of w, x, y, z is positive.
+          scalar_first: order the elements as (w, x, y, z).
         """
         quat = _canonical(self.quat) if canonical else self.quat
         return tnp.roll(quat, 1, axis=-1) if scalar_first else quat
 
     def inv(self) -> "Rotation":
-        """Rotate back."""
+        """Return the inverse rotations."""
         return Rotation(self.quat * np.array([-1, -1, -1, 1]).astype(self.quat.dtype))
 
     def magnitude(self) -> Array:
-        """Find the angles [..], from 0 to pi."""
+        """Return the angles [..], from 0 to pi."""
         return 2 * tnp.arctan2(_length(self.quat[..., :3]), tnp.abs(self.quat[..., 3]))
 
     def mean(self, weights: ArrayLike | None = None) -> "Rotation":
-        """Find the rotation from which those of an array [n] are least far away, the squares of distances weighted.
+        """Return the mean of an array [n] of rotations: the rotation with the least weighted sum of squared distances.
 
         Raises: ValueError if weights are not [n].
         Source: Hartley et al. 2013, "Rotation averaging".
@@ -157,12 +166,12 @@ class Rotation(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Tell whether it is one rotation, and no array."""
+        """Whether this is a single rotation, not an array."""
         return self.quat.ndim == 1
 
 
 class Slerp(NamedTuple):
-    """Interpolation between rotations at times, with constant speed between each two. Made by `Slerp.init`."""
+    """Spherical linear interpolation (slerp) between rotations at given times, made by `Slerp.init`."""
 
     times: Array
     timedelta: Array
@@ -171,11 +180,11 @@ class Slerp(NamedTuple):
 
     @classmethod
     def init(cls, times: ArrayLike, rotations: Rotation) -> "Slerp":
-        """Interpolate.
+        """Make the interpolation; calling it evaluates it.
 
         Args:
           times: [n], ascending.
-          rotations: an array of n of them, n being at least 2.
+          rotations: an array of n rotations, n being at least 2.
         Raises: TypeError if these are no rotations, ValueError if the numbers do not fit.
         """
         if not isinstance(rotations, Rotation):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -188,7 +197,7 @@ class Slerp(NamedTuple):
         return cls(at, tnp.diff(at), first, (first.inv() * Rotation(quat[1:])).as_rotvec())
 
     def __call__(self, times: ArrayLike) -> Rotation:
-        """Find the rotations at times [m], or at one. Raises: ValueError for more axes."""
+        """Interpolate at times [m], or at a single one. Raises: ValueError for more axes."""
         at = tnp.asarray(times, self.times.dtype)
         if at.ndim > 1:
             raise ValueError(f"Slerp: times must have at most one axis: {at.aval}.")
@@ -230,7 +239,7 @@ def _parts(x: Any) -> list[Any]:
 
 
 def _length(x: Any) -> Any:
-    """The length of vectors, whose derivative at 0 is 0."""
+    """Compute the lengths of vectors, with derivative 0 at 0."""
     squares = tnp.sum(x * x, axis=-1)
     return tnp.where(squares == 0, 0, tnp.sqrt(tnp.where(squares == 0, 1, squares)))
 
@@ -267,7 +276,7 @@ def _as_matrix(quat: Any) -> Any:
 
 @core.compound
 def _from_matrix(m: Any) -> Any:
-    """The quaternion times its greatest element, which is found from the diagonal: no difference of equals."""
+    """Compute the quaternion scaled by its greatest element, without cancellation; then normalize it."""
     diagonal = [m[..., i, i] for i in range(3)]
     trace = sum(diagonal[1:], diagonal[0])
     choice = tnp.argmax(tnp.stack([*diagonal, trace], -1), axis=-1)
@@ -290,7 +299,7 @@ def _from_mrp(mrp: Any) -> Any:
 
 @core.compound
 def _from_rotvec(v: Any) -> Any:
-    """sin(angle / 2) / angle by its series near 0."""
+    """Compute quaternions of rotation vectors, with sin(angle / 2) / angle by its series near 0."""
     square = tnp.sum(v * v, axis=-1, keepdims=True)
     small = square < 1e-6
     angle = tnp.sqrt(tnp.where(small, 1, square))
@@ -301,7 +310,7 @@ def _from_rotvec(v: Any) -> Any:
 
 @core.compound
 def _as_rotvec(quat: Any) -> Any:
-    """angle / sin(angle / 2) by its series near 0."""
+    """Compute rotation vectors of quaternions, with angle / sin(angle / 2) by its series near 0."""
     quat = tnp.where(quat[..., 3:] < 0, -quat, quat)
     vector, w = quat[..., :3], quat[..., 3:]
     square = tnp.sum(vector * vector, axis=-1, keepdims=True)

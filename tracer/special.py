@@ -1,4 +1,7 @@
-"""Special functions under the names of `jax.scipy.special`, for any real numbers: what `lax` has, promoted."""
+"""Special functions, as in `jax.scipy.special`, for real numbers; `expit` and `logit` take complex ones, too.
+
+They are functions of `lax` with promoted operands: integers become floating point, and shapes broadcast.
+"""
 
 import math
 import operator
@@ -22,104 +25,144 @@ from tapeless.tracer.primitives.elementwise import logistic_p
 
 
 def erf(x: ArrayLike) -> Array:
-    """Error function, elementwise."""
+    """Compute the error function, elementwise. Raises: TypeError for complex numbers."""
     return apply_inexact("erf", s.erf_p, x)
 
 
 def erfc(x: ArrayLike) -> Array:
-    """1 less the error function, elementwise, without cancellation."""
+    """Compute the complementary error function 1 - erf(x), elementwise, without cancellation.
+
+    Raises: TypeError for complex numbers.
+    """
     return apply_inexact("erfc", s.erfc_p, x)
 
 
 def erfinv(x: ArrayLike) -> Array:
-    """The inverse of the error function, elementwise; infinite at -1 and 1, nan beyond."""
+    """Compute the inverse of the error function, elementwise; infinite at -1 and 1, nan beyond.
+
+    Raises: TypeError for complex numbers.
+    """
     return apply_inexact("erfinv", s.erf_inv_p, x)
 
 
 def gammaln(x: ArrayLike) -> Array:
-    """The logarithm of |gamma(x)|, elementwise."""
+    """Compute the logarithm of |gamma(x)|, elementwise. Raises: TypeError for complex numbers."""
     return apply_inexact("gammaln", s.lgamma_p, x)
 
 
 def digamma(x: ArrayLike) -> Array:
-    """The derivative of log gamma, elementwise."""
+    """Compute the digamma function, the derivative of log gamma, elementwise. Raises: TypeError for complex numbers."""
     return apply_inexact("digamma", s.digamma_p, x)
 
 
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """The n-th derivative of digamma, elementwise."""
+    """Compute the polygamma function, the n-th derivative of digamma, elementwise.
+
+    Raises: TypeError for complex numbers.
+    """
     return apply2_inexact("polygamma", s.polygamma_p, n, x)
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
-    """Hurwitz's zeta function, the sum of (k + q)^-x over k, elementwise."""
+    """Compute the Hurwitz zeta function, the sum of (k + q)^-x over k >= 0, elementwise.
+
+    Raises: TypeError for complex numbers.
+    """
     return apply2_inexact("zeta", s.zeta_p, x, q)
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized lower incomplete gamma function, elementwise."""
+    """Compute the regularized lower incomplete gamma function, elementwise. Raises: TypeError for complex numbers."""
     return apply2_inexact("gammainc", s.igamma_p, a, x)
 
 
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized upper incomplete gamma function, elementwise."""
+    """Compute the regularized upper incomplete gamma function, elementwise. Raises: TypeError for complex numbers."""
     return apply2_inexact("gammaincc", s.igammac_p, a, x)
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized incomplete beta function, elementwise."""
+    """Compute the regularized incomplete beta function, elementwise.
+
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
     promoted = promoted_inexact_dtypes("betainc", a, b, x)
     return s.betainc_p.bind(*map(as_array, broadcast("betainc", *promoted)))[0]
 
 
 def i0e(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 0 times exp(-|x|), elementwise."""
+    """Compute the modified Bessel function of the first kind, order 0, times exp(-|x|), elementwise.
+
+    Raises: TypeError for complex numbers.
+    """
     return apply_inexact("i0e", s.bessel_i0e_p, x)
 
 
 def i1e(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 1 times exp(-|x|), elementwise."""
+    """Compute the modified Bessel function of the first kind, order 1, times exp(-|x|), elementwise.
+
+    Raises: TypeError for complex numbers.
+    """
     return apply_inexact("i1e", s.bessel_i1e_p, x)
 
 
 def i0(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 0, elementwise. Source: DLMF 10.25.2."""
+    """Compute the modified Bessel function of the first kind, order 0, elementwise.
+
+    Raises: TypeError for complex numbers. Source: DLMF 10.25.2.
+    """
     return apply_inexact("i0", s.bessel_i0_p, x)
 
 
 def i1(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 1, elementwise. Source: DLMF 10.25.2."""
+    """Compute the modified Bessel function of the first kind, order 1, elementwise.
+
+    Raises: TypeError for complex numbers. Source: DLMF 10.25.2.
+    """
     return apply_inexact("i1", s.bessel_i1_p, x)
 
 
 def erfcx(x: ArrayLike) -> Array:
-    """exp(x²) erfc(x), elementwise, for a large x too. Source: DLMF 7.2.2."""
+    """Compute the scaled complementary error function exp(x²) erfc(x), elementwise, without underflow for large x.
+
+    Raises: TypeError for complex numbers. Source: DLMF 7.2.2.
+    """
     return apply_inexact("erfcx", f.erfcx_p, x)
 
 
 def dawsn(x: ArrayLike) -> Array:
-    """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x, elementwise. Source: DLMF 7.2.5."""
+    """Compute Dawson's integral, exp(-x²) ∫ exp(t²) from 0 to x, elementwise.
+
+    Raises: TypeError for complex numbers. Source: DLMF 7.2.5.
+    """
     return apply_inexact("dawsn", f.dawsn_p, x)
 
 
 def ndtr(x: ArrayLike) -> Array:
-    """The probability that a standard normal number is at most x, elementwise."""
+    """Compute the standard normal distribution function, elementwise. Raises: TypeError for complex numbers."""
     return apply_inexact("ndtr", f.ndtr_p, x)
 
 
 def log_ndtr(x: ArrayLike) -> Array:
-    """The logarithm of `ndtr`, elementwise; it and its derivatives keep their digits far in the tail."""
+    """Compute the logarithm of `ndtr`, elementwise; it and its derivatives are precise far in the tail.
+
+    Raises: TypeError for complex numbers.
+    """
     return apply_inexact("log_ndtr", f.log_ndtr_p, x)
 
 
 def ndtri(p: ArrayLike) -> Array:
-    """The inverse of `ndtr`, elementwise; infinite at 0 and 1, nan beyond."""
+    """Compute the standard normal quantile, the inverse of `ndtr`, elementwise; infinite at 0 and 1, nan beyond.
+
+    Raises: TypeError for complex numbers.
+    """
     return apply_inexact("ndtri", f.ndtri_p, p)
 
 
 def bernoulli(n: int) -> Array:
-    """Bernoulli's numbers B_0 to B_n, B_1 = -1/2, each rounded once.
+    """Compute the Bernoulli numbers B_0 to B_n, with B_1 = -1/2, each correctly rounded.
 
+    Returns: [n + 1], of the default float.
     Raises: TypeError if n is no integer, ValueError if it is negative.
     Source: DLMF 24.5.3.
     """
@@ -142,11 +185,11 @@ def _nearest(x: Fraction) -> float:
 
 
 def expit(x: ArrayLike) -> Array:
-    """1 / (1 + exp(-x)), elementwise."""
+    """Compute the logistic sigmoid 1 / (1 + exp(-x)), elementwise."""
     return apply_inexact("expit", logistic_p, x)
 
 
 def logit(x: ArrayLike) -> Array:
-    """The inverse of expit, log(x / (1 - x)), elementwise."""
+    """Compute the inverse of `expit`, log(x / (1 - x)), elementwise; infinite at 0 and 1."""
     x = inexact("logit", array_operand("logit", x))
     return tnp.log(x) - tnp.log1p(-x)

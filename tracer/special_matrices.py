@@ -1,7 +1,7 @@
-"""Matrices made of vectors, or of a size alone, as `scipy.linalg` has them.
+"""Special matrices, made from vectors or from a size, as in `scipy.linalg`.
 
-Vectors are in the last axis, so that there may be many; the matrices are then in the last two. Where the elements are
-known beforehand they are exact, or rounded once. Source: scipy.linalg, "special matrices".
+Vectors are in the last axis, with any batch axes before it; the matrices are then in the last two. Where the elements
+are known constants they are exact, or correctly rounded. Source: scipy.linalg, "special matrices".
 """
 
 import math
@@ -23,16 +23,17 @@ from tapeless.tracer.numpy.promotion import (
     stretched,
 )
 
-# ---- of vectors ----------------------------------------------------------------------------------------------
+# ---- from vectors --------------------------------------------------------------------------------------------
 
 
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Make the matrix with constant diagonals whose first column is c, and whose first row is r.
+    """Make the Toeplitz matrix, with constant diagonals, whose first column is c, and whose first row is r.
 
     Args:
       c: [.., m]; leading axes broadcast.
       r: [.., n], whose first element is not read; the conjugate of c if None.
     Returns: [.., m, n].
+    Raises: ValueError if leading axes do not broadcast.
     """
     column = tnp.atleast_1d(number_operand("toeplitz", c))
     row = tnp.conj(column) if r is None else tnp.atleast_1d(number_operand("toeplitz", r))
@@ -44,13 +45,13 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Make the matrix with constant antidiagonals whose first column is c, and whose last row is r.
+    """Make the Hankel matrix, with constant antidiagonals, whose first column is c, and whose last row is r.
 
     Args:
       c: [.., m]; leading axes broadcast.
       r: [.., n], whose first element is not read; zeros like c if None.
     Returns: [.., m, n].
-    Raises: ValueError if c or r is a number.
+    Raises: ValueError if c or r is a number, or leading axes do not broadcast.
     """
     column = number_operand("hankel", c)
     row = tnp.zeros_like(column) if r is None else number_operand("hankel", r)
@@ -64,7 +65,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def circulant(c: ArrayLike) -> Array:
-    """Make the matrix [.., n, n] whose columns are c [.., n], each turned by one place more than the one before."""
+    """Make the circulant matrix [.., n, n]: column j is c [.., n], rotated down by j."""
     x = tnp.atleast_1d(number_operand("circulant", c))
     n = x.shape[-1]
     places = np.arange(n)
@@ -78,7 +79,8 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
       a: [.., m].
       mode: "full", "valid" or "same", as of `numpy.convolve`.
     Returns: [.., k, n], k being the length of that convolution.
-    Raises: ValueError if a has no elements or n is not positive, or there is no such mode; TypeError for another n.
+    Raises: ValueError if a has no elements or n is not positive, or there is no such mode; TypeError if n is no
+      integer.
     """
     n, x = operator.index(n), number_operand("convolution_matrix", a)
     if n < 1 or not x.ndim or not x.shape[-1]:
@@ -94,7 +96,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
 
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
-    """Make Leslie's matrix of a population: fecundities in the first row, survival below the diagonal.
+    """Make the Leslie matrix of a population: fecundities in the first row, survival below the diagonal.
 
     Args:
       f: [.., n], n being at least 2; leading axes broadcast.
@@ -129,13 +131,13 @@ def companion(a: ArrayLike) -> Array:
 
 
 def fiedler(a: ArrayLike) -> Array:
-    """Make the matrix [.., n, n] of the absolute values of all differences of a [.., n]."""
+    """Make the Fiedler matrix [.., n, n] of the absolute values of all differences of elements of a [.., n]."""
     x = tnp.atleast_1d(number_operand("fiedler", a))
     return tnp.abs(x[..., :, None] - x[..., None, :])
 
 
 def fiedler_companion(a: ArrayLike) -> Array:
-    """Make Fiedler's companion matrix of a polynomial, with five diagonals, whose eigenvalues are its roots.
+    """Make the Fiedler companion matrix of a polynomial, with five diagonals, whose eigenvalues are its roots.
 
     Args:
       a: [.., n + 1], the coefficients, that of the highest power first.
@@ -145,7 +147,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     """
     x = _coefficients("fiedler_companion", a, 1)
     n = x.shape[-1] - 1
-    zero, one = n, n + 1  # places of these; before them are the coefficients but the first, with their signs changed
+    zero, one = n, n + 1  # their positions, after those of the n negated coefficients
     places = np.full((n, n), zero)
     odd, even = np.arange(1, n, 2), np.arange(0, n, 2)
     places[odd[1:], odd[:-1]] = places[even[:-1], even[1:]] = one
@@ -159,11 +161,11 @@ def fiedler_companion(a: ArrayLike) -> Array:
 
 
 def block_diag(*arrs: ArrayLike) -> Array:
-    """Make the matrix with matrices along its diagonal.
+    """Make the block diagonal matrix.
 
     Args:
       arrs: [m, n] each; a vector is a row, a number a matrix of one element.
-    Returns: a matrix of all their rows and columns; [1, 0] of none.
+    Returns: a matrix of all their rows and columns; [1, 0] without arguments.
     Raises: ValueError for an array of more than two axes.
     """
     if not arrs:
@@ -191,13 +193,13 @@ def _zeros(x: Array) -> Array:
 
 
 def _picked(name: str, parts: list[Array], places: np.ndarray[Any, Any]) -> Array:
-    """Make matrices of the elements at places [m, n] of vectors, which are joined; their leading axes broadcast."""
+    """Make matrices by gathering from the joined vectors `parts` at positions [m, n]; their leading axes broadcast."""
     batch = common_shape(name, *(x.shape[:-1] for x in parts))
     return _elements_at(*parts, batch=batch, places=_Places(places))
 
 
 class _Places:
-    """An array of places in vectors, hashable."""
+    """An array of positions that is hashable, as a static parameter."""
 
     def __init__(self, places: np.ndarray[Any, Any]) -> None:
         self.places = places.astype(np.int32)
@@ -215,16 +217,16 @@ def _elements_at(*parts: Any, batch: tuple[int, ...], places: _Places) -> Any:
     return tnp.concatenate([stretched(x, (*batch, x.shape[-1])) for x in parts], -1)[..., places.places]
 
 
-# ---- of a size -----------------------------------------------------------------------------------------------
+# ---- from a size ---------------------------------------------------------------------------------------------
 
 
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     """Make the matrix [n, n] of the discrete Fourier transform: exp(-2 pi i j k / n).
 
     Args:
-      scale: None, or what it is divided by: "sqrtn", which makes it unitary, or "n".
+      scale: None, or the divisor: "sqrtn", which makes it unitary, or "n".
       dtype: complex; the default one if None.
-    Raises: ValueError for another scale or dtype, or a negative n.
+    Raises: ValueError for another scale or dtype, or a negative n; TypeError if n is no integer.
     """
     if scale not in (None, "sqrtn", "n"):
         raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n', not {scale!r}.")
@@ -238,9 +240,9 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
 
 
 def hadamard(n: int, dtype: Any = int) -> Array:
-    """Make Hadamard's matrix [n, n] of 1 and -1, by Sylvester's construction.
+    """Make the Hadamard matrix [n, n] of 1 and -1, by Sylvester's construction.
 
-    Raises: ValueError unless n is a power of 2.
+    Raises: ValueError unless n is a power of 2; TypeError if it is no integer.
     """
     if _size("hadamard", n) < 1 or n & (n - 1):
         raise ValueError(f"hadamard: n must be a power of 2, not {n}.")
@@ -249,9 +251,9 @@ def hadamard(n: int, dtype: Any = int) -> Array:
 
 
 def helmert(n: int, full: bool = False) -> Array:
-    """Make Helmert's orthogonal matrix [n, n], without its first row of equal elements unless `full`.
+    """Make the orthogonal Helmert matrix [n, n], without its first row of equal elements unless `full`.
 
-    Raises: ValueError unless n is positive.
+    Raises: ValueError unless n is positive; TypeError if it is no integer.
     """
     if _size("helmert", n) < 1:
         raise ValueError(f"helmert: n must be positive, not {n}.")
@@ -262,14 +264,18 @@ def helmert(n: int, full: bool = False) -> Array:
 
 
 def hilbert(n: int) -> Array:
-    """Make Hilbert's matrix [n, n]: 1 / (i + j + 1)."""
+    """Make the Hilbert matrix [n, n]: 1 / (i + j + 1).
+
+    Raises: ValueError if n is negative; TypeError if it is no integer.
+    """
     k = np.arange(_size("hilbert", n))
     return _float_array(1 / (k[:, None] + k + 1))
 
 
 def invhilbert(n: int) -> Array:
-    """Make the inverse [n, n] of Hilbert's matrix, whose elements are integers, each rounded once.
+    """Make the inverse [n, n] of the Hilbert matrix, whose elements are integers, each correctly rounded.
 
+    Raises: ValueError if n is negative; TypeError if it is no integer.
     Source: Choi 1983, "Tricks or treats with the Hilbert matrix".
     """
 
@@ -281,13 +287,13 @@ def invhilbert(n: int) -> Array:
 
 
 def pascal(n: int, kind: str | None = None) -> Array:
-    """Make Pascal's matrix [n, n] of binomial coefficients, each rounded once.
+    """Make the Pascal matrix [n, n] of binomial coefficients, each correctly rounded.
 
     Args:
-      kind: "lower" for those of i things j at a time, "upper" for its transpose, "symmetric", which None is, for the
-        product of both.
+      kind: "lower" for the coefficients (i over j), "upper" for its transpose, "symmetric" (also None) for the product
+        of both.
     Returns: [n, n], default floating point.
-    Raises: ValueError for another kind.
+    Raises: ValueError for another kind or a negative n; TypeError if n is no integer.
     """
     elements = {
         "symmetric": lambda i, j: math.comb(i + j, i),
@@ -298,7 +304,10 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:
-    """Make the inverse [n, n] of Pascal's matrix, each element rounded once. Args, Returns, Raises: as for `pascal`."""
+    """Make the inverse [n, n] of the Pascal matrix, each element correctly rounded.
+
+    Args, Returns, Raises: as for `pascal`.
+    """
 
     def symmetric(i: int, j: int) -> int:
         return (-1) ** (i + j) * sum(math.comb(k, i) * math.comb(k, j) for k in range(max(i, j), n))

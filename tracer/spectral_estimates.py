@@ -1,7 +1,7 @@
-"""Spectra of signals from overlapping segments of them, and trends. Names of `scipy.signal`.
+"""Spectral estimates from overlapping segments of signals (STFT, Welch), and detrending, as in `scipy.signal`.
 
 Source: Welch 1967, "The use of fast Fourier transform for the estimation of power spectra"; Griffin & Lim 1984, "Signal
-estimation from modified short-time Fourier transform", for the way back; SciPy for scales and boundaries.
+estimation from modified short-time Fourier transform", for the inverse; SciPy for scales and boundaries.
 """
 
 import itertools
@@ -28,16 +28,16 @@ def detrend(
     bp: int | Sequence[int] | np.ndarray[Any, Any] = 0,
     overwrite_data: None = None,
 ) -> Array:
-    """Take the trend out of a signal.
+    """Remove the mean or the linear trend of a signal.
 
     Args:
       data: numbers.
-      axis: of time.
-      type: "constant" takes away the mean, "linear" the straight line of least squares.
-      bp: places between which there is a line each.
-      overwrite_data: None.
-    Returns: like data, floating point or complex.
-    Raises: ValueError for another type, an axis out of range, or places that are not within the signal;
+      axis: the axis of time.
+      type: "constant" subtracts the mean, "linear" the least-squares line.
+      bp: breakpoints, between which a line each is fitted.
+      overwrite_data: must be None.
+    Returns: the shape of data, floating point or complex.
+    Raises: ValueError for another type, an axis out of range, or breakpoints that are not within the signal;
       NotImplementedError for `overwrite_data`.
     """
     if overwrite_data is not None:
@@ -58,7 +58,7 @@ def detrend(
 
 
 def _without_line(x: Any) -> Any:
-    """x less its projection on constants and straight lines along the last axis."""
+    """Subtract from x its projection on constants and linear functions along the last axis."""
     n = x.shape[-1]
     basis = np.linalg.qr(np.stack([np.ones(n), np.arange(n) - (n - 1) / 2], 1)[:, : min(n, 2)])[0].astype(x.dtype)
     return x - (x @ basis) @ basis.T
@@ -84,7 +84,10 @@ _OTHERS: dict[str, Callable[..., np.ndarray[Any, Any]]] = {
 
 
 def _window(name: str, window: Any, n: int) -> np.ndarray[Any, Any]:
-    """A window of n elements, which is periodic: the first of n + 1 that are symmetric."""
+    """Compute a periodic window of n elements: the first n of a symmetric window of n + 1.
+
+    Raises: NotImplementedError for an unknown window.
+    """
     kind, *parameters = (window,) if isinstance(window, str) else window
     if n == 1:
         return np.ones(1)
@@ -98,7 +101,7 @@ def _window(name: str, window: Any, n: int) -> np.ndarray[Any, Any]:
 
 
 class _Segments(NamedTuple):
-    """A way to cut a signal: a window, its length, by how much segments overlap, the length of their transforms."""
+    """The segmentation of a signal: the window, its length, the overlap of segments, the length of their transforms."""
 
     window: Any
     length: int
@@ -148,20 +151,21 @@ def stft(
     padded: bool = True,
     axis: int = -1,
 ) -> tuple[Array, Array, Array]:
-    """Transform overlapping segments of a signal.
+    """Compute the short-time Fourier transform: transforms of overlapping segments of a signal.
 
     Args:
       x: numbers, along an axis.
-      fs: samples in a unit of time.
+      fs: the sampling frequency.
       window: a name, as "hann"; ("kaiser", beta) or ("gaussian", std); or an array of `nperseg` numbers.
       nperseg: elements of a segment; the signal's, with a warning, if it has fewer.
       noverlap: elements that two segments have in common; half of them if None.
-      nfft: length of the transforms, for which segments are filled up with 0.
+      nfft: length of the transforms, to which segments are filled up with 0.
       detrend: "constant" or "linear", as for `detrend`; a function of segments in the last axis; or False.
-      return_onesided: of real signals, frequencies from 0 on only.
-      boundary: how the signal goes on for half a segment: "zeros", "constant", "even", "odd", or not at all if None.
-      padded: whether it is filled up with 0 so that all of it is in segments.
-    Returns: (frequencies, times, spectra: with frequencies in place of the axis, and times in the last one).
+      return_onesided: for real signals, return nonnegative frequencies only.
+      boundary: how the signal is extended by half a segment at both ends: "zeros", "constant", "even", "odd"; not if
+        None.
+      padded: whether the signal is filled up with 0 so that all of it is in segments.
+    Returns: (frequencies, times, spectra), with frequencies in place of the axis, and times in the last axis.
     Raises: ValueError if numbers do not fit or for another boundary; NotImplementedError for another window.
     """
     how: dict[str, Any] = {"window": window, "nperseg": nperseg, "noverlap": noverlap, "nfft": nfft, "axis": axis}
@@ -186,11 +190,11 @@ def csd(
 
     Args:
       x, y: signals, of which the shorter is filled up with 0; x twice if y is None.
-      nperseg: elements of a segment; 256, or those of the window if that is an array, if None.
+      nperseg: elements of a segment; if None 256, or those of a window that is an array.
       scaling: "density" for squares over frequency, "spectrum" for squares.
-      average: "mean" or "median" of the segments.
+      average: "mean" or "median" over the segments.
       fs, window, noverlap, nfft, detrend, return_onesided: as for `stft`.
-    Returns: (frequencies, spectrum: with frequencies in place of the axis).
+    Returns: (frequencies, spectrum), with frequencies in place of the axis.
     Raises: as `stft`; ValueError for another scaling or average.
     """
     return _averaged("csd", x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
@@ -209,7 +213,10 @@ def welch(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """Estimate the power spectral density of a signal by Welch's method. Args, Returns, Raises: as for `csd`."""
+    """Estimate the power spectral density of a signal by Welch's method, which is real. Args, Raises: as for `csd`.
+
+    Returns: (frequencies, spectrum), with frequencies in place of the axis.
+    """
     found = _averaged(
         "welch", x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
     )
@@ -245,7 +252,7 @@ def _spectra(
     axis: int,
     **how: Any,
 ) -> tuple[Array, Array, Array]:
-    """Compute spectra of segments, or their products where the name is not that of `stft`."""
+    """Compute the spectra of segments for `stft`; for other names the products conj(X) Y of two signals' spectra."""
     if scaling not in ("density", "spectrum"):
         raise ValueError(f"{name}: scaling must be 'density' or 'spectrum', not {scaling!r}.")
     signals = [array_operand(name, v) for v in promoted_inexact_dtypes(name, *([x] if y is None else [x, y]))]
@@ -327,15 +334,15 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Array, Array]:
-    """Find the signal whose `stft` is closest to given spectra, by least squares.
+    """Compute the inverse of `stft`: the signal whose spectra are closest to the given ones, by least squares.
 
     Args:
       Zxx: spectra, with axes of times and of frequencies.
-      nperseg, nfft: as for `stft`; what the number of frequencies says if None.
-      input_onesided: whether frequencies are from 0 on only; the signal is real then.
-      boundary: whether the signal was continued by half a segment, which is cut off.
+      nperseg, nfft: as for `stft`; if None, they follow from the number of frequencies.
+      input_onesided: whether Zxx has nonnegative frequencies only; the signal is real then.
+      boundary: whether the signal was extended by half a segment, which is cut off.
       fs, window, noverlap: as for `stft`.
-    Returns: (times, signal, with its time in the first of both axes' places that remains).
+    Returns: (times, signal), with the signal's time in place of `time_axis`, after `freq_axis` is removed.
     Raises: ValueError if numbers do not fit, or the axes are the same; NotImplementedError for another window.
     """
     spectra = array_operand("istft", inexact("istft", Zxx))
