@@ -42,7 +42,10 @@ def key(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
 
 
 def PRNGKey(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
-    """Make a key as words, uint32[n], the older form of a key; a `key` with `config.enable_custom_prng`."""
+    """Make a key as bare words, uint32[n], the older form of a key; as `key` if `config.enable_custom_prng`.
+
+    Args, Raises: as for `key`.
+    """
     impl = _known_impl("PRNGKey", impl)
     words = _seeded("PRNGKey", seed, impl)
     return random_wrap(words, impl) if config.enable_custom_prng else words

@@ -28,8 +28,9 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
       a: real numbers.
       axis: along which; None for all elements.
       nan_policy: "propagate" counts nan like any other element, "omit" not at all.
-      keepdims: keep the axis, or all of them, with one element.
-    Returns: (mode, of the dtype of a; count, default integer), a named tuple; nan and 0 if there are no elements.
+      keepdims: keep the axis, or all of them, with size 1.
+    Returns: (mode, of the dtype of a; count, default integer), a named tuple; default floats nan and 0 if there are no
+      elements.
     Raises: ValueError for an axis out of range or another `nan_policy`; NotImplementedError for "raise".
     """
     x = tnp.atleast_1d(number_operand("mode", a))
@@ -114,14 +115,14 @@ def _runs(ordered: Any) -> tuple[Any, Any]:
 def sem(
     a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Array:
-    """Estimate the standard error of the mean: the standard deviation over the root of the number of elements.
+    """Estimate the standard error of the mean: the standard deviation over the square root of the number of elements.
 
     Args:
       a: real or complex numbers.
       axis: along which; None for all elements.
-      ddof: number that is subtracted from the number of elements, for the deviation.
-      nan_policy: "omit" leaves out nan.
-      keepdims: keep the axis, or all of them, with one element.
+      ddof: the standard deviation divides by the number of elements less `ddof`.
+      nan_policy: "propagate" gives nan if an element is nan, "omit" leaves it out.
+      keepdims: keep the axis, or all of them, with size 1.
     Raises: ValueError for an axis out of range or another `nan_policy`; NotImplementedError for "raise".
     """
     x = array_operand("sem", inexact("sem", a))

@@ -35,13 +35,14 @@ def segment_sum(
     Args:
       data: [n, ..].
       segment_ids: integers [n], the segment of each data[i].
-      num_segments: how many segments there are; the largest of segment_ids, which must be known then, plus 1 if None.
+      num_segments: how many segments there are; if None the largest of segment_ids, which must be known then, plus 1.
       indices_are_sorted, unique_indices: promises about segment_ids, which may save time.
       bucket_size: reduce so many elements at a time, and then their results: sums of many numbers lose less by
-        rounding, for memory. All at once if None.
-      mode: treatment of numbers outside of the segments: "drop" (as for None), "clip", "promise_in_bounds".
+        rounding, for more memory. All at once if None.
+      mode: for segment_ids outside of the segments: "drop" (also None), "clip", "promise_in_bounds".
     Returns: [num_segments, ..], of data's dtype.
-    Raises: TypeError if segment_ids are no integers, ValueError if shapes do not fit or sizes are negative.
+    Raises: TypeError if segment_ids are no integers, ValueError if shapes do not fit or sizes are negative;
+      ConcretizationTypeError if segment_ids are traced and there is no `num_segments`.
     """
     settings = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
     return _reduced("segment_sum", "add", data, segment_ids, lambda dtype: 0, tnp.sum, *settings)
@@ -56,7 +57,7 @@ def segment_prod(
     bucket_size: int | None = None,
     mode: Mode = None,
 ) -> Array:
-    """Multiply the elements of each segment, 1 for an empty one; see `segment_sum`.
+    """Multiply the elements of each segment; 1 for an empty one. Args, Returns, Raises: as for `segment_sum`.
 
     There is a derivative only if no two elements are of one segment: segment_ids that are known are compared, for
     others `unique_indices` promises it.
@@ -74,7 +75,10 @@ def segment_max(
     bucket_size: int | None = None,
     mode: Mode = None,
 ) -> Array:
-    """Find the largest element of each segment, the least number of the dtype for an empty one; see `segment_sum`."""
+    """Find the largest element of each segment; the least value of the dtype for an empty one.
+
+    Args, Returns, Raises: as for `segment_sum`.
+    """
     settings = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
     return _reduced("segment_max", "max", data, segment_ids, _least, tnp.max, *settings)
 
@@ -88,7 +92,10 @@ def segment_min(
     bucket_size: int | None = None,
     mode: Mode = None,
 ) -> Array:
-    """Find the least element of each segment, the largest number of the dtype for an empty one; see `segment_sum`."""
+    """Find the least element of each segment; the greatest value of the dtype for an empty one.
+
+    Args, Returns, Raises: as for `segment_sum`.
+    """
     settings = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
     return _reduced("segment_min", "min", data, segment_ids, _largest, tnp.min, *settings)
 
