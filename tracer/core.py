@@ -373,7 +373,7 @@ class Tracer(Array):
         return int(self._concrete(TracerIntegerConversionError, "integer value", _INT_HELP))
 
     def __index__(self) -> int:
-        return self._concrete(TracerIntegerConversionError, "index", _INT_HELP).__index__()
+        return self._concrete(TracerIntegerConversionError, "integer value", _INT_HELP).__index__()
 
     def __float__(self) -> float:
         return float(self.number("float value"))
@@ -438,8 +438,11 @@ class Tracer(Array):
         here = source.describe_here()
         asked = f" at {here}" if here else ""
         fill = _FILL_HELP if help is not _BOOL_HELP and source.writes_element() else ""
-        help = help.format(known=how_to_be_known(self.owner))
-        traced = f"Traced: {self.owner.describe()}.{self.origin()}"
+        known, origin = how_to_be_known(self.owner), self.origin()
+        if help is _BOOL_HELP and origin.startswith(_IS_AN_ARGUMENT) and known.startswith("make"):
+            help = _FLAG_HELP
+        help = help.format(known=known, Known=known.capitalize())
+        traced = f"Traced: {self.owner.describe()}.{origin}"
         return f"{refusal}: {self.aval}, asked for{asked}.\n  {traced}{made}\n  {help}{fill}"
 
 
@@ -448,13 +451,15 @@ def how_to_be_known(trace: Trace) -> str:
     around = trace
     while around is not _bottom:
         if around.what in _WITH_STATIC:
-            return "make the argument static (static_argnums)"
+            return f"make the argument static ({'static_argnames' if around.what == 'jit' else 'static_argnums'})"
         around = around.parent
     return "close over the value where it is known"
 
 
 _WITH_STATIC = frozenset(["jit", "checkpoint", "make_jaxpr"])  # who takes arguments that are not traced
 _BOOL_HELP = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or {known}."
+_FLAG_HELP = "{Known}, or use tnp.where or lax.cond for a choice, lax.while_loop for a loop."
+_IS_AN_ARGUMENT = "\n  It is "  # so begins the origin of a value that is no result
 _INT_HELP = "Shapes, counts and Python indices must be known when tracing: {known}."
 _FLOAT_HELP = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
 _LOST_HELP = "Keep it an array (tnp.* instead of math.*), or use float(tl.stop_gradient(x)) where it is a constant."

@@ -39,7 +39,7 @@ def formatted(x):
     return f"{x:.3f}"
 
 
-STATIC, CLOSE_OVER = "make the argument static (static_argnums)", "close over the value where it is known"
+STATIC, CLOSE_OVER = "make the argument static (static_argnames)", "close over the value where it is known"
 CHOICE = f"Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or {STATIC}."
 COUNT = f"Shapes, counts and Python indices must be known when tracing: {STATIC}."
 FLOAT = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
@@ -63,6 +63,17 @@ def test_if_under_jit():
             f(1.0)
 
 
+def doubled_in_training(train):
+    return 2.0 if train else 1.0
+
+
+def test_a_flag_under_jit_is_to_be_static():
+    help = f"{STATIC.capitalize()}, or use tnp.where or lax.cond for a choice, lax.while_loop for a loop."
+    message = refusal("truth value", "bool[]", doubled_in_training, "return", help)
+    with raises(tl.errors.TracerBoolConversionError, message):
+        tl.jit(doubled_in_training)(True)
+
+
 STATIC_ARGUMENTS = {
     "jit": tl.jit,
     "checkpoint": tl.checkpoint,
@@ -84,10 +95,11 @@ def test_who_has_no_static_arguments_is_not_told_to_use_them(who, f):
     transform = {**STATIC_ARGUMENTS, **NO_STATIC_ARGUMENTS}[who]
     with pytest.raises(tl.errors.ConcretizationTypeError) as caught:
         transform(f)(3)
-    advice, other = (STATIC, CLOSE_OVER) if who in STATIC_ARGUMENTS else (CLOSE_OVER, STATIC)
+    static = STATIC if who == "jit" else STATIC.replace("names", "nums")
+    advice, other = (static, CLOSE_OVER) if who in STATIC_ARGUMENTS else (CLOSE_OVER, static)
     assert str(caught.value).endswith(f"{advice}.")
     assert other not in str(caught.value)
-    with pytest.raises(tl.errors.ConcretizationTypeError, match=STATIC.replace("(", r"\(").replace(")", r"\)")):
+    with pytest.raises(tl.errors.ConcretizationTypeError, match=r"make the argument static \(static_arg(names|nums)\)"):
         tl.jit(transform(f))(3)
 
 
@@ -99,7 +111,7 @@ def test_if_under_grad_just_works():
 
 
 def test_count_under_jit():
-    with raises(tl.errors.TracerIntegerConversionError, refusal("index", "int32[]", count, "range", COUNT)):
+    with raises(tl.errors.TracerIntegerConversionError, refusal("integer value", "int32[]", count, "range", COUNT)):
         tl.jit(count)(3)
 
 
@@ -252,7 +264,9 @@ def test_size_under_jit():
     def zeros(n):
         return tnp.zeros(n)
 
-    with raises(tl.errors.TracerIntegerConversionError, refusal("index", "int32[]", zeros, "tnp.zeros", COUNT)):
+    message = refusal("integer value", "int32[]", zeros, "tnp.zeros", COUNT)
+    message = message.replace("the integer value of", "zeros: the size given by", 1)
+    with raises(tl.errors.TracerIntegerConversionError, message):
         tl.jit(zeros)(3)
 
 
