@@ -223,7 +223,8 @@ def _typed(name: str, keys: Any) -> Any:
 def _checked(name: str, words: Any, impl: str) -> Any:
     """The words of keys for a generator, if these are of the right type."""
     if not isinstance(words, (Array, np.ndarray)):
-        raise TypeError(f"{name}: {words!r} is not a key. Make one with random.key(seed).")
+        order = " The key comes before the shape." if isinstance(words, (tuple, list)) else ""
+        raise TypeError(f"{name}: {words!r} is not a key. Make one with random.key(seed).{order}")
     aval = aval_of(words)
     n = KEYS[impl].words
     if aval.dtype != WORD or aval.shape[-1:] != (n,):

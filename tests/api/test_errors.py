@@ -782,6 +782,29 @@ def test_argument_that_is_no_array():
         tl.jit(power)(1.0, {"k": "abc"})
     with pytest.raises(TypeError, match=r"Make it static \(static_argnums or static_argnames\)\."):
         tl.jit(power)(1.0, "abc")
+    model, said = Model(), f"argument [1] of {place(power)} is"
+    with raises(
+        TypeError,
+        f"jit: {said} {model!r} of type Model, which is not an array.\n"
+        "  If Model holds arrays, make it a pytree: tl.tree_util.register_pytree_node_class.\n"
+        "  Make it static (static_argnums or static_argnames), unless it holds arrays: they would be read once, when "
+        "the function is traced.",
+    ):
+        tl.jit(power)(1.0, model)
+
+
+class Model:
+    def __repr__(self):
+        return "<a model>"
+
+
+@pytest.mark.parametrize(
+    "name, meant", [("cpu", "'cpu')[0]"), ("cuda", "'gpu')[0]"), ("cuda:1", "'gpu')[1]"), ("x", "")]
+)
+def test_names_of_devices_say_what_to_write(name, meant):
+    advice = f"\n  Write tl.devices({meant}." if meant else ""
+    with raises(TypeError, f"device_put: the device must be one of tl.devices(), not {name!r}.{advice}"):
+        tl.device_put(1.0, name)
 
 
 @pytest.mark.parametrize(
@@ -973,7 +996,7 @@ def test_result_that_is_no_array():
 
 
 def test_what_is_no_device():
-    for place_of in (tl.devices()[0].platform, 3):
+    for place_of in ("nowhere", 3):
         with raises(TypeError, f"jit: the device must be one of tl.devices(), not {place_of!r}."):
             tl.jit(same, device=place_of)
         with raises(TypeError, f"device_put: the device must be one of tl.devices(), not {place_of!r}."):
