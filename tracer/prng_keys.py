@@ -5,13 +5,12 @@ or `fold_in` make the next ones. It is an element of an array of dtype `key<fry>
 or bare words, as `PRNGKey` makes it, for the generator `config.default_prng_impl`. `tracer/generators.py` has the bits.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, source
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.config import config
@@ -146,7 +145,7 @@ def _object_to_words(name: str, how: str) -> None:
     )
     if how == "error":
         raise ValueError(message)
-    warnings.warn(message, stacklevel=4)
+    source.warn(message)
 
 
 def shape_of_result(name: str, shape: Any) -> tuple[int, ...]:
