@@ -20,6 +20,7 @@ Everything else is a standard TypeError, ValueError, IndexError, OverflowError, 
 NotImplementedError. The names of traced values are JAX's, as are JAXTypeError and JAXIndexError, which are above them.
 """
 
+import copyreg
 from typing import Any, Final
 
 
@@ -66,6 +67,10 @@ class LinearityError(TypeError, NotImplementedError):
         self.reason: Final = reason
         self.equation: Final = equation
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy to another process without the equation, whose functions may exist in this one only."""
+        return LinearityError, (str(self), self.reason)
+
 
 class AxisError(ValueError, IndexError):
     """An array has no such axis. NumPy's is both, and the array API standard asks for an IndexError in places."""
@@ -83,6 +88,9 @@ class ProgramTextError(ValueError):
         self.line: int = line
         self.column: int = column
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProgramTextError, (str(self), self.line, self.column)
+
 
 class UnexpectedTracerError(RuntimeError):
     """A traced value was used after the function it belongs to had returned."""
@@ -93,6 +101,13 @@ class InternalError(RuntimeError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}\n  This is a bug in Tapeless, please report it.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (InternalError, *self.args)  # whose message is whole
+
+
+for _type in [x for x in [*globals().values()] if isinstance(x, type) and issubclass(x, Exception)]:
+    _type.__module__ = "tapeless.errors"  # where users import it from: tracebacks print it
 
 
 def not_supported(who: str, keyword: str, value: Any) -> NotImplementedError:

@@ -24,6 +24,8 @@ from tapeless.tracer.types import aval_of, is_arraylike
 class JaxRuntimeError(ValueError):
     """An error in a program that `check` or `checkify` found."""
 
+    __module__ = "tapeless.experimental.checkify"  # where users import it from: tracebacks print it
+
 
 class ErrorCategory:
     """A kind of errors that are looked for; sets of them are the argument `errors` of `checkify`."""
