@@ -6,6 +6,7 @@ over the operands before it. Source: Li & Damle 2024.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -257,14 +258,31 @@ def evaluated(
       shapes: the types of the results.
       apply: (definition by a primitive, operands) -> its value; binds the primitive if None.
     """
-    values, compute = list(inputs), apply or bound
+    values, compute, avals = list(inputs), apply or bound, form.avals
     for d in form.definitions:
         if isinstance(d.value, Computed):
-            operands = [values[k] if isinstance(k, int) else k.value for k in d.value.operands]
-            values.append(compute(d.value, operands))
+            values.append(compute(d.value, _of_one_width(d.value, values, avals)))
         else:
             values.append(_summed(d.value, d.aval, values, form.periods))
     return [_summed(terms, aval, values, form.periods) for terms, aval in zip(form.results, shapes, strict=True)]
+
+
+def _of_one_width(c: Computed, values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Convert the operands of a primitive that had one dtype, and were given in several widths, to the widest of them.
+
+    Numbers take the dtype of arrays.
+    """
+    found = [values[k] if isinstance(k, int) else k.value for k in c.operands]
+    derived = [avals[k].dtype if isinstance(k, int) else k.aval.dtype for k in c.operands]
+    for dtype in {d for d in derived if dtypes.is_inexact(d)}:
+        places = [i for i, d in enumerate(derived) if d == dtype]
+        given = [aval_of(found[i]).dtype for i in places if isinstance(c.operands[i], int)]
+        if given:
+            common = reduce(dtypes.wider, given)
+            for i in places:
+                if aval_of(found[i]).dtype != common:
+                    found[i] = convert_element_type(found[i], common)
+    return found
 
 
 def bound(c: Computed, operands: Sequence[Any]) -> Any:
