@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tapeless.tracer.errors import (
     UnexpectedTracerError,
     hidden_by_numpy,
 )
+from tapeless.tracer.evaluator import Evaluator
 from tapeless.tracer.scopes import Arguments, Result
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
@@ -179,22 +180,6 @@ class Trace:
         return f"{function}, traced for {self.what}"
 
 
-class Evaluator(Protocol):
-    """The interface of the evaluator at the bottom, which runs programs; the package `tapeless` sets it."""
-
-    def evaluate(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        """Compute one primitive on concrete values."""
-        ...
-
-    def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Compute a `compound` function on concrete values as one program."""
-        ...
-
-    def place(self, x: Array, device: Any) -> Array:
-        """Put an array on a device; a traced one stays where its program runs. Raises: TypeError for no device."""
-        ...
-
-
 class EvalTrace(Trace):
     """The bottom: compute now."""
 
@@ -225,6 +210,13 @@ def placed(x: Array, device: Any) -> Array:
     Raises: TypeError if `device` is neither a device nor the sharding of an array that is on one.
     """
     return x if device is None or _bottom.evaluator is None else _bottom.evaluator.place(x, device)
+
+
+def unplaced(x: Any) -> Array:
+    """Make an array of ours of a number or a NumPy array, on whichever device it is used."""
+    if _bottom.evaluator is None:
+        raise InternalError("nothing is there to make an array: import tapeless, not its parts")
+    return _bottom.evaluator.unplaced(x)
 
 
 current_trace: Final = current.get  # the trace that primitives are handed to now: a plain call, it is that frequent
