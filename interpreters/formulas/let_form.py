@@ -13,6 +13,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.formulas.adjacent_ranges import with_adjacent_ranges_joined
 from tapeless.tracer.formulas.periodic import Periods, unwrapped, wrapped
 from tapeless.tracer.formulas.symmetries import NO_PERIODS, Symmetries, merged_by_symmetry, needed
 from tapeless.tracer.jaxpr import Literal
@@ -214,7 +215,8 @@ def simplified(form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Sym
 def _prepared(terms: Sum, shape: tuple[int, ...], form: LetForm) -> Sum:
     """Solve terms for the indices of their result, cancel divisors, and merge: equal terms become one."""
     found = [explicit(x, shape, form.stays) for t in terms for x in _cancelled(t, form.stays)]
-    return merged([x for t in found if t is not None and (x := unwrapped(t, form.periods, form.stays)) is not None])
+    terms = merged([x for t in found if t is not None and (x := unwrapped(t, form.periods, form.stays)) is not None])
+    return with_adjacent_ranges_joined(terms, shape, form.stays)
 
 
 def _cancelled(t: Term, stays: Axes) -> Sum:
