@@ -20,7 +20,6 @@ Everything else is a standard TypeError, ValueError, IndexError, OverflowError, 
 NotImplementedError. The names of traced values are JAX's, as are JAXTypeError and JAXIndexError, which are above them.
 """
 
-import copyreg
 from typing import Any, Final
 
 
@@ -103,7 +102,12 @@ class InternalError(RuntimeError):
         super().__init__(f"{what}\n  This is a bug in Tapeless, please report it.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return copyreg.__newobj__, (InternalError, *self.args)  # whose message is whole
+        return _internal_error, self.args
+
+
+def _internal_error(message: str) -> InternalError:
+    """Make an error of its whole message."""
+    return InternalError.__new__(InternalError, message)
 
 
 for _type in [x for x in [*globals().values()] if isinstance(x, type) and issubclass(x, Exception)]:
