@@ -12,7 +12,7 @@ from tapeless.tracer.terms.solve import Axes, explicit, merged
 from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, Sum, Term
 
 
-class _Range(NamedTuple):
+class _Restriction(NamedTuple):
     """The values low, .., high of a variable for which a term is there, and its brackets that say something else."""
 
     low: int
@@ -52,7 +52,7 @@ def _joined(t: Term, among: Sequence[Term], shape: Sequence[int], stays: Axes) -
                 yield at_edge, t.with_brackets(_brackets(v, wider, t.sizes[v]))
 
 
-def _range(t: Term, v: Variable) -> _Range | None:
+def _range(t: Term, v: Variable) -> _Restriction | None:
     """Find the values of a variable that a term is restricted to; None if it is not."""
     low, high, others = 0, t.sizes[v] - 1, list[Bracket]()
     for b in t.brackets:
@@ -63,10 +63,10 @@ def _range(t: Term, v: Variable) -> _Range | None:
             high = min(high, index.constant)
         else:
             others.append(b)
-    return _Range(low, high, tuple(others)) if len(others) < len(t.brackets) else None
+    return _Restriction(low, high, tuple(others)) if len(others) < len(t.brackets) else None
 
 
-def _brackets(v: Variable, found: _Range, size: int) -> list[Bracket]:
+def _brackets(v: Variable, found: _Restriction, size: int) -> list[Bracket]:
     """Write the brackets that restrict a variable, which has so many values, to a range, and the others."""
     above = [NotNegative(_variable(v) - found.low)] if found.low > 0 else []
     below = [NotNegative(found.high - _variable(v))] if found.high < size - 1 else []
