@@ -17,7 +17,6 @@ import importlib
 import importlib.util
 import os
 import threading
-import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any, Final
 
 from tapeless.lowering import forking
 from tapeless.lowering.compat import jaxlib_core, xc
+from tapeless.tracer import source
 from tapeless.tracer.config import Field, add_field, config
 
 
@@ -336,7 +336,7 @@ def _best_platform() -> tuple[Device, ...]:
             try:
                 return _platform(name)
             except (RuntimeError, OSError, ImportError) as error:
-                warnings.warn(f"the {name} plugin is installed and does not work: {error}\n  Using CPU.", stacklevel=2)
+                source.warn(f"the {name} plugin is installed and does not work: {error}\n  Using CPU.")
     return _platform("cpu")
 
 
