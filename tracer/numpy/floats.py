@@ -52,7 +52,8 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @core.compound
 def _copysign(x: Any, y: Any) -> Array:
     size = lax.abs(x)
-    return select(signbit(y), lax.neg(size), size)
+    found = select(signbit(y), lax.neg(size), size)
+    return found if aval_of(y).weak_type else lax.convert_element_type(found, found.dtype)
 
 
 # ---- fractions and exponents ---------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
 
 @core.compound
 def _frexp(x: Any) -> tuple[Array, Array]:
-    """Numbers below the normal ones are scaled up first, unless a processor takes them as 0: they remain as they are."""
+    """Numbers below the normal ones are scaled up first, unless a processor takes them as 0: they remain."""
     info, integer = dtypes.finfo(x.dtype), _bits_of(x.dtype)
     mantissa, bias = int(info.nmant), 1 - int(info.minexp)
     small = lax.lt(lax.abs(x), float(info.smallest_normal))
