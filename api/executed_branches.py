@@ -1,13 +1,17 @@
 """Comparison of two runs of a user's functions: where they take different branches, by the instructions executed.
 
 Search terms: branch coverage, path condition, tracing of instructions. What a function does for one value of a size
-holds for another only if it takes the same branches; Python does not say what was compared, but it does say what ran.
+holds for another only if it takes the same branches; Python does not say what was compared, but it does say what ran:
+by `sys.monitoring`, and before Python 3.12 by `sys.settrace`. (From 3.12 on the latter is built upon the former, and
+leaves out the instructions of a function that had begun when they were asked for.)
 """
 
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
@@ -24,27 +28,8 @@ _PACKAGES = f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
 def with_executed(f: Callable[[], Result]) -> tuple[Result, Executed]:
     """Call a function, and list the instructions of users' code that it executes. Raises: what `f` raises."""
     executed = dict[CodeType, set[int]]()
-
-    def on_call(frame: FrameType, event: str, arg: Any) -> Any:
-        code = frame.f_code
-        if not _is_users(frame):
-            return None
-        frame.f_trace_opcodes = True
-        offsets = executed.setdefault(code, set())
-
-        def on_event(frame: FrameType, event: str, arg: Any) -> Any:
-            if event == "opcode":
-                offsets.add(frame.f_lasti)
-            return on_event
-
-        return on_event
-
-    before = sys.gettrace()
-    sys.settrace(on_call)
-    try:
+    with _recorded(executed):
         return f(), executed
-    finally:
-        sys.settrace(before)
 
 
 def branch_between(one: Executed, other: Executed) -> Source | None:
@@ -63,3 +48,78 @@ def _is_users(frame: FrameType) -> bool:
     file = code.co_filename
     of_library = file.startswith((*_MADE, *_LIBRARY)) or any(folder in file for folder in _PACKAGES)
     return not (of_library or is_of_package(code) or module.startswith("tapeless."))
+
+
+# ---- what Python tells -------------------------------------------------------------------------------------------
+
+if sys.version_info >= (3, 12):
+    _monitoring = sys.monitoring
+    _TOOLS = range(6)  # of one interpreter at a time: debuggers, coverage, profilers
+
+    @contextmanager
+    def _recorded(executed: dict[CodeType, set[int]]) -> Generator[None]:
+        """Record the instructions that this thread executes in a with block; none if other tools take all places."""
+        tool = next(filter(_is_taken_by_us, _TOOLS), None)
+        if tool is None:
+            yield
+            return
+        thread, events = threading.get_ident(), _monitoring.events
+
+        def on_start(code: CodeType, offset: int) -> None:
+            if code in executed or threading.get_ident() != thread:
+                return
+            if _is_users(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]  # the frame that starts
+                executed[code] = set()
+                _monitoring.set_local_events(tool, code, events.INSTRUCTION)
+
+        def on_instruction(code: CodeType, offset: int) -> None:
+            if threading.get_ident() == thread:
+                executed[code].add(offset)
+
+        callbacks = {events.PY_START: on_start, events.PY_RESUME: on_start, events.INSTRUCTION: on_instruction}
+        try:
+            for event, callback in callbacks.items():
+                _monitoring.register_callback(tool, event, callback)
+            _monitoring.set_events(tool, events.PY_START | events.PY_RESUME)
+            yield
+        finally:
+            _monitoring.set_events(tool, events.NO_EVENTS)
+            for code in executed:
+                _monitoring.set_local_events(tool, code, events.NO_EVENTS)
+            for event in callbacks:
+                _monitoring.register_callback(tool, event, None)
+            _monitoring.free_tool_id(tool)
+
+    def _is_taken_by_us(tool: int) -> bool:
+        """Take the place of a tool, and tell whether it was free."""
+        try:
+            _monitoring.use_tool_id(tool, "tapeless")
+        except ValueError:
+            return False
+        return True
+
+else:
+
+    @contextmanager
+    def _recorded(executed: dict[CodeType, set[int]]) -> Generator[None]:
+        """Record the instructions that this thread executes in a with block."""
+
+        def on_call(frame: FrameType, event: str, arg: Any) -> Any:
+            if not _is_users(frame):
+                return None
+            frame.f_trace_opcodes = True
+            offsets = executed.setdefault(frame.f_code, set())
+
+            def on_event(frame: FrameType, event: str, arg: Any) -> Any:
+                if event == "opcode":
+                    offsets.add(frame.f_lasti)
+                return on_event
+
+            return on_event
+
+        before = sys.gettrace()
+        sys.settrace(on_call)
+        try:
+            yield
+        finally:
+            sys.settrace(before)

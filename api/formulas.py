@@ -310,7 +310,7 @@ class Formulas:
         lines = list[str]()
         for name, d in zip(self.defined, self.form.definitions, strict=True):
             if isinstance(d.value, Computed):
-                lines.append(f"{name} = {computed_source(d.value, operands.names)}")
+                lines.append(f"{name} = {computed_source(d.value, operands.names, d.aval.dtype)}")
             else:
                 lines.append(self._assignment(name, d.value, d.aval))
         for name, (terms, aval) in zip(names, self._sums, strict=True):
@@ -329,6 +329,10 @@ class Formulas:
         is_complex = any(dtypes.is_complex(x.dtype) for x in given) and not dtypes.is_complex(aval.dtype)
         if dtypes.is_bool(aval.dtype):
             return f"{name} = ({text}) != 0"
+        if dtypes.is_integer(aval.dtype):
+            return f"{name} = np.asarray({text}, '{aval.dtype}')"
+        if dtypes.is_complex(aval.dtype) and not any(dtypes.is_complex(x.dtype) for x in given):
+            text = f"{text} + 0j"
         return f"{name} = np.real({text})" if is_complex else f"{name} = {text}"
 
     @property

@@ -6,9 +6,11 @@ InternalError, which is a bug of ours. Tracebacks that a program formats itself,
 of test runners are whole. A note below a TypeError about a keyword of PyTorch's says what to write.
 """
 
+import functools
 import importlib
 import sys
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -31,9 +33,9 @@ def install() -> None:
         _print_of_thread(threading.ExceptHookArgs((args.exc_type, args.exc_value, found, args.thread)))
 
     sys.excepthook, threading.excepthook = print_filtered, print_filtered_of_thread
-    shell = _ipython()
-    if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((Exception,), _print_in_ipython)
+    printer = getattr(_ipython(), "InteractiveTB", None)
+    if printer is not None:
+        printer.structured_traceback = _filtering(printer.structured_traceback)
 
 
 def filtered(error: BaseException | None, traceback: TracebackType | None) -> TracebackType | None:
@@ -44,11 +46,12 @@ def filtered(error: BaseException | None, traceback: TracebackType | None) -> Tr
     if config.traceback_filtering == "off" or not isinstance(error, Exception) or isinstance(error, InternalError):
         return traceback
     _advise(error)
-    found = _without_ours(traceback)
-    if found is traceback:
+    found, causes = _without_ours(traceback), [each for each in _causes(error) if _has_ours(each.__traceback__)]
+    if found is traceback and not causes:
         return traceback
-    for each in _with_causes(error):
-        each.__traceback__ = found if each is error else _frames_of_user(each.__traceback__)
+    error.__traceback__ = found
+    for each in causes:
+        each.__traceback__ = _frames_of_user(each.__traceback__)
     if config.traceback_filtering != "quiet_remove_frames" and _NOTE not in getattr(error, "__notes__", ()):
         error.add_note(_NOTE)
     return found
@@ -62,21 +65,23 @@ def _advise(error: Exception) -> None:
             error.add_note(advice)
 
 
-def _with_causes(error: BaseException) -> list[BaseException]:
-    """An error, the one that it followed, and so on."""
-    found, following = [error], error.__cause__ or error.__context__
-    while following is not None and following not in found:
+def _causes(error: BaseException) -> list[BaseException]:
+    """List the error that an error followed, the one that this followed, and so on."""
+    found, following = list[BaseException](), error.__cause__ or error.__context__
+    while following is not None and following is not error and following not in found:
         found.append(following)
         following = following.__cause__ or following.__context__
     return found
 
 
+def _has_ours(traceback: TracebackType | None) -> bool:
+    return any(source.is_of_package(part.tb_frame.f_code) for part in source.walk_traceback(traceback))
+
+
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     """The frames of a traceback that are the user's; the same object if none is ours, or all are."""
-    frames = [part.tb_frame for part in source.walk_traceback(traceback)]
-    if not any(map(source.include_frame, frames)) or not any(source.is_of_package(frame.f_code) for frame in frames):
-        return traceback
-    return _frames_of_user(traceback)
+    is_mixed = any(source.include_frame(part.tb_frame) for part in source.walk_traceback(traceback))
+    return _frames_of_user(traceback) if is_mixed and _has_ours(traceback) else traceback
 
 
 def _frames_of_user(traceback: TracebackType | None) -> TracebackType | None:
@@ -94,7 +99,15 @@ def _ipython() -> Any:
     return module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
 
 
-def _print_in_ipython(
-    shell: Any, kind: Any, error: BaseException, traceback: Any, tb_offset: int | None = None
-) -> None:
-    shell.showtraceback((kind, error, filtered(error, traceback)), tb_offset=tb_offset)
+def _filtering(formatted: Callable[..., Any]) -> Callable[..., Any]:
+    """Filter what IPython formats, of cells and of scripts alike: its hook for exceptions is not called for scripts."""
+
+    @functools.wraps(formatted)
+    def format_filtered(
+        kind: Any = None, error: Any = None, traceback: Any = None, /, *args: Any, **params: Any
+    ) -> Any:
+        is_whole = isinstance(traceback, TracebackType)  # else it is that of a cause, which is filtered by now
+        found = filtered(error, traceback) if is_whole else traceback
+        return formatted(kind, error, found, *args, **params)
+
+    return format_filtered

@@ -17,7 +17,7 @@ from tapeless.interpreters.residual_provenance import ResidualProvenance, hoist_
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, are_nonzero
 from tapeless.tracer import core, dtypes, passes
-from tapeless.tracer.array import Array
+from tapeless.tracer.array import Array, Unplaced
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxpr
@@ -98,6 +98,8 @@ class LinearizeTrace(UnzipTrace):
         return self._inlining.params(params)
 
     def primal_atom(self, x: Any) -> Atom:
+        if isinstance(x, Unplaced) and not x.aval.shape:
+            x = x.host
         if not isinstance(x, Array) and getattr(x, "ndim", 0) == 0:
             return Literal(x)
         if isinstance(x, Tracer) and not x.owner.alive:

@@ -14,6 +14,7 @@ from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, zero_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Equation
+from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.types import aval_of
 from tapeless.tracer.user_primitives import DEFINED_BY, UserPrimitive, check_types
 
@@ -32,7 +33,8 @@ def defined() -> list[UserPrimitive]:
 
 
 def _jvp(primitive: UserPrimitive, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-    values, pushed = primitive.rule("jvp")(tuple(primals), tuple(tangents), **params)
+    given = tuple(as_arguments(primals)), tuple(as_arguments(tangents))
+    values, pushed = primitive.rule("jvp")(*given, **params)
     outs, out_tangents = primitive.flat("jvp", values), primitive.flat("jvp", pushed)
     ts = [t if type(t) is Zero else _tangent(y, t) for y, t in zip(outs, out_tangents, strict=True)]
     have = [t.aval if type(t) is Zero else aval_of(t) for t in ts]
@@ -50,7 +52,8 @@ def _transpose(primitive: UserPrimitive, cts: Sequence[Any], *args: Any, **param
         why = f"it has none. Define it by {DEFINED_BY['transpose']}"
         raise transpose.not_linear(primitive, why)
     rule = primitive.rule("transpose")
-    pulled = rule(list(cts) if primitive.multiple_results else cts[0], *args, **params)
+    given = as_arguments(cts)
+    pulled = rule(given if primitive.multiple_results else given[0], *as_arguments(args), **params)
     if pulled is Zero:  # the class stands for zeros of all operands
         pulled = [None] * len(args)
     if not isinstance(pulled, (tuple, list)) or len(pulled) != len(args):
@@ -68,7 +71,8 @@ def _cotangent(x: Any, ct: Any) -> Any:
 
 
 def _vmap(primitive: UserPrimitive, size: int, args: Sequence[Any], dims: Sequence[Any], /, **params: Any) -> Any:
-    outs, out_dims = primitive.rule("batching")(size, vmap.axis_name(), tuple(args), tuple(dims), **params)
+    given = tuple(as_arguments(args))
+    outs, out_dims = primitive.rule("batching")(size, vmap.axis_name(), given, tuple(dims), **params)
     values, places = primitive.flat("batching", outs), primitive.flat("batching", out_dims)
     if len(values) != len(places):
         raise TypeError(f"{primitive}: its batching rule gave {len(values)} results, and axes of {len(places)}.")

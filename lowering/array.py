@@ -88,11 +88,11 @@ class DeviceArray(Array):
     def placed(self, aval: ShapedArray, device: Device) -> "DeviceArray":
         """Return the array on `device` with type `aval`, converted if the dtype differs; itself if nothing changes."""
         if self.aval.dtype != aval.dtype:
-            return _put(np.asarray(self), aval, device)
+            return put(np.asarray(self), aval, device)
         if self.device is device:
             return with_type(self, aval)
         if self.device.client is not device.client:
-            return _put(np.asarray(self), aval, device)
+            return put(np.asarray(self), aval, device)
         forking.check()
         transfers.between_devices(aval)
         return DeviceArray(compat.transfer(self.live(), aval, device.sharding, device.handle))
@@ -168,7 +168,7 @@ class DeviceArray(Array):
         """The parts along the first axis, by way of the host: one read, and for each a put, cheaper than a program."""
         host, device, aval = self._host(), self.device, self.aval.update(shape=self.aval.shape[1:])
         for i in range(len(host)):
-            yield _put(host[i, ...], aval, device)
+            yield put(host[i, ...], aval, device)
 
     def __hash__(self) -> int:
         raise TypeError(
@@ -265,13 +265,13 @@ def to_device(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     if isinstance(value, DeviceArray):
         return value.placed(aval, device)
     if aval.dtype == dtypes.float0:
-        return _put(np.zeros(aval.shape, bool), aval.update(dtype=np.dtype(bool)), device)
+        return put(np.zeros(aval.shape, bool), aval.update(dtype=np.dtype(bool)), device)
     if isinstance(value, np.ndarray):
-        return _put(value, aval, device) if value.ndim else scalar_constant(value[()], aval, device)
+        return put(value, aval, device) if value.ndim else scalar_constant(value[()], aval, device)
     return scalar_constant(value, aval, device)
 
 
-def _put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
+def put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """Copy NumPy's elements to the device, in the native byte order of `aval`'s dtype."""
     if isinstance(host, np.ndarray) and dtypes.is_narrower(aval.dtype, host.dtype):
         host = narrowed(host, aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
@@ -285,7 +285,7 @@ def with_type(x: DeviceArray, aval: ShapedArray) -> DeviceArray:
     """The same memory under another type, of the same shape and dtype: weak or strong."""
     if x.aval is aval:
         return x
-    other = type(x)(x.live())
+    other = x.around(x.live())
     other.aval = aval
     return other
 
@@ -309,10 +309,15 @@ def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArra
     if found is None:
         found = _scalars.recall(key)
     if found is None or found.is_deleted():
-        if type(value) is int and dtypes.is_integer(aval.dtype):
-            dtypes.check_fits(value, aval.dtype)
-        found = _scalars.enter(key, _put(value, aval, device))
+        check_number_fits(value, aval)
+        found = _scalars.enter(key, put(value, aval, device))
     return found
+
+
+def check_number_fits(value: Any, aval: ShapedArray) -> None:
+    """Raise OverflowError if an integer of Python's does not fit its type."""
+    if type(value) is int and dtypes.is_integer(aval.dtype):
+        dtypes.check_fits(value, aval.dtype)
 
 
 def device_put(value: Any, device: Device | None = None) -> DeviceArray:
@@ -331,7 +336,11 @@ def _device_put(value: Any, device: Device | None) -> DeviceArray:
         imported = from_dlpack(value, copy=True)
         return imported.placed(imported.aval, device)
     value = incoming_number(value)
-    return to_device(value, aval_of(value), device)
+    aval = aval_of(value)
+    if aval.shape or aval.dtype == dtypes.float0:
+        return to_device(value, aval, device)
+    check_number_fits(value, aval)
+    return put(value, aval, device)  # not one of `scalar_constant`, which may be donated only once
 
 
 def device_get(x: Any) -> np.ndarray[Any, Any]:
@@ -351,7 +360,7 @@ def live_arrays(platform: str | None = None) -> list[DeviceArray]:
 
 def from_elements(host: np.ndarray[Any, Any], weak_type: bool) -> DeviceArray:
     """Copy NumPy's elements to the current device: bit for bit, in their own dtype, whatever `config.numpy_bits`."""
-    return _put(host, ShapedArray(host.shape, host.dtype, weak_type), devices.current_device())
+    return put(host, ShapedArray(host.shape, host.dtype, weak_type), devices.current_device())
 
 
 # ---- dlpack
@@ -404,7 +413,7 @@ def _shared(x: Any, copy: bool | None) -> DeviceArray:
         return DeviceArray(compat.result_handler(aval, device.sharding)(buf))
     if copy is False:
         raise _unshareable(x, "its elements are not in C order")
-    return _put(compat.to_numpy(buf), aval, device)
+    return put(compat.to_numpy(buf), aval, device)
 
 
 def _by_copy(x: Any, copy: bool | None, reason: str) -> DeviceArray:
@@ -420,7 +429,7 @@ def _by_copy(x: Any, copy: bool | None, reason: str) -> DeviceArray:
 
 def _in_its_own_dtype(host: np.ndarray[Any, Any]) -> DeviceArray:
     """A copy of NumPy's elements on the CPU, whatever `config.numpy_bits`: dlpack shares arrays as they are."""
-    return _put(host, ShapedArray(host.shape, dtypes.canonical(host.dtype)), devices.devices("cpu")[0])
+    return put(host, ShapedArray(host.shape, dtypes.canonical(host.dtype)), devices.devices("cpu")[0])
 
 
 def _unshareable(x: Any, reason: str) -> BufferError:

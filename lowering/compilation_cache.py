@@ -20,7 +20,6 @@ import re
 import stat
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tapeless.lowering import compat
 from tapeless.lowering.devices import Device
+from tapeless.tracer import source
 from tapeless.tracer.config import config
 from tapeless.tracer.late_imports import LateModule
 
@@ -237,10 +237,9 @@ def _cache_in(given: str) -> CompilationCache | None:
         return CompilationCache(directory)
     except (OSError, RuntimeError) as error:
         with suppress(RuntimeWarning):  # -W error makes it one, and programs run without a cache
-            warnings.warn(
+            source.warn(
                 f"compiled programs are not kept: {error}. Set TAPELESS_CACHE_DIR to a directory, or TAPELESS_CACHE=0.",
                 RuntimeWarning,
-                stacklevel=2,
             )
         return None
 

@@ -17,7 +17,6 @@ import importlib
 import importlib.util
 import os
 import threading
-import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any, Final
 
 from tapeless.lowering import forking
 from tapeless.lowering.compat import jaxlib_core, xc
+from tapeless.tracer import source
 from tapeless.tracer.config import Field, add_field, config
 
 
@@ -194,8 +194,17 @@ def of_placement(who: str, placement: Any) -> Device | None:
     """
     device = placement.device if isinstance(placement, SingleDeviceSharding) else placement
     if device is not None and not isinstance(device, Device):
-        raise TypeError(f"{who}: the device must be one of tl.devices(), not {device!r}.")
+        advice = _of_name(device) if isinstance(device, str) else ""
+        raise TypeError(f"{who}: the device must be one of tl.devices(), not {device!r}.{advice}")
     return device
+
+
+def _of_name(name: str) -> str:
+    """Advise what to write for a device by PyTorch's name, as `cuda:1`."""
+    platform, _, number = name.partition(":")
+    platform = "gpu" if platform == "cuda" else platform
+    known = platform in ("cpu", "gpu", "tpu") and (number.isdecimal() or not number)
+    return f"\n  Write tl.devices({platform!r})[{number or 0}]." if known else ""
 
 
 def config_cpu_devices(n: int) -> None:
@@ -327,7 +336,7 @@ def _best_platform() -> tuple[Device, ...]:
             try:
                 return _platform(name)
             except (RuntimeError, OSError, ImportError) as error:
-                warnings.warn(f"the {name} plugin is installed and does not work: {error}\n  Using CPU.", stacklevel=2)
+                source.warn(f"the {name} plugin is installed and does not work: {error}\n  Using CPU.")
     return _platform("cpu")
 
 

@@ -15,6 +15,7 @@ from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
 from tapeless.lowering.key_array import KeyArray, run_followed, wrapped
+from tapeless.lowering.unplaced_array import UnplacedArray, unplaced, unplaced_again
 from tapeless.tracer import core
 from tapeless.tracer.array import Array
 from tapeless.tracer.config import config
@@ -90,7 +91,7 @@ def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
 
 def apply(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], owner: Jaxpr) -> tuple[DeviceArray, ...]:
     """Compute a primitive that applies programs, compiled once for as long as `owner`, one of them, lives."""
-    avals, bufs, device = _operands(args)
+    avals, bufs, device, _ = _operands(args)
     cache = _eager_control_flow.setdefault(owner, {})
     key = (primitive, device, avals, *[item for item in params.items() if item[1] is not owner])
     found = cache.get(key)
@@ -125,7 +126,7 @@ class EagerEvaluator:
         rule = inline.get(primitive)
         if rule is not None:
             return rule(*args, **params)
-        avals, bufs, device = _operands(args)
+        avals, bufs, device, anywhere = _operands(args)
         key = (primitive, device, avals, *params.items())
         found = self._primitives.get(key) or self._primitives.recall(key)
         if found is None:
@@ -136,13 +137,13 @@ class EagerEvaluator:
             raise error.by_name(lambda i: f"operand {i} of '{primitive}'") from None
         if nonfinite.are_watched():
             nonfinite.check(primitive, outs, args)
-        return tuple(outs)
+        return tuple(map(unplaced_again, outs) if anywhere else outs)
 
     def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Compute a function of arrays, made of several primitives, as one program."""
         if config.no_execution:
             raise execution_error(core.describe_function(f))
-        avals, bufs, device = _operands(args)
+        avals, bufs, device, anywhere = _operands(args)
         key = (f, device, config.trace_key(), avals, *params.items())
         found = self._functions.get(key) or self._functions.recall(key)
         if found is None:
@@ -151,6 +152,7 @@ class EagerEvaluator:
             outs = self._watched(found, args, bufs) if found.watched else found.run([*found.consts, *bufs])
         except ArgumentError as error:
             raise error.after(len(found.consts)).by_name(lambda i: f"operand {i} of '{f.__name__}'") from None
+        outs = [*map(unplaced_again, outs)] if anywhere else outs
         return outs[0] if found.single else tuple(outs)
 
     def _watched(self, f: "_CompiledFunction", args: tuple[Any, ...], bufs: list[Any]) -> Sequence[Any]:
@@ -161,6 +163,10 @@ class EagerEvaluator:
         if nonfinite.are_watched():
             nonfinite.check_program(f.watched, outs, given)
         return outs
+
+    def unplaced(self, x: Any) -> Array:
+        """Make an array of a number or a NumPy array, on whichever device it is used."""
+        return unplaced(x)
 
     def place(self, x: Array, device: Any) -> Array:
         """Put an array on a device, by copy unless it is there; a traced one stays."""
@@ -212,15 +218,26 @@ def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any],
 _aval, _buf = attrgetter("aval"), attrgetter("buf")
 
 
-def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], Any]:
-    """Types and buffers of values, and the device to compute on; at once if all are arrays of ours."""
-    device = device_of(args)
+def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], Any, bool]:
+    """Types and buffers of values, and the device to compute on; at once if all are arrays of ours.
+
+    The last result tells whether they could be computed with on any device, as none of them is on one.
+    """
+    device, anywhere = devices.only(), False
+    if device is None:
+        device, anywhere = device_of(args), _is_anywhere(args)
+        args = [x.host if type(x) is UnplacedArray else x for x in args]
     try:
-        return tuple(map(_aval, args)), list(map(_buf, args)), device
+        return tuple(map(_aval, args)), list(map(_buf, args)), device, anywhere
     except AttributeError:
         pass  # what is raised below does not follow this error
     avals = tuple([x.aval if isinstance(x, DeviceArray) else _concrete(x) for x in args])
-    return avals, [_buffer(x, aval, device) for x, aval in zip(args, avals)], device
+    return avals, [_buffer(x, aval, device) for x, aval in zip(args, avals)], device, anywhere
+
+
+def _is_anywhere(args: Sequence[Any]) -> bool:
+    """Tell whether values are computed with that were handed to a rule, and none that is on a device."""
+    return any(type(x) is UnplacedArray for x in args) and not any(map(is_placed, args))
 
 
 def device_of(args: Sequence[Any]) -> Any:
@@ -228,7 +245,7 @@ def device_of(args: Sequence[Any]) -> Any:
     only = devices.only()
     if only is not None:
         return only
-    found = {x.device for x in args if isinstance(x, DeviceArray)}
+    found = {x.device for x in args if is_placed(x)}
     if len(found) > 1:
         raise ValueError(
             f"arrays are on different devices: {', '.join(sorted(map(str, found)))}. "
@@ -239,11 +256,16 @@ def device_of(args: Sequence[Any]) -> Any:
 
 def buffer_on(x: Any, device: Any) -> Any:
     """The buffer of a value, put on `device` if it is not an array of ours."""
-    return x.buf if isinstance(x, DeviceArray) else to_device(x, _concrete(x), device).buf
+    return x.buf if is_placed(x) else to_device(x, _concrete(x), device).buf
 
 
 def _buffer(x: Any, aval: ShapedArray, device: Any) -> Any:
-    return x.buf if isinstance(x, DeviceArray) else to_device(x, aval, device).buf
+    return x.buf if is_placed(x) else to_device(x, aval, device).buf
+
+
+def is_placed(x: Any) -> bool:
+    """Tell whether a value is on a device already, and so says where it is computed with."""
+    return isinstance(x, DeviceArray) and not isinstance(x, UnplacedArray)
 
 
 def _concrete(x: Any) -> ShapedArray:

@@ -9,9 +9,10 @@ is computed may compute in both.
 import ctypes
 import functools
 import os
-import warnings
 import weakref
 from typing import Any, NoReturn, Protocol
+
+from tapeless.tracer import source
 
 
 class Refusing(Protocol):
@@ -63,11 +64,10 @@ def _install_hooks() -> None:
 
 
 def _warn() -> None:
-    warnings.warn(
+    source.warn(
         "os.fork() after Tapeless was used: the child can read arrays and not compute. "
         "Start processes with multiprocessing's 'spawn' or 'forkserver'.",
         RuntimeWarning,
-        stacklevel=2,
     )
 
 

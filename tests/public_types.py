@@ -9,6 +9,8 @@ import numpy as np
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless.experimental import checkify
+from tapeless.extend.core import ClosedJaxpr
 from tapeless.typing import Array, ArrayLike, DTypeLike, Key
 
 
@@ -176,7 +178,17 @@ def linear_maps() -> None:
     assert_type(tl.jvp(loss, (params, x, 1.0), (params, x, 1.0)), tuple[Array, Array])
     push(params, x, 1.0)
     pull(result)
+
+
+def programs() -> None:
+    assert_type(tl.make_jaxpr(loss)(params, x, 1.0), ClosedJaxpr)
+    assert_type(tl.make_jaxpr(loss)(params, tl.ShapeDtypeStruct((5, 3), np.float32), 1.0), ClosedJaxpr)
+    assert_type(tl.make_jaxpr(loss, return_shape=True)(params, x, 1.0), tuple[ClosedJaxpr, Any])
     tl.make_jaxpr(loss)(params, x, 1.0).no_attribute  # type: ignore
+    error, hidden = checkify.checkify(loss_and_hidden)(params, x)
+    assert_type(error, checkify.Error)
+    assert_type(hidden, tuple[Array, dict[str, Array]])
+    checkify.checkify(loss_and_hidden)(x, x)  # type: ignore
 
 
 def add(total: Array, each: Array) -> tuple[Array, dict[str, Array]]:

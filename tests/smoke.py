@@ -66,8 +66,22 @@ def random_bits():
     assert np.asarray(tl.random.bits(tl.random.key(0))).tolist() == 4070199207
 
 
+def formulas():
+    """For all sizes: nothing of them branches on one, which is for Python to say."""
+    n = tl.index.size("n")
+    A, x = tl.index.Space("A", (n, n), symmetries="symmetric"), tl.index.Space("x", (n,))
+    found = tl.index.grad(lambda x, A: x @ A @ x)(x, A).simplify()
+    assert str(found) == "2 * Σ[j<n] A[a,j] * x[j]\n  if A[i,j] = A[j,i]", found
+    try:
+        tl.index.cost(lambda x: x.sum() if len(x) > 100 else x, x)
+    except ValueError as error:
+        assert "They branch on a size at" in str(error), error
+    else:
+        raise AssertionError("a branch on a size was not found")
+
+
 def main():
-    for check in (gradients, ahead_of_time, arrays, random_bits):
+    for check in (gradients, ahead_of_time, arrays, random_bits, formulas):
         check()
         print(f"{check.__name__}: ok")
     print(f"tapeless {version('tapeless')} on jaxlib {version('jaxlib')}, numpy {np.__version__}, {tl.devices()[0]}")

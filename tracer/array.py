@@ -210,3 +210,11 @@ class Array:
         def imag(self) -> "Array": ...
         @property
         def at(self) -> At: ...
+
+
+class Unplaced(Array):
+    """An array that is on no device yet: its elements are NumPy's. One without axes is a literal in programs."""
+
+    __slots__ = ()
+
+    host: Any  # a NumPy scalar if it is weakly typed, else an array that nobody may write to

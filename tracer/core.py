@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tapeless.tracer.errors import (
     UnexpectedTracerError,
     hidden_by_numpy,
 )
+from tapeless.tracer.evaluator import Evaluator
 from tapeless.tracer.scopes import Arguments, Result
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
@@ -180,22 +181,6 @@ class Trace:
         return f"{function}, traced for {self.what}"
 
 
-class Evaluator(Protocol):
-    """The interface of the evaluator at the bottom, which runs programs; the package `tapeless` sets it."""
-
-    def evaluate(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        """Compute one primitive on concrete values."""
-        ...
-
-    def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Compute a `compound` function on concrete values as one program."""
-        ...
-
-    def place(self, x: Array, device: Any) -> Array:
-        """Put an array on a device; a traced one stays where its program runs. Raises: TypeError for no device."""
-        ...
-
-
 class EvalTrace(Trace):
     """The trace at the bottom, which computes each primitive at once."""
 
@@ -226,6 +211,13 @@ def placed(x: Array, device: Any) -> Array:
     Raises: TypeError if `device` is neither a device nor the sharding of an array that is on one.
     """
     return x if device is None or _bottom.evaluator is None else _bottom.evaluator.place(x, device)
+
+
+def unplaced(x: Any) -> Array:
+    """Make an array of ours of a number or a NumPy array, on whichever device it is used."""
+    if _bottom.evaluator is None:
+        raise InternalError("nothing is there to make an array: import tapeless, not its parts")
+    return _bottom.evaluator.unplaced(x)
 
 
 current_trace: Final = current.get  # the trace that primitives are handed to now: a plain call, it is that frequent
@@ -374,7 +366,7 @@ class Tracer(Array):
         return int(self._concrete(TracerIntegerConversionError, "integer value", _INT_HELP))
 
     def __index__(self) -> int:
-        return self._concrete(TracerIntegerConversionError, "index", _INT_HELP).__index__()
+        return self._concrete(TracerIntegerConversionError, "integer value", _INT_HELP).__index__()
 
     def __float__(self) -> float:
         return float(self.number("float value"))
@@ -440,8 +432,11 @@ class Tracer(Array):
         here = source.describe_here()
         asked = f" at {here}" if here else ""
         fill = _FILL_HELP if help is not _BOOL_HELP and source.writes_element() else ""
-        help = help.format(known=how_to_be_known(self.owner))
-        traced = f"Traced: {self.owner.describe()}.{self.origin()}"
+        known, origin = how_to_be_known(self.owner), self.origin()
+        if help is _BOOL_HELP and origin.startswith(_IS_AN_ARGUMENT) and known.startswith("make"):
+            help = _FLAG_HELP
+        help = help.format(known=known, Known=known.capitalize())
+        traced = f"Traced: {self.owner.describe()}.{origin}"
         return f"{refusal}: {self.aval}, asked for{asked}.\n  {traced}{made}\n  {help}{fill}"
 
 
@@ -450,13 +445,15 @@ def how_to_be_known(trace: Trace) -> str:
     around = trace
     while around is not _bottom:
         if around.what in _WITH_STATIC:
-            return "make the argument static (static_argnums)"
+            return f"make the argument static ({'static_argnames' if around.what == 'jit' else 'static_argnums'})"
         around = around.parent
     return "close over the value where it is known"
 
 
 _WITH_STATIC = frozenset(["jit", "checkpoint", "make_jaxpr"])  # who takes arguments that are not traced
 _BOOL_HELP = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or {known}."
+_FLAG_HELP = "{Known}, or use tnp.where or lax.cond for a choice, lax.while_loop for a loop."
+_IS_AN_ARGUMENT = "\n  It is "  # so begins the origin of a value that is no result
 _INT_HELP = "Shapes, counts and Python indices must be known when tracing: {known}."
 _FLOAT_HELP = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
 _LOST_HELP = "Keep it an array (tnp.* instead of math.*), or use float(tl.stop_gradient(x)) where it is a constant."

@@ -66,6 +66,10 @@ class LinearityError(TypeError, NotImplementedError):
         self.reason: Final = reason
         self.equation: Final = equation
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy to another process without the equation, whose functions may exist in this one only."""
+        return LinearityError, (str(self), self.reason)
+
 
 class AxisError(ValueError, IndexError):
     """An array has no such axis. NumPy's is both, and the array API standard asks for an IndexError in places."""
@@ -83,6 +87,9 @@ class ProgramTextError(ValueError):
         self.line: int = line
         self.column: int = column
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProgramTextError, (str(self), self.line, self.column)
+
 
 class UnexpectedTracerError(RuntimeError):
     """A traced value was used after the function it belongs to had returned."""
@@ -93,6 +100,18 @@ class InternalError(RuntimeError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}\n  This is a bug in Tapeless, please report it.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _internal_error, self.args
+
+
+def _internal_error(message: str) -> InternalError:
+    """Make an error of its whole message."""
+    return InternalError.__new__(InternalError, message)
+
+
+for _type in [x for x in [*globals().values()] if isinstance(x, type) and issubclass(x, Exception)]:
+    _type.__module__ = "tapeless.errors"  # where users import it from: tracebacks print it
 
 
 def not_supported(who: str, keyword: str, value: Any) -> NotImplementedError:

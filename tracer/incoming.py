@@ -13,12 +13,19 @@ from tapeless.tracer.config import config
 
 
 class Exact(np.ndarray[Any, Any]):
-    """A NumPy array that keeps its dtype, whatever `config.numpy_bits` is."""
+    """A NumPy array whose dtype is meant, whatever `config.numpy_bits` is; read-only, for programs share it."""
 
 
 def exact(values: Any, dtype: Any = None) -> Exact:
-    """Make a NumPy array that keeps this dtype."""
-    return np.asarray(values, dtype).view(Exact)
+    """Make a NumPy array of this dtype, one of ours."""
+    made = np.asarray(values, dtype).view(Exact)
+    made.flags.writeable = False
+    return made
+
+
+def kept(x: np.ndarray[Any, Any]) -> Exact:
+    """Take a NumPy array into a program, which outlives the call that traced it: a copy, unless the array is ours."""
+    return x if isinstance(x, Exact) and not x.flags.writeable else exact(x.copy())
 
 
 def incoming(x: Any) -> Any:
@@ -44,10 +51,10 @@ def narrowed(x: np.ndarray[Any, Any], dtype: Any) -> Exact:
     """Convert a NumPy array to a narrower dtype of its kind. Raises: OverflowError if an element does not fit."""
     if dtypes.is_integer(dtype):
         _check_integers(x, dtype)
-        return x.astype(dtype).view(Exact)
+        return exact(x, dtype)
     try:
         with np.errstate(over="raise"):
-            return x.astype(dtype).view(Exact)
+            return exact(x, dtype)
     except FloatingPointError:
         raise _unfit(x, dtype, x.flat[np.argmax(np.abs(np.where(np.isfinite(x), x, 0)))]) from None
 

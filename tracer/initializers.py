@@ -18,6 +18,7 @@ from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.prng_keys import shape_of_result, split
 from tapeless.tracer.random_arguments import Shape
 from tapeless.tracer.random_matrices import orthogonal as random_orthogonal
+from tapeless.tracer.types import holds_keys
 
 Axes = int | Sequence[int]
 
@@ -278,5 +279,9 @@ def _drawn(draw: Callable[[Any, Shape, Any], Array], key: Any, shape: Any, dtype
     """Draw an array, of the default float if `dtype` is None. Raises: NotImplementedError for a sharding."""
     if out_sharding is not None:
         raise NotImplementedError(f"initializers: out_sharding={out_sharding!r} is not supported, only None.")
+    if isinstance(shape, Array) and holds_keys(shape.aval):
+        raise TypeError(
+            f"initializer: the key comes first, (key, shape): {shape.aval} stands in the place of the shape."
+        )
     exact = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
     return draw(key, shape_of_result("initializer", shape), exact)

@@ -17,7 +17,7 @@ import numpy as np
 from tapeless.tracer import printing
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.incoming import Exact, exact, incoming
+from tapeless.tracer.incoming import incoming, kept
 from tapeless.tracer.source import Source, override
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -58,9 +58,9 @@ class Literal:
 
 
 def _kept(value: Any, aval: ShapedArray) -> Any:
-    if isinstance(value, (np.generic, Exact)):
-        return value.copy()
-    return exact(incoming(value)).copy() if isinstance(value, np.ndarray) else aval.dtype.type(value)
+    if isinstance(value, np.generic):
+        return value
+    return kept(incoming(value)) if isinstance(value, np.ndarray) else aval.dtype.type(value)
 
 
 Atom = Var | Literal

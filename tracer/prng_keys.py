@@ -5,13 +5,12 @@ or `fold_in` make the next ones. It is an element of an array of dtype `key<fry>
 or bare words, as `PRNGKey` makes it, for the generator `config.default_prng_impl`. `tracer/generators.py` has the bits.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, source
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.config import config
@@ -149,7 +148,7 @@ def _object_to_words(name: str, how: str) -> None:
     )
     if how == "error":
         raise ValueError(message)
-    warnings.warn(message, stacklevel=4)
+    source.warn(message)
 
 
 def shape_of_result(name: str, shape: Any) -> tuple[int, ...]:
@@ -226,7 +225,8 @@ def _typed(name: str, keys: Any) -> Any:
 def _checked(name: str, words: Any, impl: str) -> Any:
     """Check that `words` are those of keys for a generator, by their type; return them. Raises: TypeError."""
     if not isinstance(words, (Array, np.ndarray)):
-        raise TypeError(f"{name}: {words!r} is not a key. Make one with random.key(seed).")
+        order = " The key comes before the shape." if isinstance(words, (tuple, list)) else ""
+        raise TypeError(f"{name}: {words!r} is not a key. Make one with random.key(seed).{order}")
     aval = aval_of(words)
     n = KEYS[impl].words
     if aval.dtype != WORD or aval.shape[-1:] != (n,):

@@ -7,11 +7,12 @@ import linecache
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType, FrameType, TracebackType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -105,6 +106,19 @@ def describe_here() -> str:
     """Describe the user's line that is running, for error messages; empty if there is none."""
     place = current()
     return place.describe() if place else ""
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line, however many frames above it is; once for each line, unless filters say otherwise."""
+    place = current()
+    if place is None:
+        warnings.warn(message, category, stacklevel=3)
+    else:
+        registry = _warned.setdefault(place.file, {})
+        warnings.warn_explicit(message, category, place.file, place.line, registry=registry)
+
+
+_warned: dict[str, dict[Any, Any]] = {}  # by file, what Python keeps in modules as __warningregistry__
 
 
 def writes_element() -> bool:

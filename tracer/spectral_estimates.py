@@ -6,13 +6,12 @@ estimation from modified short-time Fourier transform", for the inverse; SciPy f
 
 import itertools
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, source
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import fourier
@@ -120,7 +119,7 @@ def _segments(name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, si
         length = (256 if name in ("stft", "welch", "csd") else size) if nperseg is None else operator.index(nperseg)
         if length > size:
             if nperseg is not None:
-                warnings.warn(f"{name}: nperseg={length} is more than the {size} elements of the signal.", stacklevel=4)
+                source.warn(f"{name}: nperseg={length} is more than the {size} elements of the signal.")
             length = size
         values = tnp.asarray(_window(name, window, length).astype(dtype))
     else:

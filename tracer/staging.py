@@ -11,10 +11,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from tapeless.tracer import core, passes, source
-from tapeless.tracer.array import Array
+from tapeless.tracer.array import Array, Unplaced
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
-from tapeless.tracer.incoming import exact, incoming
+from tapeless.tracer.incoming import incoming, kept
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
@@ -161,9 +161,11 @@ class StagingTrace(WritingTrace):
                 raise core.inner_tracer_error(x, self)
         elif hasattr(type(x), "__jax_array__"):  # such as an index, which may be a sum of our tracers
             return self.atom(core.under(self, by_protocol, x))
-        elif not isinstance(x, Array) and np.ndim(x) == 0:
+        if not isinstance(x, Array) and np.ndim(x) == 0:
             return Literal(x)
         return self._constant(x)
+        elif isinstance(x, Unplaced):
+            x = x.host
 
     def _constant(self, x: Any) -> Var:
         found = self._consts.get(id(x))
@@ -203,8 +205,7 @@ class StagingTrace(WritingTrace):
 
 
 def _own(x: Any) -> Any:
-    """Copy a NumPy array, which the user may change: programs outlive the call that traced them."""
-    return exact(x.copy()) if type(x) is np.ndarray else x
+    return kept(x) if isinstance(x, np.ndarray) else x
 
 
 rules: Final = Rules(

@@ -84,7 +84,10 @@ def array(x: Any, who: str) -> Any:
 
 def not_an_array(what: str, x: Any, advice: str) -> str:
     """The message about a leaf that is not an array, with `advice` unless it could be converted to one."""
-    hint = conversion_hint(x) or _registration_hint(x) + advice
+    registration = _registration_hint(x)
+    if registration and advice.startswith("\n  Make it"):
+        advice = f"{advice.rstrip('.')}, unless it holds arrays: they would be read once, when the function is traced."
+    hint = conversion_hint(x) or registration + advice
     return f"{what} is {x!r:.80} of type {type(x).__name__}, which is not an array.{hint}"
 
 

@@ -17,6 +17,7 @@ from tapeless.tracer.numpy import asarray
 from tapeless.tracer.primitives.operands import canonical_axis, shape_of
 from tapeless.tracer.primitives.shape import expand_dims, squeeze
 from tapeless.tracer.references import Ref, values_of
+from tapeless.tracer.rule_arguments import as_argument
 from tapeless.tracer.types import aval_of, is_arraylike
 
 P = ParamSpec("P")
@@ -232,7 +233,7 @@ def _placed_leaf(x: Any, d: int | None, wanted: Any, size: int, fun: Any) -> Any
                 f"vmap: out_axes is None for a result of {core.describe_function(fun)} that differs between examples: "
                 f"{aval_of(x)}."
             )
-        return x
+        return as_argument(x)
     ndim = aval_of(x).ndim + (d is None)
     return batching.placed(x, d, canonical_axis(wanted, ndim), size)
 

@@ -91,17 +91,35 @@ def _of_statics(fun: Any, now: Any, before: Any) -> Iterator[str]:
     for where in dict.fromkeys([*exact_now, *exact_before]):
         if exact_now.get(where) != exact_before.get(where):
             given, known = _value(now, where), _value(before, where)
-            yield f"Static argument {static_name(fun, where)} is {given}, and was {known}."
+            advice = _on_identity(_values(now).get(where), _values(before).get(where))
+            yield f"Static argument {static_name(fun, where)} is {given}, and was {known}.{advice}"
 
 
 def _by_place(statics: Any) -> dict[Any, Any]:
     return dict(statics.key) if statics else {}
 
 
+def _values(statics: Any) -> dict[Any, Any]:
+    """The static arguments by their places."""
+    return {place: value for group in statics.items for place, value in group} if statics else {}
+
+
 def _value(statics: Any, where: Any) -> str:
     """A static argument as it prints."""
-    found = {place: value for group in statics.items for place, value in group} if statics else {}
+    found = _values(statics)
     return f"{found[where]!r:.200}" if where in found else "not given"
+
+
+def _on_identity(now: Any, before: Any) -> str:
+    """Advise what to do about objects of one class that are equal to nothing but themselves."""
+    kind = type(now)
+    if kind is not type(before) or kind.__eq__ is not object.__eq__:
+        return ""
+    if kind.__module__ == "builtins":
+        return " Functions are equal only to themselves: define it once, not each time."
+    return (
+        f" Objects of {kind.__name__} are equal only to themselves: define __eq__ and __hash__, or pass the same one."
+    )
 
 
 def _of_settings(now: Any, before: Any) -> Iterator[str]:

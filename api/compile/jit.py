@@ -33,6 +33,7 @@ from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives import call
 from tapeless.tracer.references import Ref, values_of
+from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
@@ -268,7 +269,7 @@ class Jitted(Generic[P, R]):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
-            return self._fun(*args, **kwargs)
+            return self._called(args, kwargs)
         evaluating = core.is_evaluating()
         if evaluating and config.no_execution:
             raise dispatch.execution_error(f"jit of {core.describe_function(self._fun)}")
@@ -287,6 +288,16 @@ class Jitted(Generic[P, R]):
         elif self._plain and program.references is None and _is_plain(leaves):
             self._remember(program, leaves, tree)
         return program.call(leaves)
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function itself, on arrays of ours as if it were traced."""
+        statics: Any = ()
+        if self._static:
+            args, kwargs, statics = self._static.take_out(args, kwargs, self._fun)
+        leaves, tree = pytree.flatten((args, kwargs))
+        args, kwargs = pytree.unflatten(tree, as_arguments(leaves))
+        given, named = self._static.put_back(args, kwargs, statics)
+        return self._fun(*given, **named)
 
     def _by_name(self, error: ArgumentError, args: Any, kwargs: Any) -> Exception:
         """An error about arguments of the program as one that names what they are in the arguments of the function."""

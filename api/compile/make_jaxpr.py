@@ -1,26 +1,39 @@
 """Looking at a function without running it: its program, the types of its results."""
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+from inspect import Signature
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from tapeless.arguments.checks import check_callable
+from tapeless.arguments.result_annotations import with_result
 from tapeless.compile.jit import tracing_of
 from tapeless.tracer.jaxpr import ClosedJaxpr
 
+P = ParamSpec("P")
+Program = TypeVar("Program", covariant=True)
+
+
+class TracingFunction(Protocol[P, Program]):
+    """A function of the same arguments, or of their types, that gives a program."""
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Program: ...
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> Program: ...
+
 
 @overload
 def make_jaxpr(
-    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: Literal[False] = False
-) -> Callable[..., ClosedJaxpr]: ...
+    fun: Callable[P, Any], static_argnums: int | Sequence[int] = (), *, return_shape: Literal[False] = False
+) -> TracingFunction[P, ClosedJaxpr]: ...
 @overload
 def make_jaxpr(
-    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: Literal[True]
-) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
+    fun: Callable[P, Any], static_argnums: int | Sequence[int] = (), *, return_shape: Literal[True]
+) -> TracingFunction[P, tuple[ClosedJaxpr, Any]]: ...
 @overload
 def make_jaxpr(
-    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: bool
-) -> Callable[..., Any]: ...
+    fun: Callable[P, Any], static_argnums: int | Sequence[int] = (), *, return_shape: bool
+) -> TracingFunction[P, Any]: ...
 def make_jaxpr(
     fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: bool = False
 ) -> Callable[..., Any]:
@@ -46,7 +59,7 @@ def make_jaxpr(
         traced = tracing_of("make_jaxpr", fun, static_argnums).trace(*args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
-    functools.update_wrapper(jaxpr, fun, updated=())
+    with_result(jaxpr, fun, Signature.empty if return_shape else ClosedJaxpr)
     jaxpr.__name__ = jaxpr.__qualname__ = f"jaxpr_of_{getattr(fun, '__name__', type(fun).__name__)}"
     return jaxpr
 

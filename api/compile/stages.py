@@ -99,7 +99,7 @@ class CompiledCall:
         """Call with any concrete values."""
         refs = self.references
         inputs = leaves if refs is None else refs.inputs(leaves)
-        arrays = [x if isinstance(x, DeviceArray) else self._put(x) for x in inputs]
+        arrays = [x if dispatch.is_placed(x) else self._put(x) for x in inputs]
         try:
             outs = self._run(arrays)
         except ArgumentError as error:

@@ -54,7 +54,7 @@ def cond(
     check_callable("cond", false_fun, "false_fun")
     given = _operands("cond", operands, operand)
     if without_jit.known(pred):
-        return (true_fun if bool(_predicate(pred)) else false_fun)(*given)
+        return (true_fun if bool(_predicate(pred)) else false_fun)(*without_jit.given(given))
     return chosen("cond", _predicate(pred), ("true_fun", "false_fun"), (true_fun, false_fun), given)
 
 
@@ -86,9 +86,9 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any, ope
         check_callable("switch", fun, name)
     given, which = _operands("switch", operands, operand), _index(index, len(functions))
     if len(functions) == 1:
-        return functions[0](*given)
+        return functions[0](*without_jit.given(given))
     if without_jit.known(index):
-        return functions[int(which)](*given)
+        return functions[int(which)](*without_jit.given(given))
     return chosen("switch", which, names, functions, given)
 
 
@@ -175,8 +175,10 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     check_callable("while_loop", cond_fun, "cond_fun")
     check_callable("while_loop", body_fun, "body_fun")
     check_arrays("while_loop: init_val{}", init_val)
-    if config.disable_jit and without_jit.known(more := cond_fun(init_val)):
-        return without_jit.while_loop(cond_fun, body_fun, init_val, more)
+    if config.disable_jit:
+        first = without_jit.given(init_val)
+        if without_jit.known(more := cond_fun(first)):
+            return without_jit.while_loop(cond_fun, body_fun, first, more)
     tree = pytree.structure(init_val)
 
     def of(fun: Callable[[Any], Any], avals: Sequence[ShapedArray]) -> TracedBody:

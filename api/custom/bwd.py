@@ -18,6 +18,7 @@ from tapeless.tracer.core import Tracer
 from tapeless.tracer.errors import UnexpectedTracerError
 from tapeless.tracer.jaxpr import Jaxpr, Var
 from tapeless.tracer.primitives.custom import custom_linear
+from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
@@ -89,9 +90,10 @@ class Backward:
     def _run(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         call, given = self._call, iter(cts)
         shown = symbolic if call.custom.symbolic_zeros else instantiate
-        outs = [shown(next(given) if dtypes.is_inexact(a.dtype) else Zero(a)) for a in self._point.outs]
-        saved = flags_given_back(pytree.unflatten(self._point.residuals, residuals[call.n :]))
-        args = (*call.nondiff.values(residuals[: call.n]), saved, pytree.unflatten(self._point.tree, outs))
+        outs = as_arguments([shown(next(given) if dtypes.is_inexact(a.dtype) else Zero(a)) for a in self._point.outs])
+        held = as_arguments(residuals)
+        saved = flags_given_back(pytree.unflatten(self._point.residuals, held[call.n :]))
+        args = (*call.nondiff.values(held[: call.n]), saved, pytree.unflatten(self._point.tree, outs))
         with returned_by(call.custom.bwd):
             what = call.nondiff.before("the residuals and the cotangent")
             check_takes(f"custom_vjp: {call.describe_backward()}", call.custom.bwd, len(args), what)

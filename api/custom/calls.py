@@ -17,6 +17,7 @@ from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.recency import Recent
+from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.scopes import scoped
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
@@ -210,7 +211,8 @@ class FlatCall:
 
     def function(self, *operands: Any) -> list[Any]:
         """The function itself."""
-        args = self.nondiff.inserted(operands[: self.n], pytree.unflatten(self.tree, operands[self.n :]))
+        given = as_arguments(operands)
+        args = self.nondiff.inserted(given[: self.n], pytree.unflatten(self.tree, given[self.n :]))
         result = self.custom.fun(*args)
         check_arrays(f"{self.primitive}: the result{{}} of {self.__name__}", result)
         outs, self.out_tree = pytree.flatten(result)
@@ -244,7 +246,7 @@ class FlatCall:
         avals = tuple([aval_of(x) for x in primals])
         if self._types is None and not self.is_checked(self.key(avals)):
             attempt(lambda: self.traced(avals))
-        values, pushed = self.push(primals, tangents)
+        values, pushed = self.push(as_arguments(primals), as_arguments(tangents))
         self.first_time(self.key(avals), lambda: self.check_linear(avals))
         return values, pushed
 

@@ -11,6 +11,7 @@ from tapeless.lowering import dispatch
 from tapeless.tracer import core
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.recency import Recent
+from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 from tapeless.tracer.user_primitives import Rule, UserPrimitive
@@ -70,7 +71,7 @@ class LibraryPrimitive:
         operation = defined(self)
         operation.rules["impl"] = impl
         dispatch.inline.pop(operation, None)
-        dispatch.inline[operation] = lambda *args, **params: operation.flat("impl", impl(*args, **params))
+        dispatch.inline[operation] = lambda *args, **params: operation.flat("impl", impl(*as_arguments(args), **params))
         return impl
 
     def def_abstract_eval(self, abstract_eval: Function) -> Function:

@@ -15,6 +15,7 @@ from tapeless.tracer.core import Tracer
 from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.primitives import custom_vmap as primitives
 from tapeless.tracer.recency import Recent
+from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.types import ShapedArray, aval_of
 
 _REMEMBERED = 256  # programs of one function
@@ -99,7 +100,7 @@ class _Rule:
         self.__name__ = custom.__name__
 
     def __call__(self, size: int, leaves: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
-        args, in_batched = pytree.unflatten(self._tree, leaves), pytree.unflatten(self._tree, mapped)
+        args, in_batched = pytree.unflatten(self._tree, as_arguments(leaves)), pytree.unflatten(self._tree, mapped)
         out = self._custom.vmap_rule(size, list(in_batched), *args)  # type: ignore[misc]  # it was there at the call
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             raise TypeError(

@@ -17,6 +17,7 @@ from tapeless.arguments.checks import (
     structure,
 )
 from tapeless.arguments.names import positional_names
+from tapeless.arguments.result_annotations import WithResult
 from tapeless.differentiate.conventions import check_convention, in_convention, pull_back_in_convention
 from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, TangentSpace
 from tapeless.differentiate.references import OfArrays, ReferencePullBack, has_references
@@ -464,7 +465,7 @@ def named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], 
         derived.__doc__ = f"The {kind.replace('_', ' ')} of {_name(fun)}.\n\n{getattr(fun, '__doc__', None) or ''}"
         derived.__module__ = getattr(fun, "__module__", None) or derived.__module__
         if same_arguments:
-            derived.__wrapped__ = fun
+            derived.__wrapped__ = WithResult(fun)
         return derived
 
     return decorate

@@ -12,6 +12,7 @@ from tapeless.tracer import core, dtypes, widths
 from tapeless.tracer.array import Array
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.rule_arguments import as_argument
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
 
@@ -49,7 +50,12 @@ def instantiated(tangents: Sequence[Any]) -> list[Any]:
 
 
 def own_array(x: Any) -> Any:
-    """Copy a number or a NumPy array to an array of ours; x stays while tracing, and if its dtype is float0."""
-    if isinstance(x, Array) or not core.is_evaluating() or getattr(x, "dtype", None) == dtypes.float0:
+    """Copy a number or a NumPy array to an array of ours; x stays if its dtype is float0.
+
+    While tracing a number is on no device, and a literal of the program; a user's NumPy array stays.
+    """
+    if isinstance(x, Array) or getattr(x, "dtype", None) == dtypes.float0:
         return x
-    return device_put(x)
+    if core.is_evaluating():
+        return device_put(x)
+    return x if type(x) is np.ndarray and x.ndim else as_argument(x)

@@ -6,11 +6,12 @@ runs, through a callback.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
 from tapeless.arguments.checks import check_callable
+from tapeless.arguments.result_annotations import with_result
 from tapeless.interpreters.checks import UserCheck
 from tapeless.interpreters.error_values import ErrorPlace, ErrorValues
 from tapeless.tracer import numpy as tnp
@@ -20,9 +21,14 @@ from tapeless.tracer.primitives.callback import debug_callback
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of, is_arraylike
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 class JaxRuntimeError(ValueError):
     """An error in a program that `check` or `checkify` found."""
+
+    __module__ = "tapeless.experimental.checkify"  # where users import it from: tracebacks print it
 
 
 class ErrorCategory:
@@ -97,7 +103,7 @@ class Error:
 init_error: Final = Error()
 
 
-def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
+def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) -> Callable[P, tuple[Error, R]]:
     """Make a function that gives the first error, as a value, with the result of `f`; neither raises.
 
     It may be compiled, mapped and differentiated as `f` may; calls, branches, loops and functions with rules inside are
@@ -124,6 +130,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
     wrong = [x for x in errors if type(x) is not ErrorCategory]
     if wrong:
         raise TypeError(f"checkify: errors must be a set such as checkify.all_checks, but has {wrong[0]!r}.")
+    fun: Callable[..., Any] = f
     kinds = frozenset([category.kind for category in errors])
 
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
@@ -136,7 +143,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
             given = iter(xs)
             merged = [next(given) if yes else x for x, yes in zip(leaves, arrays)]
             positional, named = pytree.unflatten(tree, merged)
-            outs, out_tree = pytree.flatten(f(*positional, **named))
+            outs, out_tree = pytree.flatten(fun(*positional, **named))
             return outs
 
         operands = [x for x, yes in zip(leaves, arrays) if yes]
@@ -145,7 +152,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
         state, outs = values.run(program, values.begin(), [*consts, *operands])
         return Error(state, tuple(values.places)), pytree.unflatten(out_tree, [tnp.asarray(x) for x in outs])
 
-    return checked
+    return with_result(checked, f, tuple[Error, Any])
 
 
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:

@@ -1,8 +1,10 @@
 """Functions of NumPy that apply a user's function to parts of arrays, mapped by `vmap`: see `tapeless.numpy`."""
 
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from typing import Any
 
+from tapeless.arguments.names import positional_names
 from tapeless.batch.vmap import vectorize, vmap
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import padding
@@ -88,4 +90,14 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
         raise TypeError(f"frompyfunc: {func!r:.80} is no function.")
     if nin < 1 or nout < 1:
         raise ValueError(f"frompyfunc: there must be operands and results, not nin={nin} and nout={nout}.")
-    return ufunc(vectorize(func), nin, nout, getattr(func, "__name__", "frompyfunc"), identity)
+    name, signature = getattr(func, "__name__", "frompyfunc"), _signature_by_name(func, nin)
+    return ufunc(vectorize(func), nin, nout, name, identity, signature)
+
+
+def _signature_by_name(func: Callable[..., Any], nin: int) -> Signature | None:
+    """Make the signature of a ufunc, whose operands have the names that a function gives them, if it names so many."""
+    names = positional_names(func)[:nin]
+    if len(names) < nin or not {"out", "where"}.isdisjoint(names):
+        return None
+    operands = [Parameter(name, Parameter.POSITIONAL_ONLY, annotation=ArrayLike) for name in names]
+    return Signature([*operands, *[Parameter(k, Parameter.KEYWORD_ONLY, default=None) for k in ("out", "where")]])

@@ -13,7 +13,7 @@ from tapeless.control_flow.branches_and_loops import while_loop
 from tapeless.differentiate.autodiff import value_and_grad
 from tapeless.optimizers.line_searches import moved, print_if, real_numbers_for, slope_along, with_arguments
 from tapeless.optimizers.moments import zeros_like
-from tapeless.optimizers.transformation import GradientTransformationExtraArgs, Params, Updates, check_params
+from tapeless.optimizers.transformation import GradientTransformationExtraArgs, Params, Updates, check_params, described
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.array import Array, ArrayLike
@@ -125,7 +125,7 @@ def scale_by_backtracking_linesearch(
         scaled = pytree.tree_map(lambda u: (step * u).astype(u.dtype), updates)
         return scaled, ScaleByBacktrackingLinesearchState(step, search.value, after, info)
 
-    return GradientTransformationExtraArgs(init, update)
+    return GradientTransformationExtraArgs(*described(init, update))
 
 
 _FAILED = (

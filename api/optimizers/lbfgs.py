@@ -16,7 +16,7 @@ from tapeless.optimizers.moments import (
     zero_count,
     zeros_like,
 )
-from tapeless.optimizers.transformation import GradientTransformation, Params, Updates, check_params
+from tapeless.optimizers.transformation import GradientTransformation, Params, Updates, check_params, described
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.array import Array
@@ -77,7 +77,7 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Gr
         factor = _identity_scale(updates, turns, product, begun) if scale_init_precond else 1.0
         return _two_loops(updates, after, factor, state.count % memory_size), after
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(*described(init, update))
 
 
 def _written(memory: Any, place: Any, values: Any) -> Any:

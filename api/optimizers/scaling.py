@@ -27,6 +27,7 @@ from tapeless.optimizers.transformation import (
     Schedule,
     Updates,
     check_params,
+    described,
     identity,
     init_empty_state,
     map_updates,
@@ -130,7 +131,7 @@ def trace(
         sums = map_updates(add, updates, state.trace)
         return map_updates(add, updates, sums) if nesterov else sums, TraceState(cast(sums, dtype))
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(*described(init, update))
 
 
 def scale_by_adam(
@@ -170,7 +171,7 @@ def scale_by_adam(
         scaled = map_updates(lambda m, v: m / (tnp.sqrt(v + eps_root) + eps), mean, square)
         return scaled, ScaleByAdamState(count, cast(mu, dtype), cast_like(nu, state.nu))
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(*described(init, update))
 
 
 def scale_by_lion(
@@ -194,7 +195,7 @@ def scale_by_lion(
         mu = cast(moment(updates, state.mu, b2), dtype)
         return signs, ScaleByLionState(safe_increment(state.count), mu)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(*described(init, update))
 
 
 def scale_by_rms(
@@ -224,7 +225,7 @@ def scale_by_rms(
         scaled = map_updates(lambda g, v: _inverse_root(v, eps, eps_in_sqrt) * g, updates, square)
         return scaled, ScaleByRmsWithCountState(count, nu) if bias_correction else ScaleByRmsState(nu)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(*described(init, update))
 
 
 def scale_by_stddev(
@@ -253,7 +254,7 @@ def scale_by_stddev(
             return scaled, ScaleByRStdDevWithCountState(count, mu, nu)
         return scaled, ScaleByRStdDevState(mu, nu)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(*described(init, update))
 
 
 def _corrected(averages: Any, decay: ArrayLike, state: Any, wanted: bool) -> tuple[Any, Any]:
@@ -285,7 +286,7 @@ def scale_by_rss(initial_accumulator_value: ArrayLike = 0.1, eps: ArrayLike = 1e
         scaled = map_updates(lambda g, s: tnp.where(s > 0, rsqrt(s + eps), 0.0) * g, updates, sums)
         return scaled, ScaleByRssState(sums)
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(*described(init, update))
 
 
 def scale(step_size: ArrayLike) -> GradientTransformation:
@@ -304,7 +305,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
         scaled = map_updates(lambda g: tnp.asarray(size).astype(g.dtype) * g, updates)
         return scaled, ScaleByScheduleState(safe_increment(state.count))
 
-    return GradientTransformation(init, update)
+    return GradientTransformation(*described(init, update))
 
 
 def scale_by_learning_rate(
@@ -347,7 +348,7 @@ def add_decayed_weights(
         after = WeightDecaySchedule(safe_increment(state.count)) if callable(weight_decay) else state
         return map_updates(lambda g, p: g + share * p, updates, params), after
 
-    transformation = GradientTransformation(init, update)
+    transformation = GradientTransformation(*described(init, update))
     return transformation if mask is None else masked(transformation, mask)
 
 

@@ -17,7 +17,12 @@ from tapeless.tracer.array import ArrayLike
 
 def constant_schedule(value: ArrayLike) -> Schedule:
     """Make the schedule that is always `value`."""
-    return lambda count: value
+
+    def schedule(count: Any) -> Any:
+        """Return the value, whatever the number of steps is."""
+        return value
+
+    return schedule
 
 
 def polynomial_schedule(
@@ -38,6 +43,7 @@ def polynomial_schedule(
     first: Any = init_value
 
     def schedule(count: Any) -> Any:
+        """Compute the value after `count` steps, a number or a traced one."""
         # Not 1 - done / steps, which rounding makes negative at the end, and a power of it nan.
         left = (transition_steps - tnp.clip(count - transition_begin, 0, transition_steps)) / transition_steps
         return (first - end_value) * left**power + end_value
@@ -64,6 +70,7 @@ def piecewise_constant_schedule(
     pairs = _sorted_scales("piecewise_constant_schedule", boundaries_and_scales)
 
     def schedule(count: Any) -> Any:
+        """Compute the value after `count` steps, a number or a traced one."""
         value: Any = init_value
         for boundary, factor in pairs:
             value = tnp.where(count < boundary, value, value * factor)
@@ -96,6 +103,7 @@ def exponential_decay(
     bounded: Callable[[Any, Any], Any] = tnp.maximum if decay_rate < 1.0 else tnp.minimum
 
     def schedule(count: Any) -> Any:
+        """Compute the value after `count` steps, a number or a traced one."""
         done = count - transition_begin
         power = tnp.floor(done / transition_steps) if staircase else done / transition_steps
         value = tnp.where(done <= 0, init_value, init_value * tnp.power(decay_rate, power))
@@ -119,6 +127,7 @@ def cosine_decay_schedule(
     least: Any = alpha
 
     def schedule(count: Any) -> Any:
+        """Compute the value after `count` steps, a number or a traced one."""
         wave = 0.5 * (1 + tnp.cos(np.pi * tnp.minimum(count, float(decay_steps)) / decay_steps))
         return first * ((1 - least) * wave**exponent + least)
 
@@ -146,6 +155,7 @@ def piecewise_interpolate_schedule(
     values: list[Any] = list(accumulate([init_value, *[factor for _, factor in pairs]], lambda x, y: x * y))
 
     def schedule(count: Any) -> Any:
+        """Compute the value after `count` steps, a number or a traced one."""
         value: Any = tnp.where(count < bounds[-1], 0.0, values[-1])
         for k, start in enumerate(bounds[:-1]):
             inside = tnp.logical_and(start <= count, count < bounds[k + 1])
@@ -216,6 +226,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
         )
 
     def schedule(count: Any) -> Any:
+        """Compute the value after `count` steps, a number or a traced one."""
         value: Any = schedules[0](count)
         for boundary, after in zip(boundaries, schedules[1:]):
             value = tnp.where(count < boundary, value, after(count - boundary))

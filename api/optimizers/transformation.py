@@ -48,6 +48,30 @@ class EmptyState(NamedTuple):
     """The state of a transformation that remembers nothing."""
 
 
+def described(init: TransformInitFn, update: TransformUpdateFn) -> tuple[TransformInitFn, TransformUpdateFn]:
+    """Give the functions of a transformation the documentation that those of every one have."""
+    init.__doc__, update.__doc__ = init.__doc__ or _INIT, update.__doc__ or _UPDATE
+    return init, update
+
+
+_INIT = """Make the state before the first step.
+
+Args:
+  params: pytree of arrays, the parameters that are trained.
+Returns: a pytree of arrays.
+"""
+
+_UPDATE = """Transform gradients into updates, which `apply_updates` adds to the parameters.
+
+Args:
+  updates: pytree of arrays, as the parameters: gradients, or the updates of the transformation before.
+  state: what `init`, or the call before this one, returned.
+  params: the parameters, which some transformations need: weight decay, line searches.
+  extra_args: such as the value and the function, which line searches need.
+Returns: the updates, and the next state.
+"""
+
+
 def init_empty_state(params: Params) -> EmptyState:
     """Return the state of a transformation that remembers nothing."""
     del params
@@ -63,6 +87,7 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
         del extra_args
         return tx.update(updates, state, params)
 
+    update.__doc__ = tx.update.__doc__
     return GradientTransformationExtraArgs(tx.init, update)
 
 
@@ -72,7 +97,7 @@ def stateless(f: Callable[[Updates, Params | None], Updates]) -> GradientTransfo
     def update(updates: Updates, state: OptState, params: Params | None = None) -> tuple[Updates, OptState]:
         return f(updates, params), state
 
-    return GradientTransformation(init_empty_state, update)
+    return GradientTransformation(*described(init_empty_state, update))
 
 
 def identity() -> GradientTransformation:
@@ -109,7 +134,7 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
             after.append(next_state)
         return updates, tuple(after)
 
-    return GradientTransformationExtraArgs(init, update)
+    return GradientTransformationExtraArgs(*described(init, update))
 
 
 class MaskedState(NamedTuple):
@@ -144,7 +169,7 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformationEx
         mixed = pytree.tree_map(lambda yes, new, old: new if yes else old, flags, pushed, updates)
         return mixed, MaskedState(inner_state)
 
-    return GradientTransformationExtraArgs(init, update)
+    return GradientTransformationExtraArgs(*described(init, update))
 
 
 def _seen(mask: Any, tree: Any) -> Any:

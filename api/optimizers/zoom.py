@@ -15,7 +15,7 @@ from tapeless.control_flow.branches_and_loops import cond, while_loop
 from tapeless.differentiate.autodiff import value_and_grad
 from tapeless.optimizers.line_searches import moved, print_if, real_numbers_for, slope_along, with_arguments
 from tapeless.optimizers.moments import cast_like, zeros_like
-from tapeless.optimizers.transformation import GradientTransformationExtraArgs, Params, Updates, check_params
+from tapeless.optimizers.transformation import GradientTransformationExtraArgs, Params, Updates, check_params, described
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.array import Array, ArrayLike
@@ -151,7 +151,7 @@ def scale_by_zoom_linesearch(
         scaled = pytree.tree_map(lambda u: (end.step * u).astype(u.dtype), updates)
         return scaled, ScaleByZoomLinesearchState(end.step, end.value, there, info)
 
-    return GradientTransformationExtraArgs(_unsearched, update)
+    return GradientTransformationExtraArgs(*described(_unsearched, update))
 
 
 def _unsearched(params: Params) -> ScaleByZoomLinesearchState:

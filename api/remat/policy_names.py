@@ -1,7 +1,6 @@
 """Warnings about names that the policy of a checkpoint asks for and that are misspelt."""
 
 import importlib
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,19 +17,10 @@ def warn_of_misspelt(policy: Any, jaxpr: Jaxpr, who: str) -> None:
     for name in asked:
         close = [] if name in given else importlib.import_module("difflib").get_close_matches(name, unasked, 1)
         if close:
-            _warn(
+            source.warn(
                 f"checkpoint: no value in {who} has the name {name!r} that its policy asks for. "
                 f"Do you mean {close[0]!r}?"
             )
-
-
-def _warn(message: str) -> None:
-    """Warn at the user's line, which may be any number of frames above."""
-    place = source.current()
-    if place is None:
-        warnings.warn(message, stacklevel=2)
-    else:
-        warnings.warn_explicit(message, UserWarning, place.file, place.line)
 
 
 def _names_in(jaxpr: Jaxpr) -> Iterator[str]:

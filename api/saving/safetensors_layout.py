@@ -97,8 +97,11 @@ def _header_text(metadata: Mapping[str, str], arrays: Mapping[str, tuple[str, np
 
 
 def _replace(path: Path, write_contents: Callable[[BinaryIO], None]) -> None:
-    """Write a file beside `path`, wait until the disk has it, and rename it; what a link points to is replaced."""
-    path = path.resolve()
+    """Write a file beside `path`, wait until the disk has it, and rename it; what a link points to is replaced.
+
+    Raises: OSError, which names `path` as it was given, not the file beside it.
+    """
+    given, path = path, path.resolve()
     partial = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
     try:
         with open(partial, "xb") as file:
@@ -106,9 +109,11 @@ def _replace(path: Path, write_contents: Callable[[BinaryIO], None]) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
-    except BaseException:  # an interrupt, too
+    except BaseException as error:  # an interrupt, too
         with suppress(OSError):
             os.unlink(partial)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(given)) from None
         raise
 
 

@@ -6,12 +6,14 @@ over the operands before it. Source: Li & Damle 2024.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.formulas.adjacent_ranges import with_adjacent_ranges_joined
 from tapeless.tracer.formulas.periodic import Periods, unwrapped, wrapped
 from tapeless.tracer.formulas.symmetries import NO_PERIODS, Symmetries, merged_by_symmetry, needed
 from tapeless.tracer.jaxpr import Literal
@@ -213,7 +215,8 @@ def simplified(form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Sym
 def _prepared(terms: Sum, shape: tuple[int, ...], form: LetForm) -> Sum:
     """Solve terms for the indices of their result, cancel divisors, and merge: equal terms become one."""
     found = [explicit(x, shape, form.stays) for t in terms for x in _cancelled(t, form.stays)]
-    return merged([x for t in found if t is not None and (x := unwrapped(t, form.periods, form.stays)) is not None])
+    terms = merged([x for t in found if t is not None and (x := unwrapped(t, form.periods, form.stays)) is not None])
+    return with_adjacent_ranges_joined(terms, shape, form.stays)
 
 
 def _cancelled(t: Term, stays: Axes) -> Sum:
@@ -257,14 +260,31 @@ def evaluated(
       shapes: the types of the results.
       apply: (definition by a primitive, operands) -> its value; binds the primitive if None.
     """
-    values, compute = list(inputs), apply or bound
+    values, compute, avals = list(inputs), apply or bound, form.avals
     for d in form.definitions:
         if isinstance(d.value, Computed):
-            operands = [values[k] if isinstance(k, int) else k.value for k in d.value.operands]
-            values.append(compute(d.value, operands))
+            values.append(compute(d.value, _of_one_width(d.value, values, avals)))
         else:
             values.append(_summed(d.value, d.aval, values, form.periods))
     return [_summed(terms, aval, values, form.periods) for terms, aval in zip(form.results, shapes, strict=True)]
+
+
+def _of_one_width(c: Computed, values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Convert the operands of a primitive that had one dtype, and were given in several widths, to the widest of them.
+
+    Numbers take the dtype of arrays.
+    """
+    found = [values[k] if isinstance(k, int) else k.value for k in c.operands]
+    derived = [avals[k].dtype if isinstance(k, int) else k.aval.dtype for k in c.operands]
+    for dtype in {d for d in derived if dtypes.is_inexact(d)}:
+        places = [i for i, d in enumerate(derived) if d == dtype]
+        given = [aval_of(found[i]).dtype for i in places if isinstance(c.operands[i], int)]
+        if given:
+            common = reduce(dtypes.wider, given)
+            for i in places:
+                if aval_of(found[i]).dtype != common:
+                    found[i] = convert_element_type(found[i], common)
+    return found
 
 
 def bound(c: Computed, operands: Sequence[Any]) -> Any:

@@ -212,8 +212,9 @@ class _Raising:
     def _operand(self, v: Var) -> int:
         """Return the number of the operand that a variable is; a new definition if it is none yet."""
         terms = self._factor(v)
-        if len(terms) == 1 and terms[0].factors and terms[0] == _read(terms[0].factors[0].operand, v.aval.shape):
-            return terms[0].factors[0].operand
+        k = next((f.operand for t in terms for f in t.factors), None)
+        if k is not None and terms == (_read(k, v.aval.shape),) and _have_one_kind(self._avals[k], v.aval):
+            return k
         return self._new(Definition(v.aval, terms))
 
     # ---- composition of the terms of an equation
@@ -381,6 +382,10 @@ def _terms_of(eqn: Equation) -> tuple[Sum, ...] | None:
         return None
     numeric = all(dtypes.is_inexact(v.aval.dtype) for v in eqn.outvars)
     return row.results if numeric or all(map(_is_move, row.results)) else None
+
+
+def _have_one_kind(x: ShapedArray, y: ShapedArray) -> bool:
+    return dtypes.kind(x.dtype) == dtypes.kind(y.dtype)
 
 
 def _is_finite(x: Literal) -> bool:

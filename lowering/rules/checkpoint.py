@@ -7,6 +7,7 @@ from tapeless.lowering.barriers import barrier
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import checkpoint as c
+from tapeless.tracer.rule_arguments import as_argument, as_arguments
 
 
 def _barrier(f: Function, outs: Any, *operands: Value) -> Any:
@@ -32,11 +33,12 @@ emit.rules[c.move_p] = _move
 emit.rules[c.dce_sink_p] = lambda f, outs, x: []
 emit.rules[c.materialize_p] = emit.rules[c.optimization_barrier_p] = _barrier
 dispatch.inline[c.checkpoint_p] = lambda *args, jaxpr, **_: call.jit(jaxpr, *args)
-dispatch.inline[c.name_p] = lambda x, *, name: (x,)
-dispatch.inline[c.move_p] = lambda x, *, src, dst: (x,)  # eager values are in the device's own memory
+dispatch.inline[c.name_p] = lambda x, *, name: (as_argument(x),)
+dispatch.inline[c.move_p] = lambda x, *, src, dst: (as_argument(x),)  # eager values are in the device's own memory
 dispatch.inline[c.materialize_p] = lambda x: (x,)
 dispatch.inline[c.dce_sink_p] = lambda x: ()
-dispatch.inline[c.optimization_barrier_p] = lambda *args: args  # whatever runs one by one is neither merged nor moved
+# Whatever runs one by one is neither merged nor moved.
+dispatch.inline[c.optimization_barrier_p] = lambda *args: tuple(as_arguments(args))
 ordering.rules[c.checkpoint_p] = ordering.call
 for _primitive in (c.name_p, c.move_p, c.materialize_p, c.dce_sink_p, c.optimization_barrier_p):
     physical.moves(_primitive)

@@ -99,6 +99,24 @@ def test_cache_misses_are_explained(told):
     ]
 
 
+class Options:
+    pass
+
+
+def test_objects_without_equality_are_named(told):
+    f = tl.jit(lambda x, options, g=None: x, static_argnames=("options", "g"))
+    with tl.explain_cache_misses():
+        f(1.0, Options())
+        f(1.0, Options())
+        f(1.0, None, lambda: 0)
+        f(1.0, None, lambda: 0)
+    second, _, fourth = [record.getMessage() for record in told.records[1:]]
+    assert second.endswith(
+        " Objects of Options are equal only to themselves: define __eq__ and __hash__, or pass the same one."
+    )
+    assert fourth.endswith(" Functions are equal only to themselves: define it once, not each time.")
+
+
 def test_leaves_are_named_as_arguments(told):
     @tl.jit
     def f(params, *rest, key=1.0):

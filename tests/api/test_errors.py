@@ -39,7 +39,7 @@ def formatted(x):
     return f"{x:.3f}"
 
 
-STATIC, CLOSE_OVER = "make the argument static (static_argnums)", "close over the value where it is known"
+STATIC, CLOSE_OVER = "make the argument static (static_argnames)", "close over the value where it is known"
 CHOICE = f"Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or {STATIC}."
 COUNT = f"Shapes, counts and Python indices must be known when tracing: {STATIC}."
 FLOAT = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
@@ -63,6 +63,17 @@ def test_if_under_jit():
             f(1.0)
 
 
+def doubled_in_training(train):
+    return 2.0 if train else 1.0
+
+
+def test_a_flag_under_jit_is_to_be_static():
+    help = f"{STATIC.capitalize()}, or use tnp.where or lax.cond for a choice, lax.while_loop for a loop."
+    message = refusal("truth value", "bool[]", doubled_in_training, "return", help)
+    with raises(tl.errors.TracerBoolConversionError, message):
+        tl.jit(doubled_in_training)(True)
+
+
 STATIC_ARGUMENTS = {
     "jit": tl.jit,
     "checkpoint": tl.checkpoint,
@@ -84,10 +95,11 @@ def test_who_has_no_static_arguments_is_not_told_to_use_them(who, f):
     transform = {**STATIC_ARGUMENTS, **NO_STATIC_ARGUMENTS}[who]
     with pytest.raises(tl.errors.ConcretizationTypeError) as caught:
         transform(f)(3)
-    advice, other = (STATIC, CLOSE_OVER) if who in STATIC_ARGUMENTS else (CLOSE_OVER, STATIC)
+    static = STATIC if who == "jit" else STATIC.replace("names", "nums")
+    advice, other = (static, CLOSE_OVER) if who in STATIC_ARGUMENTS else (CLOSE_OVER, static)
     assert str(caught.value).endswith(f"{advice}.")
     assert other not in str(caught.value)
-    with pytest.raises(tl.errors.ConcretizationTypeError, match=STATIC.replace("(", r"\(").replace(")", r"\)")):
+    with pytest.raises(tl.errors.ConcretizationTypeError, match=r"make the argument static \(static_arg(names|nums)\)"):
         tl.jit(transform(f))(3)
 
 
@@ -99,7 +111,7 @@ def test_if_under_grad_just_works():
 
 
 def test_count_under_jit():
-    with raises(tl.errors.TracerIntegerConversionError, refusal("index", "int32[]", count, "range", COUNT)):
+    with raises(tl.errors.TracerIntegerConversionError, refusal("integer value", "int32[]", count, "range", COUNT)):
         tl.jit(count)(3)
 
 
@@ -252,7 +264,9 @@ def test_size_under_jit():
     def zeros(n):
         return tnp.zeros(n)
 
-    with raises(tl.errors.TracerIntegerConversionError, refusal("index", "int32[]", zeros, "tnp.zeros", COUNT)):
+    message = refusal("integer value", "int32[]", zeros, "tnp.zeros", COUNT)
+    message = message.replace("the integer value of", "zeros: the size given by", 1)
+    with raises(tl.errors.TracerIntegerConversionError, message):
         tl.jit(zeros)(3)
 
 
@@ -768,6 +782,29 @@ def test_argument_that_is_no_array():
         tl.jit(power)(1.0, {"k": "abc"})
     with pytest.raises(TypeError, match=r"Make it static \(static_argnums or static_argnames\)\."):
         tl.jit(power)(1.0, "abc")
+    model, said = Model(), f"argument [1] of {place(power)} is"
+    with raises(
+        TypeError,
+        f"jit: {said} {model!r} of type Model, which is not an array.\n"
+        "  If Model holds arrays, make it a pytree: tl.tree_util.register_pytree_node_class.\n"
+        "  Make it static (static_argnums or static_argnames), unless it holds arrays: they would be read once, when "
+        "the function is traced.",
+    ):
+        tl.jit(power)(1.0, model)
+
+
+class Model:
+    def __repr__(self):
+        return "<a model>"
+
+
+@pytest.mark.parametrize(
+    "name, meant", [("cpu", "'cpu')[0]"), ("cuda", "'gpu')[0]"), ("cuda:1", "'gpu')[1]"), ("x", "")]
+)
+def test_names_of_devices_say_what_to_write(name, meant):
+    advice = f"\n  Write tl.devices({meant}." if meant else ""
+    with raises(TypeError, f"device_put: the device must be one of tl.devices(), not {name!r}.{advice}"):
+        tl.device_put(1.0, name)
 
 
 @pytest.mark.parametrize(
@@ -959,7 +996,7 @@ def test_result_that_is_no_array():
 
 
 def test_what_is_no_device():
-    for place_of in (tl.devices()[0].platform, 3):
+    for place_of in ("nowhere", 3):
         with raises(TypeError, f"jit: the device must be one of tl.devices(), not {place_of!r}."):
             tl.jit(same, device=place_of)
         with raises(TypeError, f"device_put: the device must be one of tl.devices(), not {place_of!r}."):

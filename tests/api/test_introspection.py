@@ -4,12 +4,14 @@ import inspect
 import pydoc
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless.experimental import checkify
+from tapeless.tracer.jaxpr import ClosedJaxpr
 
 
 def energy(params: Any, x: Any, *, scale: float = 1.0) -> Any:
@@ -43,7 +45,7 @@ def shown(f: Any) -> str:
 
 
 def check_signature_and_help(f: Callable[..., Any], name: str) -> None:
-    assert inspect.signature(f) == inspect.signature(energy)
+    assert inspect.signature(f).parameters == inspect.signature(energy).parameters
     assert (f.__name__, f.__qualname__, f.__module__) == (name, name, __name__)
     assert inspect.unwrap(f) is energy
     assert f"{name}(params: Any, x: Any, *, scale: float = 1.0)" in shown(f)
@@ -60,6 +62,48 @@ def test_transformed_functions_look_like_their_functions(how: str):
 @pytest.mark.parametrize("name", DERIVED)
 def test_derived_functions_are_named_after_their_functions(name: str):
     check_signature_and_help(DERIVED[name](energy), name)
+
+
+def annotated(x: float, *, k: int = 3) -> float:
+    """A function whose result has an annotation."""
+    return x**k
+
+
+RESULTS = {
+    "grad": (tl.grad, inspect.Signature.empty),
+    "value_and_grad": (tl.value_and_grad, inspect.Signature.empty),
+    "jacfwd": (tl.jacfwd, inspect.Signature.empty),
+    "jacrev": (tl.jacrev, inspect.Signature.empty),
+    "hessian": (tl.hessian, inspect.Signature.empty),
+    "make_jaxpr": (tl.make_jaxpr, ClosedJaxpr),
+    "make_jaxpr with shapes": (lambda f: tl.make_jaxpr(f, return_shape=True), inspect.Signature.empty),
+    "checkify": (checkify.checkify, tuple[checkify.Error, Any]),
+    "jit of grad": (lambda f: tl.jit(tl.grad(f)), inspect.Signature.empty),
+    "jit": (tl.jit, float),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_annotations_of_results(name: str):
+    """Parameters keep theirs; what is returned is something else."""
+    transform, result = RESULTS[name]
+    f = transform(annotated)
+    assert inspect.signature(f) == inspect.signature(annotated).replace(return_annotation=result)
+    assert inspect.unwrap(f) is annotated and "A function whose result" in (inspect.getdoc(f) or "")
+    assert get_type_hints(f).get("return") in (result, Any)
+
+
+def test_functions_without_signatures_stay_without():
+    for f in (tl.grad(max), tl.make_jaxpr(max)):
+        with pytest.raises(ValueError, match="no signature found"):
+            inspect.signature(f)
+
+
+def test_signatures_of_ufuncs_of_users_functions():
+    signature = inspect.signature(tnp.frompyfunc(lambda a, b, c=1: a * b, 2, 1))
+    assert [str(p).partition(":")[0] for p in signature.parameters.values()] == ["a", "b", "out=None", "where=None"]
+    assert "*args" in str(inspect.signature(tnp.frompyfunc(lambda *xs: xs[0], 2, 1)))
+    assert "*args" in str(inspect.signature(tnp.frompyfunc(lambda a, out: a, 2, 1)))
 
 
 def test_transformations_of_transformations():

@@ -11,7 +11,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tests.messages import raises
+from tests.messages import place, raises
 
 V, M = np.ones(3, np.float32), np.ones((2, 3), np.float32)
 NAMES = (
@@ -60,8 +60,9 @@ def test_rank_promotion():
         assert (tl.nn.softmax(M).shape, tnp.var(M, 1).shape) == ((2, 3), (2,))
     with tl.numpy_rank_promotion("warn"):
         for _ in range(2):  # not only when it is compiled
-            with pytest.warns(UserWarning, match="differ in their numbers of axes"):
+            with pytest.warns(UserWarning, match="differ in their numbers of axes") as told:
                 add(M, V)
+            assert told[0].filename == __file__ and f":{told[0].lineno} " in place(add, "return")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         add(M, V)

@@ -101,6 +101,16 @@ def test_causes_are_filtered_too():
     assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)] == ["fails", "wrong"]
 
 
+def test_causes_are_filtered_where_the_error_itself_passed_none_of_our_frames():
+    with pytest.raises(RuntimeError) as caught:
+        try:
+            tl.jit(wrong)(np.ones(7))
+        except ValueError as error:
+            raise RuntimeError("outer") from error
+    assert len(frames(caught.value)) == 1 and len(caught.value.__notes__) == 1
+    assert [frame.name for frame in traceback.extract_tb(caught.value.__cause__.__traceback__)][1:] == ["wrong"]
+
+
 def leaked():
     kept = []
     tl.jit(lambda x: kept.append(x) or x)(1)
@@ -159,15 +169,39 @@ def test_bugs_of_ours_are_shown_whole():
     assert len(frames(caught.value)) == whole
 
 
-def test_ipython_prints_no_frames_of_ours():
+SHELL = "from IPython.core.interactiveshell import InteractiveShell as S; s = S.instance(); "
+FAILS = "import tapeless as tl, tapeless.numpy as tnp\ntl.jit(lambda x: tnp.ones(3) + x)(tnp.ones(7))\n"
+CHAINED = (
+    "import tapeless as tl, tapeless.numpy as tnp\n"
+    "try:\n    tl.jit(lambda x: tnp.ones(3) + x)(tnp.ones(7))\n"
+    "except ValueError as error:\n    raise RuntimeError('outer') from error\n"
+)
+
+
+def printed_by_ipython(code):
     pytest.importorskip("IPython")
-    code = "from IPython.core.interactiveshell import InteractiveShell as S; s = S.instance(); " + (
-        "s.run_cell('import tapeless as tl, tapeless.numpy as tnp'); "
-        "s.run_cell('tl.jit(lambda x: tnp.ones(3) + x)(tnp.ones(7))')"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", SHELL + code], capture_output=True, text=True)
     assert "do not broadcast" in done.stdout
-    assert "tapeless/" not in done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("code, mode", [(FAILS, "Context"), (FAILS, "Plain"), (CHAINED, "Context")])
+def test_ipython_prints_no_frames_of_ours(code, mode, tmp_path):
+    """Neither of a cell, nor of a script."""
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    for run in (f"s.run_cell({code!r})", f"s.run_line_magic('run', {str(script)!r})"):
+        text = printed_by_ipython(f"s.run_cell('import tapeless'); s.run_line_magic('xmode', {mode!r}); {run}")
+        assert "tapeless/" not in text and "/api/" not in text and "/tracer/" not in text
+        assert "Frames of tapeless are left out" in text or mode == "Plain"  # which prints no notes
+        assert "interactiveshell.py" not in text  # IPython's own frames are left out by it
+
+
+def test_ipython_prints_no_frames_of_ours_where_a_script_imports_us_first(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(FAILS)
+    text = printed_by_ipython(f"s.safe_execfile({str(script)!r}, {{}})")
+    assert "/api/" not in text and "/tracer/" not in text
 
 
 KEYWORDS = {

@@ -330,6 +330,7 @@ def test_an_unusable_directory_costs_one_warning(tmp_path: Path, monkeypatch: py
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TAPELESS_CACHE", "1")
     monkeypatch.setenv("TAPELESS_CACHE_DIR", str(tmp_path / "file" / "below"))
-    with pytest.warns(RuntimeWarning, match="compiled programs are not kept"):
+    with pytest.warns(RuntimeWarning, match="compiled programs are not kept") as warned:
         assert run() == [0, 2, 4]
+    assert warned[0].filename == __file__  # the user's line
     assert run() == [0, 2, 4]

@@ -151,12 +151,12 @@ def fork():
         if pid == 0:
             os._exit(0)
         os.waitpid(pid, 0)
-    return [str(w.message) for w in caught if w.category is RuntimeWarning]
+    return [f"{w.filename}:{w.lineno}: {w.message}" for w in caught if w.category is RuntimeWarning]
 assert fork() == []
 devices.devices()
 print(*fork())
 """
-    assert "os.fork() after Tapeless was used" in run_python(program)
+    assert "<string>:7: os.fork() after Tapeless was used" in run_python(program)
 
 
 def test_fork_before_first_use_works():

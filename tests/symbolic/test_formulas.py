@@ -6,6 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
+from tapeless import lax
 from tests.symbolic.checks import check, gradient, random, run_source
 
 
@@ -37,6 +38,14 @@ FUNCTIONS = {
     "softmax": lambda A, x: (tl.nn.softmax(A @ x) * x).sum(),
     "select": lambda A, x: tnp.where(A > 0, A, 2 * A).sum() * x[0],
     "concatenated": lambda A, x: (tnp.concatenate([x, A[0]]) ** 2).sum(),
+    "indices": lambda A, x: ix.sum((3, 3), lambda i, j: tnp.exp(-0.2 * tnp.abs(i - j)) * A[i, j] * x[j] ** 2 / (i + 1)),
+    "quotients of indices": lambda A, x: ix.sum(3, lambda i: tnp.sin(((2 * i + 1) // 2) * x[i]) * A[i, 2 - i]),
+    "ranges": lambda A, x: (tnp.arange(3.0)[:, None] * tnp.sin(A * tnp.arange(3))).sum() + x @ x,
+    "signs and quotients": lambda A, x: (tnp.sign(x) * x**2).sum() + ((A // 0.5) * A + A % 0.3 * A).sum(),
+    "rounded": lambda A, x: (tnp.round(2 * A) * A).sum() + (lax.round(3 * x) * x).sum(),
+    "positions": lambda A, x: x[tnp.argmax(x)] ** 2 + A[tnp.argmin(x), tnp.argmax(A[0])] ** 2 * A.sum(),
+    "cases": lambda A, x: lax.select_n(tnp.int32(A > 0) + tnp.int32(A > 1), A, A**2, 2 * A).sum() * x[0],
+    "logsumexp": lambda A, x: tl.nn.logsumexp(A @ x),
 }
 SOURCELESS = {"loop"}
 
@@ -51,6 +60,28 @@ def square(x):
 def test_real_functions(rng, name, argnums):
     args = random(rng, (3, 3), False), random(rng, (3,), False)
     check(FUNCTIONS[name], argnums, args, (ix.Space("A", (3, 3)), ix.Space("x", (3,))))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: tnp.sum(tnp.maximum(x, 0.5) ** 2), lambda x: tnp.sum(tnp.where(x > 0, x**3, tnp.sin(x))),
+    lambda x: tnp.sum(tnp.maximum(x, tnp.sin(tnp.arange(3.0) * x)) ** 2),
+])  # fmt: skip
+def test_formulas_of_32_bits_take_64(rng, f):
+    """The width of what they compute is that of the arrays, beside numbers and ranges, too."""
+    x = random(rng, (3,), False)
+    with tl.enable_x64(False):
+        found = ix.grad(f)(ix.Space("x", (3,)))(x)
+    np.testing.assert_allclose(found, tl.grad(f)(x), rtol=1e-12)
+
+
+def test_what_is_converted_has_its_new_kind():
+    """A root of negative numbers, and sums of booleans, are of their kind when they are computed."""
+    x = np.array([-2.0, 3.0, 1.5])
+    for f in (
+        lambda x: tnp.sum(tnp.sqrt(x.astype(complex)).imag * x),
+        lambda x: tnp.sum(tnp.sin((tnp.int32(x > 0) + tnp.int32(x > 2)) * x)),
+    ):
+        check(f, 0, (x,), (ix.Space("x", (3,)),))
 
 
 @pytest.mark.parametrize("name", sorted(SOURCELESS))

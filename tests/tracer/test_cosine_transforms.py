@@ -27,7 +27,8 @@ def test_lengths_and_axes(rng: np.random.Generator):
     ]:  # fmt: skip
         right = {**options, **({"s": [2], "axes": [0]} if options.get("s") == 2 else {})}
         np.testing.assert_allclose(getattr(fft, name)(x, **options), getattr(sf, name)(x, **right), atol=1e-12)
-    assert fft.dct(np.ones(3, np.float32)).dtype == np.float32 == fft.dct(np.ones(3, int)).dtype
+    assert fft.dct(np.ones(3, np.float32)).dtype == np.float32 == fft.dct(np.ones(3, np.int32)).dtype
+    assert fft.dct(np.ones(3, int)).dtype == np.float64
 
 
 def test_derivatives_and_bad_input(rng: np.random.Generator):

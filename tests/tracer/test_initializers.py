@@ -85,3 +85,11 @@ def test_what_is_refused():
         initializers.delta_orthogonal()(key, (3, 3, 2))
     with raises(NotImplementedError, "initializers: out_sharding='here' is not supported, only None."):
         initializers.ones(key, (3,), out_sharding="here")
+
+
+@pytest.mark.parametrize("initializer", [initializers.zeros, initializers.normal(), initializers.orthogonal()])
+def test_the_key_comes_first(initializer: Any):
+    with raises(
+        TypeError, "initializer: the key comes first, (key, shape): key<fry>[] stands in the place of the shape."
+    ):
+        initializer((3, 4), tl.random.key(0))

@@ -245,6 +245,11 @@ ONE = random.wrap_key_data(np.zeros(2, np.uint32))
 
 REFUSED = [
     (lambda: random.normal(0), TypeError, "normal: 0 is not a key. Make one with random.key(seed)."),
+    (
+        lambda: random.normal((3,), 0),
+        TypeError,
+        "normal: (3,) is not a key. Make one with random.key(seed). The key comes before the shape.",
+    ),
     (lambda: random.bits(np.zeros(2, np.int32)), TypeError, "bits: a key's words are uint32[2], not int32[2]."),
     (lambda: random.uniform(np.zeros((3, 2), np.uint32)), TypeError, "uniform takes one key, not (3,) of them"),
     (lambda: random.uniform(ONE, (2.0,)), TypeError, "uniform: shape must be a sequence of integers, not (2.0,)."),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapeless as tl
+import tapeless.numpy as tnp
 from tapeless.scipy import signal
 
 MODES = "full", "same", "valid"
@@ -40,7 +41,8 @@ def test_axes_and_numbers(rng: np.random.Generator):
     close(signal.fftconvolve(x, y, axes=1), ss.fftconvolve(x, y, axes=1))
     close(signal.fftconvolve(x, y[:1], "same", axes=[-1]), ss.fftconvolve(x, y[:1], "same", axes=[-1]))
     close(signal.convolve(x, y, method="fft"), ss.convolve(x, y))
-    assert signal.convolve(np.arange(3), np.arange(2)).dtype == np.float32
+    assert signal.convolve(np.arange(3), np.arange(2)).dtype == np.float64
+    assert signal.convolve(tnp.arange(3), tnp.arange(2)).dtype == np.float32
     assert float(signal.convolve(2.0, 3.0)) == 6
 
 

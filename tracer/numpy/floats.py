@@ -52,7 +52,8 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @core.compound
 def _copysign(x: Any, y: Any) -> Array:
     size = lax.abs(x)
-    return select(signbit(y), lax.neg(size), size)
+    found = select(signbit(y), lax.neg(size), size)
+    return found if aval_of(y).weak_type else lax.convert_element_type(found, found.dtype)
 
 
 # ---- fractions and exponents ---------------------------------------------------------------------------------
@@ -136,7 +137,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
 
 @core.compound
 def _frexp(x: Any) -> tuple[Array, Array]:
-    """Numbers below the normal ones are scaled up first."""
+    """Numbers below the normal ones are scaled up first, unless a processor takes them as 0: they remain."""
     info, integer = dtypes.finfo(x.dtype), _bits_of(x.dtype)
     mantissa, bias = int(info.nmant), 1 - int(info.minexp)
     small = lax.lt(lax.abs(x), float(info.smallest_normal))
@@ -146,7 +147,7 @@ def _frexp(x: Any) -> tuple[Array, Array]:
     exponent = lax.sub(bits.shift_right_logical(bits.bitwise_and(pattern, field), mantissa), bias - 1)
     exponent = lax.sub(exponent, select(small, mantissa, full(x.shape, 0, integer)))
     halved = bits.bitwise_or(bits.bitwise_and(pattern, ~field), (bias - 1) << mantissa)
-    plain = bits.bitwise_or(lax.eq(x, 0), bits.bitwise_not(lax.is_finite(x)))
+    plain = bits.bitwise_or(lax.eq(scaled, 0), bits.bitwise_not(lax.is_finite(x)))
     fraction = _following(bits.bitcast_convert_type(halved, x.dtype), select(plain, 1, scaled))
     return select(plain, x, fraction), lax.convert_element_type(select(plain, 0, exponent), np.int32)
 

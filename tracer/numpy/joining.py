@@ -273,7 +273,7 @@ def repeat(
     Args:
       repeats: a number or one for each element; known, unless total_repeat_length is given.
       total_repeat_length: length of the result, which is cut or continued with the last element.
-    Raises: ValueError if an axis is out of range, or `repeats` is not one number for each element;
+    Raises: TypeError unless `repeats` are whole; ValueError if axis is out of range, or there is not one for each;
       ConcretizationTypeError if they are traced and there is no total_repeat_length.
     """
     x = array_operand("repeat", a)
@@ -284,6 +284,8 @@ def repeat(
     if total_repeat_length is not None:
         return _repeat_to(x, repeats, axis, total_repeat_length)
     counts = concrete("repeat", repeats, "Give total_repeat_length, the length of the result.")
+    if np.any(counts % 1):
+        raise TypeError(f"repeat: repeats must be whole numbers, not {repeats!r:.80}.")
     if counts.size == 1:
         return _repeat(x, count=int(counts.reshape(())), axis=axis)
     if counts.shape != (n,):

@@ -114,14 +114,19 @@ def _triangle(x: Array, *, k: int, lower: bool) -> Array:
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Return the row and column indices of the elements on and below diagonal k of an n x m matrix; m is n if None."""
-    rows, columns = np.tril_indices(n, k, m)
+    """Make the row and column indices of the elements on and below diagonal k of an n x m matrix."""
+    rows, columns = np.tril_indices(*_sizes_and_diagonal("tril_indices", n, k, m))
     return _positions(rows), _positions(columns)
 
 
+def _sizes_and_diagonal(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
+    rows, columns = _sizes(name, n, m)
+    return rows, exact_integer(k, f"{name}: k"), columns
+
+
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Return the row and column indices of the elements on and above diagonal k of an n x m matrix; m is n if None."""
-    rows, columns = np.triu_indices(n, k, m)
+    """Make the row and column indices of the elements on and above diagonal k of an n x m matrix."""
+    rows, columns = np.triu_indices(*_sizes_and_diagonal("triu_indices", n, k, m))
     return _positions(rows), _positions(columns)
 
 
@@ -273,12 +278,14 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Make the Vandermonde matrix of the vector x: its powers N - 1 to 0 in columns, or 0 to N - 1 if `increasing`.
 
-    Raises: ValueError if x is no vector.
+    Raises: ValueError if x is no vector, or N is negative; TypeError if N is no integer.
     """
     v = array_operand("vander", x)
     if v.ndim != 1:
         raise ValueError(f"vander: x must be a vector, not {v.aval}.")
-    n = v.shape[0] if N is None else int(N)
+    n = v.shape[0] if N is None else exact_integer(N, "vander: N")
+    if n < 0:
+        raise ValueError(f"vander: N must be at least 0, not {N}.")
     return _vander(v, exponents=tuple(range(n)) if increasing else tuple(range(n)[::-1]))
 
 

@@ -140,9 +140,14 @@ def _trimmed(name: str, p: ArrayLike, least: float) -> Array:
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """Differentiate a polynomial m times: coefficients with the highest power first; floating point."""
-    x = _vector("polyder", inexact("polyder", array_operand("polyder", p)))
-    for _ in range(operator.index(m)):
+    """Differentiate a polynomial m times: coefficients with the highest power first; floating point.
+
+    Raises: ValueError if m is negative.
+    """
+    x, times = _vector("polyder", inexact("polyder", array_operand("polyder", p))), operator.index(m)
+    if times < 0:
+        raise ValueError(f"polyder: m must be at least 0, not {m}; polyint integrates.")
+    for _ in range(times):
         n = x.shape[0]
         powers = np.arange(n - 1, 0, -1)
         x = lax.mul(slice_in_dim(x, 0, max(n - 1, 0)), cast(powers, x.dtype)) if n > 1 else full((0,), 0, x.dtype)

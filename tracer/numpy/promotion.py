@@ -5,7 +5,6 @@ operand's dtype, weak types give way, shapes are broadcast explicitly. Two array
 that does not widen it, are by far the most frequent and return at once. Source: "Type promotion semantics" of JAX.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, TypeAlias, overload
 
@@ -313,7 +312,7 @@ def check_ranks(name: str, *xs: Any) -> None:
     message = f"{name}: operands of shapes {shapes} differ in their numbers of axes, and config.numpy_rank_promotion"
     if how == "raise":
         raise ValueError(f"{message} is 'raise'.\n  Reshape them to one number of axes, or set it to 'allow'.")
-    warnings.warn(f"{message} is 'warn'.", stacklevel=3)
+    source.warn(f"{message} is 'warn'.")
 
 
 def broadcast(name: str, *xs: Any) -> list[Operand]:

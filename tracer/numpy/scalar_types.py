@@ -147,10 +147,14 @@ def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
 
 
 def isdtype(dtype: DTypeLike, kind: Any) -> builtins.bool:
-    """Tell whether a dtype is of a kind: a dtype, "bool", "numeric", "integral", "real floating", ..., or a tuple."""
+    """Tell whether a dtype is of a kind: a dtype, "bool", "numeric", "integral", "real floating", ..., or a tuple.
+
+    Raises: TypeError if there is neither a kind nor a dtype of a name.
+    """
     kinds = kind if isinstance(kind, tuple) else (kind,)
     own = dtypes.of_elements(dtype)
-    return any(dtypes.kind(own) in _KINDS[k] if isinstance(k, str) and k in _KINDS else own == k for k in kinds)
+    found = [dtypes.kind(own) in _KINDS[k] if k in _KINDS else own == dtypes.canonical(k) for k in kinds]
+    return any(found)
 
 
 _KINDS = {

@@ -82,6 +82,8 @@ def _unique_of_size(
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     axis = canonical_axis(axis, x.ndim)
+    if size < 0:
+        raise ValueError(f"unique: size must be at least 0, not {size}.")
     if fill_value is None and size and not x.shape[axis]:
         raise ValueError(f"unique: {x.aval} has no elements to fill size={size} with. Give fill_value.")
     fill = () if fill_value is None else (array_operand("unique", fill_value),)

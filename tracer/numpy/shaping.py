@@ -197,8 +197,15 @@ def _each(name: str, arrays: Sequence[ArrayLike], change: Any) -> Any:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """Compute the shape to which arrays of these shapes broadcast. Raises: ValueError naming all shapes."""
-    return common_shape("broadcast_shapes", *[(s,) if isinstance(s, int) else tuple(s) for s in shapes])
+    """Compute the shape to which arrays of these shapes broadcast.
+
+    Raises: ValueError naming all shapes, or one with a negative length; TypeError if lengths are no integers.
+    """
+    given = [(s,) if isinstance(s, int) else static_ints(s, "broadcast_shapes", "a shape") for s in shapes]
+    for shape in given:
+        if min(shape, default=0) < 0:
+            raise ValueError(f"broadcast_shapes: lengths must be at least 0, not {format_shape(shape)}.")
+    return common_shape("broadcast_shapes", *given)
 
 
 def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Array:

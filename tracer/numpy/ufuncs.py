@@ -44,17 +44,28 @@ class ufunc(metaclass=_IsUfunc):
     """An elementwise function of arrays, with NumPy's methods of ufuncs.
 
     Args:
-      function: takes `nin` arrays, which it broadcasts; returns an array, or a tuple of `nout` arrays.
-      identity: the neutral operand, with which reductions begin; None if there is none.
+      function: of `nin` arrays, that broadcasts them; with `nout` results, a tuple if there are several.
+      identity: what changes nothing as an operand: what elements are reduced from; None if there is none.
+      signature: an `inspect.Signature` that names the operands; None if they have no names.
     """
 
-    def __init__(self, function: Callable[..., Any], nin: int, nout: int, name: str, identity: Any = None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        nin: int,
+        nout: int,
+        name: str,
+        identity: Any = None,
+        signature: Any = None,
+    ) -> None:
         self.function: Final = function
         self.nin: Final = nin
         self.nout: Final = nout
         self.identity: Final = identity
         self.__name__: Final = name
         self.__doc__ = function.__doc__
+        if signature is not None:
+            self.__signature__: Final = signature
 
     @property
     def nargs(self) -> int:

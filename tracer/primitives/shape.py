@@ -47,8 +47,11 @@ def static_ints(items: Any, name: str, what: str) -> tuple[int, ...]:
     """Convert `items` to a tuple of ints. Raises: TypeError if one is no integer, or is being traced."""
     try:
         return tuple([operator.index(n) for n in ([items] if isinstance(items, Tracer) else items)])
-    except ConcretizationTypeError:
-        raise
+    except ConcretizationTypeError as error:
+        told = str(error).removeprefix("the integer value of a traced array")
+        if what != "shape" or told == str(error):
+            raise
+        raise type(error)(f"{name}: the size given by a traced array{told}") from None
     except TypeError:
         raise TypeError(f"{name}: {what} must be a sequence of integers, not {items!r}.") from None
 

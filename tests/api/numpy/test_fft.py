@@ -150,7 +150,7 @@ def test_the_spacing_of_samples_has_a_derivative():
     (lambda: tnp.fft.fftfreq(4, 1j), TypeError,
      "fftfreq: frequencies are real numbers, and d is complex64[], dtype float32."),
     (lambda: tnp.fft.fftfreq(4, device="cpu"), TypeError,
-     "device: the device must be one of tl.devices(), not 'cpu'."),
+     "device: the device must be one of tl.devices(), not 'cpu'.\n  Write tl.devices('cpu')[0]."),
 ])  # fmt: skip
 def test_refusals(f: Any, error: type[Exception], message: str):
     with raises(error, message):

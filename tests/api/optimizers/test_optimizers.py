@@ -410,3 +410,27 @@ def test_integers_are_not_trained():
     with pytest.raises(TypeError) as caught:
         tl.optimizers.apply_updates({"w": tnp.arange(3)}, {"w": tnp.ones(3)})
     assert str(caught.value) == message
+
+
+SCHEDULES = [
+    optimizers.constant_schedule(1.0),
+    optimizers.polynomial_schedule(1.0, 0.0, 2, 3),
+    optimizers.linear_schedule(1.0, 0.0, 0),
+    optimizers.piecewise_constant_schedule(1.0, {3: 0.5}),
+    optimizers.piecewise_interpolate_schedule("linear", 1.0, {3: 0.5}),
+    optimizers.exponential_decay(1.0, 3, 0.5),
+    optimizers.cosine_decay_schedule(1.0, 3),
+    optimizers.warmup_cosine_decay_schedule(0.0, 1.0, 3, 9),
+    optimizers.sgdr_schedule([{"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 1, "decay_steps": 3}]),
+]
+
+
+def test_documentation_of_what_is_made():
+    """Of `init`, `update` and schedules, which `help` shows; none is set on functions of others."""
+    for optimizer in cases(optimizers).values():
+        assert optimizer.init.__doc__ and optimizer.update.__doc__.startswith("Transform gradients into updates")
+    assert all((schedule.__doc__ or "").endswith(".") for schedule in SCHEDULES)
+    foreign = optimizers.GradientTransformation(lambda params: (), lambda updates, state, params=None: (updates, state))
+    optimizers.chain(foreign)
+    optimizers.with_extra_args_support(foreign)
+    assert foreign.init.__doc__ is None and foreign.update.__doc__ is None

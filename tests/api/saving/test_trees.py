@@ -233,6 +233,23 @@ def test_a_file_is_there_whole_or_not_at_all(path, monkeypatch):
     assert [each.name for each in path.parent.iterdir()] == [path.name] and same(tl.load(path), tnp.asarray(X))
 
 
+@pytest.mark.parametrize("place", ["missing/x", "file/x", "folder"])
+def test_errors_name_the_path_that_was_given(place, tmp_path, monkeypatch):
+    """Not the file beside it that is written first."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    kind, text = {
+        "missing/x": (FileNotFoundError, "[Errno 2] No such file or directory: 'missing/x'"),
+        "file/x": (NotADirectoryError, "[Errno 20] Not a directory: 'file/x'"),
+        "folder": (IsADirectoryError, "[Errno 21] Is a directory: 'folder'"),
+    }[place]
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(kind) as caught:
+        tl.save(place, X)
+    assert str(caught.value) == text
+    assert sorted(each.name for each in tmp_path.rglob("*")) == ["file", "folder"]
+
+
 def test_links_and_modes(path):
     os.umask(umask := os.umask(0))
     link = path.with_name("link")

@@ -144,6 +144,15 @@ def test_fractions_and_exponents(dtype):
         check(ours, theirs)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_fractions_of_subnormal_numbers(dtype):
+    """Where the processor takes them as 0, they are their own fractions; the product is right in either case."""
+    x = np.array([1, 3, -1000, 0], dtype) * np.finfo(dtype).smallest_subnormal
+    for compute in (tnp.frexp, tl.jit(tnp.frexp)):
+        fraction, exponent = map(np.asarray, compute(x))
+        np.testing.assert_array_equal(np.ldexp(fraction, exponent), x)
+
+
 @pytest.mark.parametrize("name", ["i0", "iscomplex", "isreal", "trunc"])
 def test_operands_by_name(name):
     """As NumPy's that are no ufuncs, and JAX's."""

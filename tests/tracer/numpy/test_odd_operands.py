@@ -78,6 +78,12 @@ REFUSED: list[tuple[Any, Any, type[Exception]]] = [
     (lambda np_: np_.lexsort([]), "lexsort: there must be at least one key", TypeError),
     (lambda np_: np_.hstack([]), "at least one array", ValueError),
     (lambda np_: np_.block([]), "block: a list of blocks is empty", ValueError),
+    (lambda np_: np_.broadcast_shapes((-1,)), "broadcast_shapes: lengths must be at least 0", ValueError),
+    (lambda np_: np_.broadcast_shapes("ab"), "broadcast_shapes: a shape must be", TypeError),
+    (lambda np_: np_.vander(np_.ones(3), -1), "vander: N must be at least 0, not -1", ValueError),
+    (lambda np_: np_.vander(np_.ones(3), 2.5), "vander: N must be an integer, not 2.5", TypeError),
+    (lambda np_: np_.polyder(np_.ones(3), -1), "polyder: m must be at least 0, not -1", ValueError),
+    (lambda np_: np_.isdtype(np_.float32, "floats"), "'floats' is not a dtype", TypeError),
 ]
 
 
@@ -87,6 +93,16 @@ def test_refused_as_in_numpy(f: Any, message: str, kind: Any):
         f(np)
     with pytest.raises(kind, match=message), tl.enable_x64():
         f(tnp)
+
+
+def test_sizes_are_whole_and_not_negative():
+    for call in (lambda: tnp.tril_indices(2.5), lambda: tnp.triu_indices(2, 0.5)):  # NumPy takes these
+        with pytest.raises(TypeError, match="must be an integer"):
+            call()
+    with pytest.raises(TypeError, match="repeat: repeats must be whole numbers, not"):
+        tnp.repeat(tnp.ones(3), 1.5)
+    with pytest.raises(ValueError, match="unique: size must be at least 0, not -1"):
+        tnp.unique(tnp.ones(3), size=-1)
 
 
 def test_modes_are_refused_where_they_would_not_matter():
