@@ -1,8 +1,8 @@
-"""Trace a Python function into a program (staging).
+"""Tracing a Python function into a program.
 
-Every primitive that the function applies becomes an equation, whether it depends on the arguments or not.
-Values from outside, arrays that it closes over and tracers of other traces, become constants: inputs before
-those of the arguments.
+Everything the function does to arrays is written down, whether it depends on the arguments or not. Values
+it meets that are not its own, arrays it closes over and tracers of other traces, become constants: inputs
+that come before the arguments.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
 
-DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # numbers of inputs -> `n, argument 1 of f`, or nothing
+DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # `n, argument 1 of f`, or nothing, of numbers of inputs
 
 
 def trace_to_jaxpr(
@@ -32,14 +32,14 @@ def trace_to_jaxpr(
     references: list[Any] | None = None,
     arguments: DescribeInputs | None = None,
 ) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """Trace `f` on arrays of these types to a program; flat arguments, flat results.
+    """Write down what `f` does to arrays of these types; flat arguments, flat results.
 
     Args:
-      references: a list to which outer references that `f` reads or writes are appended. The last inputs of the
-        program are the arrays in them before, its last results those after. If None there must be no such references.
+      references: a list that takes those of outside that `f` reads or writes. The last inputs of the program are what
+        is in them before, its last results what is in them after. If None there must be no such references.
       arguments: describes the arguments of the user's function that inputs belong to, for messages.
-    Returns: the program, whose first inputs are the constants, and the values of the constants.
-    Raises: whatever `f` raises; UnexpectedTracerError if it uses a tracer of a trace that is over.
+    Returns: the program, whose first inputs are the constants it met, and the values of those.
+    Raises: whatever `f` raises; UnexpectedTracerError if it uses a tracer that is over.
     """
     trace = StagingTrace(core.current_trace(), function or f, what, arguments)
     args = [trace.input(aval) for aval in in_avals]
@@ -52,7 +52,7 @@ def trace_to_jaxpr(
 
 
 class WritingTrace(Trace):
-    """A trace that collects the equations of a program; its tracers are `WrittenTracer`s."""
+    """A trace that writes a program down; its tracers are `WrittenTracer`s."""
 
     __slots__ = ("_eqns", "_inputs")
 
@@ -62,11 +62,11 @@ class WritingTrace(Trace):
         self._eqns: list[Equation] = []
 
     def equation_of(self, var: Var) -> Equation | None:
-        """Return the equation that computes a variable; None for an input, a constant or a residual."""
+        """The equation that computes a variable; None for an input, a constant or a residual."""
         return next((eqn for eqn in self._eqns if var in eqn.outvars), None)
 
     def inputs_of(self, var: Var) -> list[int]:
-        """List the numbers of the inputs that a variable depends on."""
+        """Number the inputs that a variable depends on."""
         needed = {var}
         for eqn in reversed(self._eqns):
             if not needed.isdisjoint(eqn.outvars):
@@ -75,7 +75,7 @@ class WritingTrace(Trace):
 
 
 class WrittenTracer(Tracer):
-    """A variable of the program that a `WritingTrace` collects."""
+    """A variable of a program being written."""
 
     __slots__ = ("aval", "variable")
 
@@ -92,16 +92,16 @@ class WrittenTracer(Tracer):
 
 
 class Cell:
-    """A place that holds an array, which writing replaces; see references.py."""
+    """The place of an array that is written in place; see references.py."""
 
     __slots__ = ()
 
-    owner: Trace  # values of this trace and of those around it may be written
+    owner: Trace  # values of it and of traces around it may be written
     value: Any
 
 
 class ProgramCell(Cell):
-    """The cell of an outer reference in a program that is traced: it holds an input of the program at first."""
+    """The cell of a reference of outside in a program that is being traced: an input is in it at first."""
 
     __slots__ = ("owner", "reference", "value")
 
@@ -122,7 +122,7 @@ _INSTEAD_OF_REFERENCES = {
 
 
 class StagingTrace(WritingTrace):
-    """A trace that adds an equation to a program for each primitive."""
+    """Applying a primitive writes an equation."""
 
     __slots__ = ("_cells", "_consts", "arguments", "what")
 
@@ -130,11 +130,11 @@ class StagingTrace(WritingTrace):
         super().__init__(parent, function)
         self.what: Final = what
         self.arguments: Final = arguments
-        self._consts: dict[int, tuple[Var, Any, Any]] = {}  # by id: a variable, the value, the converted value
+        self._consts: dict[int, tuple[Var, Any, Any]] = {}  # the value, kept for its identity, and what it is taken as
         self._cells: dict[int, ProgramCell] = {}
 
     def input(self, aval: ShapedArray, linear: bool = False) -> "StagedTracer":
-        """Add an input to the program."""
+        """A new input."""
         var = Var(aval, linear)
         self._inputs.append(var)
         return StagedTracer(self, var)
@@ -144,7 +144,7 @@ class StagingTrace(WritingTrace):
         return self.write(primitive, args, params) if rule is None else rule(self, args, **params)
 
     def write(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        """Add an equation to the program, and return tracers of its results."""
+        """Write an equation."""
         atoms = [x.variable if type(x) is StagedTracer and x.owner is self else self.atom(x) for x in args]
         avals = primitive.type(tuple([a.aval for a in atoms]), params)
         outvars = tuple(map(Var, avals))
@@ -152,14 +152,14 @@ class StagingTrace(WritingTrace):
         return tuple([StagedTracer(self, v) for v in outvars])
 
     def atom(self, x: Any) -> Atom:
-        """Return the variable or literal that stands for `x` in this program."""
+        """The variable or literal that stands for `x` here."""
         if isinstance(x, Tracer):
             if x.owner is self:
                 return x.variable  # type: ignore[attr-defined]  # all tracers of this trace have one
             core.check_alive((x,))
             if x.owner.depth > self.depth:
                 raise core.inner_tracer_error(x, self)
-        elif hasattr(type(x), "__jax_array__"):  # such as an index, which may be a sum of our tracers
+        elif hasattr(type(x), "__jax_array__"):  # such as an index of a body, which may be a sum of ours
             return self.atom(core.under(self, by_protocol, x))
         if not isinstance(x, Array) and np.ndim(x) == 0:
             return Literal(x)
@@ -174,14 +174,14 @@ class StagingTrace(WritingTrace):
         return found[0]
 
     def cell_of(self, reference: Any, aval: ShapedArray) -> ProgramCell:
-        """Return the cell of an outer reference, whose array is of type `aval`; add an input for it the first time."""
+        """The cell of a reference of outside, whose array is of type `aval`."""
         found = self._cells.get(id(reference))
         if found is None:
             found = self._cells[id(reference)] = ProgramCell(self, reference, self.input(aval))
         return found
 
     def taken_references(self, references: list[Any]) -> list[Any]:
-        """Append the outer references that were used to `references`; return the arrays in them now."""
+        """Append the references of outside that were used to a list; return what is in them now."""
         cells, self._cells = self._cells.values(), {}
         references += [cell.reference for cell in cells]
         return [cell.value for cell in cells]
@@ -189,7 +189,7 @@ class StagingTrace(WritingTrace):
     def finish(self, outvars: list[Atom], name: str) -> tuple[Jaxpr, tuple[Any, ...]]:
         """Close the program: eliminate dead code, and put its constants first.
 
-        Raises: NotImplementedError if it used outer references that were not taken.
+        Raises: NotImplementedError if it used references that nobody took.
         """
         for cell in self._cells.values():
             raise NotImplementedError(
@@ -216,7 +216,7 @@ rules: Final = Rules(
 
 
 class StagedTracer(WrittenTracer):
-    """A variable of the program that a `StagingTrace` traces."""
+    """A variable of a program being traced."""
 
     __slots__ = ()
 

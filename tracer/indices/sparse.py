@@ -1,4 +1,4 @@
-"""Sparse arrays and relations, given by coordinates of their entries; bodies read them like dense arrays.
+"""Arrays and relations by the coordinates of their entries: in bodies they are read as dense ones are.
 
 Search terms: COO format, sparse tensor, relation. A read is a sum over entries, with a bracket for each coordinate, so
 that a sum over all indices is one over entries, forwards and backwards. Source: Bernstein et al. 2020, section 7.
@@ -21,14 +21,14 @@ from tapeless.tracer.terms.term import Lookup, NotNegative, Read, term
 
 
 def _limits(c: Any, n: int) -> tuple[int, int] | None:
-    """Return (0, n - 1) if all coordinates along an axis of n elements are known to be inside of it, else None."""
+    """Find the limits that coordinates along an axis of n are known to keep to; None if they are not known to."""
     found = None if isinstance(c, Tracer) else np.asarray(c)
     is_inside = found is not None and found.size and found.min() >= 0 and found.max() < n
     return (0, n - 1) if is_inside else None
 
 
 def _integers(coords: Any) -> Any:
-    """Return coordinates as they are, but an empty list as an empty array of integers."""
+    """Take coordinates as they are given; none at all are integers, whatever their type."""
     return np.zeros(0, np.int32) if isinstance(coords, (list, tuple)) and not coords else coords
 
 
@@ -68,7 +68,7 @@ class Entries:
         return form, entry
 
     def _position(self, form: TermForm, item: Any, axis: int, may_be_outside: bool) -> Affine:
-        """Convert an item to a position along an axis; brackets exclude positions outside, where coordinates may be."""
+        """Write an item as where it reads an axis; outside of this there is no entry, whatever coordinates say."""
         n, item = self.shape[axis], of_value(item)
         if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
             if not 0 <= item < n:
@@ -91,8 +91,8 @@ class Entries:
 class SparseArray(Entries):
     """An array that is 0 except at given entries; entries of the same coordinates are added.
 
-    coords: [entries] integers for each axis. values: [entries]. A node of pytrees: derivatives with respect to it
-    have the same sparsity.
+    coords: [entries] integers for each axis. values: [entries]. A node of pytrees: derivatives in it are values on the
+    same pattern.
     """
 
     def __init__(self, coords: Sequence[Any], values: Any, shape: Sequence[int]) -> None:
@@ -109,28 +109,28 @@ class SparseArray(Entries):
         return ein(form.operands, [term((), form.sizes, [Read(0, (entry,))], form.brackets)], ())
 
     def todense(self) -> Array:
-        """Return the dense array."""
+        """Return the array with its zeros."""
         return _scattered(self, (self.values,), [Read(0, variables(self.values.shape))])
 
     def tree_flatten(self) -> tuple[tuple[Any], Any]:
-        """Return the values as children, and coordinates, shape and limits as auxiliary data."""
+        """Return the values, and what is known."""
         return (self.values,), (self.coords, self.shape, self.limits)
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> "SparseArray":
-        """Make a sparse array from the children and the auxiliary data of `tree_flatten`."""
+        """Put the values back."""
         made = object.__new__(cls)
         (made.values,), (made.coords, made.shape, made.limits) = children, aux
         return made
 
     @classmethod
     def from_scipy(cls, matrix: Any) -> "SparseArray":
-        """Make a sparse array from a matrix of `scipy.sparse`, of any format."""
+        """Make one of a matrix of `scipy.sparse`, of any format."""
         coo = matrix.tocoo()
         return cls((coo.row, coo.col), coo.data, coo.shape)
 
     def to_scipy(self) -> Any:
-        """Return it as a `scipy.sparse.coo_array`. Raises: ImportError without SciPy; ValueError without two axes."""
+        """Make a `scipy.sparse.coo_array`. Raises: ImportError without SciPy; ValueError unless it has two axes."""
         if self.ndim != 2:
             raise ValueError(f"to_scipy: {self!r} has {self.ndim} axes, and matrices of SciPy have 2.")
         coords = [np.asarray(c) for c in self.coords]
@@ -138,7 +138,7 @@ class SparseArray(Entries):
 
     @classmethod
     def from_bcoo(cls, matrix: Any) -> "SparseArray":
-        """Make a sparse array from `data` [entries], `indices` [entries, axes] and `shape`, in JAX's BCOO layout."""
+        """Make one of `data` [entries], `indices` [entries, axes] and `shape`, the layout of JAX's BCOO."""
         indices = asarray(matrix.indices)
         return cls([indices[:, axis] for axis in range(indices.shape[1])], matrix.data, matrix.shape)
 
@@ -148,7 +148,7 @@ class SparseArray(Entries):
 
 
 class Relation(Entries):
-    """A boolean array that is true at concrete entries; repeated entries are dropped."""
+    """A boolean array that is true at known entries, each of which counts once."""
 
     def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
         super().__init__(coords, shape)
@@ -163,12 +163,12 @@ class Relation(Entries):
         return ein(form.operands, [term((), form.sizes, [], form.brackets)], (), dtype=bool)
 
     def todense(self) -> Array:
-        """Return the relation as a dense boolean array."""
+        """Return it as a boolean array."""
         return _scattered(self, (), [])
 
 
 def _scattered(entries: Entries, operands: Sequence[Array], factors: Sequence[Read]) -> Array:
-    """Scatter a product of factors, or true, to the coordinates of every entry, and add up to a dense array."""
+    """Write a product of factors, or true, to the coordinates of every entry, and add up."""
     written = tuple([Affine(0, ((1 + axis, 1),)) for axis in range(entries.ndim)])
     entry = (Affine(0, ((0, 1),)),)
     brackets = [

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic: NumPy's ufuncs on numbers, with powers, rounding, minimum and maximum, and complex parts."""
+"""Arithmetic, elementwise: NumPy's ufuncs on numbers, with powers, rounding, extremes and complex parts."""
 
 import builtins
 import operator
@@ -58,19 +58,13 @@ divide = true_divide
 
 
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Divide x1 by x2 and round down, elementwise, in their common dtype; integers divided by 0 give 0.
-
-    Raises: TypeError for complex numbers.
-    """
+    """Divide x1 by x2 and round down, elementwise, in the operands' dtype; integers divided by 0 give 0."""
     x, y = _numbers("floor_divide", x1, x2)
     return _floor_divide(x, y) if dtypes.is_integer(x.dtype) else _float_divmod(x, y)[0]
 
 
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute the remainder x1 - x2 floor(x1 / x2), with the sign of x2, elementwise; 0 for integers divided by 0.
-
-    Raises: TypeError for complex numbers.
-    """
+    """Compute the remainder x1 - x2 floor(x1 / x2), with the sign of x2, elementwise; 0 for integers divided by 0."""
     return _remainder(*_numbers("remainder", x1, x2))
 
 
@@ -78,25 +72,19 @@ mod = remainder
 
 
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
-    """Compute the pair `floor_divide`(x1, x2), `remainder`(x1, x2), elementwise.
-
-    Raises: TypeError for complex numbers.
-    """
+    """Compute floor_divide and remainder, elementwise."""
     x, y = _numbers("divmod", x1, x2)
     return (_floor_divide(x, y), _remainder(x, y)) if dtypes.is_integer(x.dtype) else _float_divmod(x, y)
 
 
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute the remainder of x1 / x2 with the sign of x1, elementwise; 0 for integers divided by 0.
-
-    Raises: TypeError for complex numbers.
-    """
+    """Compute the remainder of x1 / x2 with the sign of x1, elementwise; 0 for integers divided by 0."""
     x, y = _numbers("fmod", x1, x2)
     return _integer_rem(x, y) if dtypes.is_integer(x.dtype) else lax.rem(x, y)
 
 
 def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Operand, Operand]:
-    """Promote two operands; booleans become the default integer. Raises: TypeError for complex numbers."""
+    """Promoted operands; booleans become the default integer, complex ones are refused."""
     x, y = promoted(name, x, y)
     if dtypes.is_complex(x.dtype):
         raise TypeError(f"{name}: complex numbers have no remainder; the operands are {aval_of(x)} and {aval_of(y)}.")
@@ -108,12 +96,12 @@ def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Operand, Operand]:
 
 @core.compound
 def _floor_divide(x: Any, y: Any) -> Array:
-    """Divide integers and round down; 0 where y is 0, as in NumPy (XLA gives -1)."""
+    """0 where y is, as by NumPy; XLA gives -1."""
     return _zero_by_zero(y, _rounded_down(x, y))
 
 
 def _zero_by_zero(y: Any, found: Array) -> Array:
-    """Replace results of an integer division with 0 where y is 0; the divisor itself stays, for `checkify` to see."""
+    """Replace what integers divided by 0 give; the divisor itself stays, for `checkify` to see."""
     return found if not isinstance(y, Array) and np.all(y) else select(lax.eq(y, 0), 0, found)
 
 
@@ -128,7 +116,7 @@ def _rounded_down(x: Any, y: Any) -> Array:
 
 @core.compound
 def _integer_rem(x: Any, y: Any) -> Array:
-    """Compute the remainder of integers with the sign of x; 0 where y is 0, as in NumPy (XLA gives x)."""
+    """0 where y is, for which XLA gives x."""
     return _zero_by_zero(y, lax.rem(x, y))
 
 
@@ -155,17 +143,14 @@ def _float_divmod(x: Any, y: Any) -> tuple[Array, Array]:
 
 
 def _zero_as_divisor(r: Any, y: Any) -> Array:
-    """Give a remainder of 0 the sign of the divisor, as in NumPy and Python; derivatives do not change."""
+    """Give a remainder of 0 the sign of the divisor, as in NumPy and Python; derivatives stay as they are."""
     zero = select(lax.lt(y, 0), full(y.shape, -0.0, r.dtype), 0.0)
     moved = lax.sub(lax.stop_gradient(r), r)  # a zero, and its derivative; -0.0 minus 0.0 is -0.0
     return select(lax.eq(r, 0), lax.sub(filled(zero, r.shape), moved), r)
 
 
 def select(where: Any, x: Any, y: Any) -> Array:
-    """Return x where `where` is true, else y; rank-0 operands broadcast.
-
-    Both are converted to the dtype of x, or of y if x is a Python number.
-    """
+    """x where `where`, else y; broadcasting rank 0 as the primitives do, numbers taking the other's dtype."""
     like = aval_of(x) if not isinstance(x, (int, float)) else aval_of(y)
     x, y = (cast(v, like.dtype, like.weak_type) for v in (x, y))
     if where.shape and not x.shape and not y.shape:
@@ -197,7 +182,7 @@ def positive(x: ArrayLike, /) -> Array:
 
 
 def absolute(x: ArrayLike, /) -> Array:
-    """Compute |x|, elementwise; real for complex x, and x itself for booleans and unsigned integers."""
+    """Compute |x|, elementwise; real for complex x."""
     x = operand("absolute", x)
     return as_array(x) if dtypes.kind(x.dtype) in "bu" else lax.abs_p.bind(x)[0]
 
@@ -206,12 +191,12 @@ abs = absolute
 
 
 def fabs(x: ArrayLike, /) -> Array:
-    """Compute |x| as floating point, elementwise. Raises: TypeError for complex numbers."""
+    """Compute |x|, elementwise, as floating point."""
     return absolute(ordered(inexact("fabs", x), "fabs"))
 
 
 def sign(x: ArrayLike, /) -> Array:
-    """Compute the sign of x, elementwise: -1, 0 or 1, or x/|x| for complex x. For -0.0 it is 0.0, as in NumPy."""
+    """Compute -1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x. For -0.0 it is 0.0, as in NumPy."""
     found = apply("sign", lax.sign_p, x)
     return _positive_zero(found) if dtypes.is_inexact(found.dtype) else found
 
@@ -243,10 +228,7 @@ conj = conjugate
 
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """Compute the argument of complex numbers, elementwise, in radians, or in degrees if `deg` is true.
-
-    Real numbers give 0, or pi where they are negative or -0.0. Returns: floating point.
-    """
+    """Compute the argument of complex numbers in radians, or degrees, elementwise."""
     z = _default_float("angle", z)
     result = lax.atan2(lax.imag(z), lax.real(z)) if dtypes.is_complex(z.dtype) else _angle_of_real(z)
     return lax.mul(result, 180 / np.pi) if deg else result
@@ -254,7 +236,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 @core.compound
 def _angle_of_real(x: Any) -> Array:
-    """Compute the argument of real numbers: 0, or pi for negative ones and for -0.0, whose reciprocal is negative."""
+    """pi for -0.0, too, whose reciprocal is negative."""
     below = bits.bitwise_or(lax.lt(x, 0), bits.bitwise_and(lax.eq(x, 0), lax.lt(lax.div(1.0, x), 0)))
     return select(lax.ne(x, x), x, select(below, np.pi, full(x.shape, 0, x.dtype)))
 
@@ -274,7 +256,7 @@ def sqrt(x: ArrayLike, /) -> Array:
 
 
 def cbrt(x: ArrayLike, /) -> Array:
-    """Compute the real cube root, elementwise. Raises: TypeError for complex numbers."""
+    """Compute the cube root, elementwise; real."""
     return apply_inexact("cbrt", lax.cbrt_p, x)
 
 
@@ -287,7 +269,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Compute x1 to the power x2, elementwise.
 
     A Python integer x2 multiplies (`x ** 2` is `x * x`, of any dtype); so do integer arrays, where a negative x2 gives
-    no meaningful number unless x1 is 1 or -1. Booleans count as integers.
+    no meaningful number unless x1 is 1 or -1.
     Raises: TypeError for integers to the power of a negative Python integer.
     """
     if isinstance(x2, (int, np.integer)) and not isinstance(x2, bool):
@@ -307,7 +289,7 @@ pow = power
 
 @core.compound
 def _integer_power(x: Any, y: Any) -> Array:
-    """Compute an integer power by squaring, over all bits of y, as integer arithmetic is modulo a power of two."""
+    """Compute an integer power by squaring, over all bits of y, since arithmetic is modulo a power of two."""
     shape = np.broadcast_shapes(x.shape, y.shape)
     result, base = full(shape, 1, x.dtype), filled(x, shape)
     for _ in range(8 * x.dtype.itemsize):
@@ -323,19 +305,13 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute sqrt(x1² + x2²), elementwise, without overflow; infinite if either is, even if the other is nan.
-
-    Raises: TypeError for complex numbers.
-    """
+    """Compute sqrt(x1² + x2²), elementwise, without overflow; infinite if either is, even if the other is nan."""
     return _hypot(*promoted_inexact("hypot", x1, x2))
 
 
 @core.compound
 def _hypot(x: Any, y: Any) -> Array:
-    """Compute sqrt(x*x + y*y), scaled by the larger operand.
-
-    The scale is constant in derivatives, which so follow the formula.
-    """
+    """Compute sqrt(x*x + y*y), scaled by the larger operand: a constant, so that derivatives follow the formula."""
     x, y = _beside_infinity(x, y), _beside_infinity(y, x)
     high = lax.max(lax.abs(x), lax.abs(y))
     plain = bits.bitwise_or(lax.eq(high, 0), lax.eq(high, np.inf))
@@ -345,7 +321,7 @@ def _hypot(x: Any, y: Any) -> Array:
 
 
 def _beside_infinity(x: Any, y: Any) -> Any:
-    """Return x, with 0 where x is nan and y infinite: the hypotenuse is infinite there."""
+    """x, or 0 where it is nan and y infinite: then so is the result, whatever x may be."""
     return select(bits.bitwise_and(lax.ne(x, x), lax.eq(lax.abs(y), np.inf)), 0, x)
 
 
@@ -353,17 +329,17 @@ def _beside_infinity(x: Any, y: Any) -> Any:
 
 
 def floor(x: ArrayLike, /) -> Array:
-    """Round down to an integer, elementwise, in the dtype of x. Raises: TypeError for complex numbers."""
+    """Round down to an integer, elementwise, in the dtype of x."""
     return _rounded("floor", lax.floor, x)
 
 
 def ceil(x: ArrayLike, /) -> Array:
-    """Round up to an integer, elementwise, in the dtype of x. Raises: TypeError for complex numbers."""
+    """Round up to an integer, elementwise, in the dtype of x."""
     return _rounded("ceil", lax.ceil, x)
 
 
 def trunc(x: ArrayLike) -> Array:
-    """Round towards zero to an integer, elementwise, in the dtype of x. Raises: TypeError for complex numbers."""
+    """Round towards zero to an integer, elementwise, in the dtype of x."""
     return _rounded("trunc", _trunc, x)
 
 
@@ -381,17 +357,13 @@ def rint(x: ArrayLike, /) -> Array:
 
 
 def _default_float(name: str, x: ArrayLike) -> Array:
-    """Return x if it is floating point or complex, else as the default float: some functions of JAX do so."""
+    """x if it is floating point or complex, else as the default float: so JAX takes integers in some functions."""
     x = array_operand(name, x)
     return x if dtypes.is_inexact(x.dtype) else cast(x, dtypes.float_of(x.dtype), x.weak_type)
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """Round to `decimals` places after the point, ties to the even digit, elementwise, in the dtype of `a`.
-
-    Negative `decimals` round to powers of ten; of complex numbers both parts are rounded.
-    Raises: NotImplementedError for an `out`.
-    """
+    """Round to `decimals`, ties to the even digit, elementwise; negative `decimals` round left of the point."""
     check_no_out("round", out)
     a, decimals = number_operand("round", a), operator.index(decimals)
     if dtypes.is_complex(a.dtype):
@@ -416,7 +388,7 @@ def _round(x: Any, *, decimals: int) -> Array:
 
 @core.compound
 def _round_integers(x: Any, *, decimals: int) -> Array:
-    """Round integers to multiples of 10**-decimals, ties to even; 0 if that exceeds the dtype. Overflow wraps."""
+    """Round integers to multiples of 10**-decimals, ties to even; 0 if that exceeds the dtype, whose overflow wraps."""
     if 10**-decimals > dtypes.iinfo(x.dtype).max:
         return full(x.shape, 0, x.dtype)
     scale = np.asarray(10**-decimals, x.dtype)
@@ -473,12 +445,9 @@ def clip(
     a_min: ArrayLike | None = None,
     a_max: ArrayLike | None = None,
 ) -> Array:
-    """Limit elements to the range from `min` to `max`, as minimum(max, maximum(min, x)), so that `max` wins if less.
+    """Limit elements to the range from `min` to `max`.
 
-    Args:
-      arr: numbers of any shape and real dtype.
-      min, max: bounds that broadcast with `arr` and promote its dtype; no bound if None. `a_min`, `a_max`: the same.
-    Raises: TypeError for complex numbers; ValueError if shapes do not broadcast.
+    Raises: TypeError for complex numbers.
     """
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     arr = number_operand("clip", arr)
@@ -494,18 +463,12 @@ def clip(
 
 
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """Compute the greatest common divisor of integers, elementwise; not negative, except where |x| overflows.
-
-    Raises: TypeError for other dtypes.
-    """
+    """Compute the greatest common divisor of integers, elementwise; not negative, except where |x| overflows."""
     return _gcd(*_integers("gcd", x1, x2))
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """Compute the least common multiple of integers, elementwise; not negative, unless it overflows.
-
-    Raises: TypeError for other dtypes.
-    """
+    """Compute the least common multiple of integers, elementwise; not negative."""
     x, y = _integers("lcm", x1, x2)
     return _lcm(x, y)
 
@@ -519,9 +482,9 @@ def _integers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Operand, Operand]:
 
 @core.compound
 def _gcd(x: Any, y: Any) -> Array:
-    """Run Euclid's algorithm for as many steps as the dtype can need: 1.44 a bit, on consecutive Fibonacci numbers.
+    """Run Euclid's algorithm, at most 1.44 steps a bit: the longest run is on consecutive Fibonacci numbers.
 
-    Unsigned, since the absolute value of the least integer does not fit its dtype.
+    Without signs: the absolute value of the least integer is none of its dtype.
     """
     shape, dtype = np.broadcast_shapes(x.shape, y.shape), x.dtype
     unsigned = np.dtype(f"uint{8 * dtype.itemsize}")

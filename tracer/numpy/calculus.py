@@ -37,11 +37,7 @@ def diff(
 ) -> Array:
     """Compute differences of neighbours along `axis`, n times, after adding `prepend` and `append` at the ends.
 
-    Args:
-      a: [.., m, ..], m along `axis`; of booleans the difference is logical xor.
-      n: how often; with 0 the result is `a`, and nothing is added at the ends.
-      prepend, append: numbers, or arrays that are joined along `axis`.
-    Returns: [.., m - n, ..] if nothing is added, of the common dtype.
+    If n is 0 nothing is added either: that is the array.
     Raises: ValueError if n is negative or the array has no axes.
     """
     x = array_operand("diff", a)
@@ -69,10 +65,7 @@ def _diff(x: Array, *, n: int, axis: int) -> Array:
 
 
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
-    """Compute differences of neighbours in the flattened array, joined with `to_begin` before and `to_end` after them.
-
-    Returns: a vector; without additions it has one element less than the array.
-    """
+    """Compute differences of neighbours in the flat array, with numbers added at the ends."""
     x = array_operand("ediff1d", ary)
     found = diff(reshape(x, (x.size,)))
     found = found if to_begin is None else append(to_begin, found)
@@ -83,13 +76,11 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: in
     """Estimate derivatives of a sampled function along axes: central differences, one-sided at the ends.
 
     Args:
-      f: samples; integers become floating point.
-      varargs: the distance of samples, a number, or their coordinates, a vector: one for all axes, or one for each.
-      axis: one or several; all if None.
+      varargs: for all axes or for each, the distance of samples, a number, or their coordinates, a vector.
       edge_order: 1, or 2 for the derivative at the ends of the parabola through three samples.
-    Returns: a list with an array of the shape of f for each axis; the array alone if there is one axis.
-    Raises: ValueError if an axis is out of range or has less than edge_order + 1 samples, if the distances are neither
-      one nor as many as the axes, if coordinates are not one for each sample, and for another edge_order.
+    Returns: an array for each axis, alone if there is one.
+    Raises: ValueError if an axis is out of range or has less than edge_order + 1 samples, if there are neither one nor
+      as many distances as axes, for coordinates that are not one for each sample, and for another edge_order.
     """
     x = inexact("gradient", array_operand("gradient", f))
     axes = [canonical_axis(i, x.ndim) for i in (range(x.ndim) if axis is None else np.atleast_1d(axis).tolist())]
@@ -107,7 +98,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: in
 
 
 def _distances(x: Array, given: ArrayLike, axis: int, edge_order: int) -> Any:
-    """Return the distance of samples along an axis, or the differences of coordinates, in the shape of the slopes."""
+    """The distance of samples along an axis, a number; or those of given coordinates, in an array like the slopes."""
     n, number, given = x.shape[axis], given, array_operand("gradient", given)
     if n <= edge_order:
         raise ValueError(f"gradient: at least {edge_order + 1} samples are needed along axis {axis} of {x.aval}.")
@@ -120,7 +111,7 @@ def _distances(x: Array, given: ArrayLike, axis: int, edge_order: int) -> Any:
 
 
 def _subtractable(x: Array) -> Array:
-    """Convert integers to a dtype that holds their differences."""
+    """Integers in a dtype that holds their differences."""
     if not dtypes.is_integer(x.dtype) or x.dtype == np.int64:
         return x
     return lax.convert_element_type(x, np.float64 if x.dtype == np.uint64 else np.int64)
@@ -146,14 +137,7 @@ def _gradient(x: Array, step: Any, *, axis: int, edge_order: int) -> Array:
 
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
-    """Integrate along `axis` by the trapezoidal rule.
-
-    Args:
-      y: [.., n, ..] samples; integers become floating point.
-      x: their places, [n] or an array that broadcasts with y; if None they are `dx` apart.
-    Returns: the shape of y without `axis`.
-    Raises: ValueError for an axis out of range.
-    """
+    """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart."""
     y = inexact("trapezoid", y)
     if x is None:
         values, step = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, dx))
@@ -172,14 +156,7 @@ def _trapezoid(y: Array, step: Any) -> Array:
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
-    """Add multiples of `period` to angles so that neighbours along `axis` differ by at most half of it.
-
-    Args:
-      p: [.., n, ..], real; integers become floating point.
-      discont: differences less than this number stay; half of the period if None.
-    Returns: the shape of p.
-    Raises: TypeError for complex numbers; ValueError for an axis out of range.
-    """
+    """Add multiples of `period` to angles so that neighbours along `axis` differ by at most half of it."""
     x = inexact("unwrap", array_operand("unwrap", p))
     axis = canonical_axis(axis, x.ndim)
     half = arithmetic.divide(period, 2)
@@ -205,14 +182,13 @@ def interp(
     right: ArrayLike | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
-    """Interpolate linearly through (xp, fp) at x; beyond the ends return `left` and `right`, by default the end values.
+    """Interpolate linearly through (xp, fp) at x; beyond the ends `left` and `right`, by default the end values.
 
     Args:
       x: [k..].
-      xp, fp: vectors of one length; xp ascends, unless there is a period. fp may be complex.
+      xp, fp: vectors of one length; xp rises, unless there is a period. fp may be complex.
       left, right: numbers, or "extrapolate" for the line through the two points at that end.
-      period: of the function in x; there are no ends then.
-    Returns: [k..], floating point or complex.
+      period: of the function, so that nothing is beyond the ends.
     Raises: ValueError if xp and fp are not vectors of one length, or for another word; TypeError if x or xp is complex.
     """
     at, places = (as_array(v) for v in promoted_inexact_dtypes("interp", x, xp))
@@ -231,7 +207,7 @@ def interp(
 
 @core.compound
 def _interp(x: Array, xp: Array, fp: Array) -> Array:
-    """Evaluate at each x the line through the points around it; beyond the ends, through the first or last two."""
+    """The line through two neighbours at each x, the first or last two beyond the ends."""
     n = xp.shape[0]
     after = lax.max(lax.min(searchsorted(xp, x, "right"), n - 1), min(1, n - 1))
     before = lax.max(lax.sub(after, 1), 0)
@@ -245,7 +221,7 @@ def _interp(x: Array, xp: Array, fp: Array) -> Array:
 
 @core.compound
 def _periodic(x: Array, xp: Array, fp: Array, period: Any) -> tuple[Array, Array, Array]:
-    """Reduce x and the points to one period, sort the points, and add one more at each end."""
+    """x and the points taken to one period, and a point more at each end."""
     period = lax.abs(period)
     x, xp = arithmetic.remainder(x, period), arithmetic.remainder(xp, period)
     order = argsort(xp)
@@ -257,7 +233,7 @@ def _periodic(x: Array, xp: Array, fp: Array, period: Any) -> tuple[Array, Array
 
 
 def _beyond(side: str, given: Any, end: Array, there: Array, found: Array) -> Array:
-    """Replace interpolated values beyond one end by the number `given` for it, or by the end value if it is None."""
+    """Replace interpolated values beyond one end by the value given for it."""
     if isinstance(given, str):
         if given != "extrapolate":
             raise ValueError(f"interp: {side} must be a number or 'extrapolate', not {given!r}.")
@@ -272,13 +248,9 @@ def _beyond(side: str, given: Any, end: Array, there: Array, found: Array) -> Ar
 def convolve(
     a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:
-    """Convolve two vectors.
+    """Convolve two vectors: "full", as long as the longer one ("same"), or without margins ("valid").
 
-    Args:
-      a, v: [n] and [m], of any numeric dtype.
-      mode: "full", all n + m - 1 sums; "same", the middle max(n, m); "valid", those without margins, |n - m| + 1.
-      precision, preferred_element_type: as for `lax.conv_general_dilated`.
-    Returns: a vector of the common dtype.
+    `precision` and `preferred_element_type` are as for `lax.conv_general_dilated`.
     Raises: ValueError for other modes, or operands that are not vectors with elements; both are named.
     """
     x, y = _vectors("convolve", a, v)
@@ -290,7 +262,7 @@ def convolve(
 def correlate(
     a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:
-    """Correlate two vectors: `convolve` a with v reversed and conjugated. Args, Returns, Raises: as for `convolve`."""
+    """Correlate two vectors: `convolve` with v reversed and conjugated."""
     x, y = _vectors("correlate", a, v)
     y, options = arithmetic.conjugate(y), (precision, preferred_element_type)
     if x.shape[0] >= y.shape[0]:
@@ -306,7 +278,7 @@ def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> list[Array]:
 
 
 def _margins(name: str, short: int, mode: str) -> tuple[int, int]:
-    """Return how far the shorter vector overhangs each end of the longer one. Raises: ValueError for another mode."""
+    """Compute how far the shorter vector overhangs both ends of the longer one, by `mode`."""
     margins = {"full": (short - 1, short - 1), "same": (short // 2, short - short // 2 - 1), "valid": (0, 0)}
     if mode not in margins:
         raise ValueError(f"{name}: mode must be 'full', 'same' or 'valid', not {mode!r}.")
@@ -325,13 +297,10 @@ def _correlate(x: Array, y: Array, *, padding: tuple[int, int], options: tuple[A
 
 
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
-    """Apply to each element the function (or number) of the last condition that is true.
+    """Apply to each element the function (or number) of the last condition that is true; one more is the default.
 
     Args:
-      condlist: conditions in a list, or along the first axis of an array; or a single condition.
-      funclist: functions of all of x, or numbers, one for each condition; one more is the default, else it is 0.
-      args, kw: further arguments of the functions.
-    Returns: the shape and dtype of x, to which values are converted.
+      condlist: conditions in a list, or along the first axis of an array; or one alone.
     Raises: ValueError if there are neither as many functions as conditions nor one more.
     """
     v = array_operand("piecewise", x)

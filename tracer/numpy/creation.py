@@ -1,4 +1,4 @@
-"""Creation of arrays: from Python values, constants, ranges and grids. Diagonal matrices are in matrices.py."""
+"""Creation of arrays: from Python values, constants, ranges, grids. Diagonals are in matrices.py."""
 
 import builtins
 import math
@@ -57,16 +57,14 @@ def array(
 ) -> Array:
     """Make an array of `object`: a number, an array, a range, or nested lists of these.
 
-    Python numbers get the default width; an object with a dtype keeps it, 64-bit ones included. A bare number stays
-    weak. Converting an array to a given `dtype` is as `astype`: integers that do not fit wrap.
+    Python numbers have the default width; what has a dtype keeps it, 64-bit ones included. A bare number stays weak.
+    Converting an array to a given `dtype` is as `astype`: integers that do not fit wrap.
 
     Args:
-      object: also any object with `__jax_array__` or `__array__`, or a buffer of numbers.
-      copy: whether a Tapeless array is copied, so that it may be donated and the result still be used.
       order: of the memory, which is XLA's: "K", "A", "C" or "F", all with the same result.
-      ndmin: the least number of axes; axes of size 1 are added before the others.
-      device: where to put the result, one of `tl.devices()` or the sharding of an array: by default a Tapeless array
-        stays, and others go to the default device. So in all functions here; traced arrays stay with their program.
+      copy: whether an array of ours is copied, so that it may be donated and the result used on.
+      device: where to put it, one of `tl.devices()` or the sharding of an array: by default an array of ours stays, and
+        others go to the default device. So in all functions here; a traced array stays where its program runs.
     Raises: TypeError if elements are no numbers, or masked; ValueError if lists differ in length, or there is no such
       order; OverflowError if an integer does not fit its dtype.
     """
@@ -94,7 +92,7 @@ def _check_order(name: str, order: Any) -> None:
 
 
 def _is_buffer(x: Any) -> bool:
-    """Tell whether x supports the buffer protocol, as `memoryview` and `array.array` do, and is not bytes."""
+    """Tell whether x shares its memory by the buffer protocol, as `memoryview` and `array.array` do, and is no text."""
     if isinstance(x, (bytes, bytearray)):
         return False
     try:
@@ -109,8 +107,8 @@ def asarray(
 ) -> Array:
     """Convert to an array, without a copy if possible, unless `copy` is true: see `array`.
 
-    Raises: ValueError if `copy` is false and a copy is needed, because elements move to a device or change their dtype;
-      or if there is no such order. As `array` otherwise.
+    Raises: ValueError if `copy` is false and there must be one: elements go to a device, or change their dtype; or if
+      there is no such order.
     """
     _check_order("asarray", order)
     if copy is False and not (isinstance(a, Array) and (dtype is None or a.dtype == dtypes.canonical(dtype))):
@@ -177,29 +175,18 @@ def _stacked(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """Copy an array. Raises: ValueError if there is no such `order` of memory, which is XLA's in any case."""
+    """Copy an array. Raises: ValueError if there is no such order of memory, which is XLA's in any case."""
     _check_order("copy", order)
     return lax.copy(array_operand("copy", a))
 
 
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """Make a vector from a buffer of bytes.
-
-    Args:
-      dtype: of the elements; the default float if not given.
-      count: how many elements, all if -1. offset: where to begin, in bytes.
-    Raises: ValueError if the buffer does not hold a whole number of elements, or not `count`.
-    """
+    """Make a vector with elements of `dtype` from a buffer of bytes."""
     return as_array(exact(np.frombuffer(buffer, dtypes.canonical(dtype), count, offset)))
 
 
 def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike = float, **kwargs: Any) -> Any:
-    """Call `function` once with the arrays of indices along each axis of `shape`, and return its result.
-
-    Args:
-      dtype: of the indices; the default float if not given. kwargs: passed to `function`.
-    Raises: TypeError for sizes that are not integers, ValueError for negative ones.
-    """
+    """Apply `function` to the arrays of indices along each axis of `shape`."""
     return function(*indices(_shape("fromfunction", shape), dtype), **kwargs)
 
 
@@ -207,27 +194,24 @@ def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike
 
 
 def zeros(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
-    """Make an array of zeros, of the default float if no dtype is given; for a key dtype, of keys with zero words.
-
-    Raises: TypeError for sizes that are not integers, ValueError for negative ones.
-    """
+    """Make an array of zeros, of the default float if no dtype is given; for a key dtype, of keys with zero words."""
     return core.placed(_constant("zeros", shape, 0, dtype), device)
 
 
 def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
-    """Make an array of ones, of the default float if no dtype is given. Raises: as `zeros`."""
+    """Make an array of ones, of the default float if no dtype is given."""
     return core.placed(_constant("ones", shape, 1, dtype), device)
 
 
 def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
-    """Make an array whose elements are not specified: they are zeros. Raises: as `zeros`."""
+    """Make an array whose elements are not specified: zeros."""
     return core.placed(_constant("empty", shape, 0, dtype), device)
 
 
 def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """Make an array of `fill_value`, broadcast to `shape` and converted to `dtype`; weak if `fill_value` is.
 
-    Raises: OverflowError if it is an integer known not to fit `dtype`; ValueError if it does not broadcast to `shape`.
+    Raises: OverflowError if it is an integer known not to fit `dtype`.
     """
     check_operands("full", fill_value)
     value = as_array(fill_value) if dtype is None else fitted(fill_value, dtypes.canonical(dtype))
@@ -237,26 +221,26 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
 def zeros_like(
     a: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None
 ) -> Array:
-    """Make an array of zeros with the shape and dtype of `a`, or those given."""
+    """Make an array of zeros with the shape and dtype of a."""
     return core.placed(_zeros_like(a, dtype, shape), device)
 
 
 def ones_like(a: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None) -> Array:
-    """Make an array of ones with the shape and dtype of `a`, or those given."""
+    """Make an array of ones with the shape and dtype of a."""
     return full_like(a, 1, dtype, shape, device=device)
 
 
 def empty_like(
     prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None
 ) -> Array:
-    """Make an array of the shape and dtype of `prototype` whose elements are not specified: they are zeros."""
+    """Make an array of the shape and dtype of `prototype` whose elements are not specified: zeros."""
     return core.placed(_zeros_like(prototype, dtype, shape), device)
 
 
 def full_like(
     a: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None
 ) -> Array:
-    """Make an array of `fill_value` in the shape and dtype of `a`, or those given; `a` is any object that has both.
+    """Make an array of `fill_value` in the shape and dtype of a, which may be any object with these attributes.
 
     Raises: OverflowError if it is an integer known not to fit the dtype.
     """
@@ -274,7 +258,7 @@ def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
 
 
 def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[ShapedArray, tuple[int, ...]]:
-    """Return the type of one element, and the shape; weak for Python numbers and weak arrays if `dtype` is None."""
+    """The type of one element, and the shape; Python's numbers and what is weak are like weak arrays."""
     a = by_protocol(a)
     like = aval_of(a) if is_arraylike(a) or not (hasattr(a, "shape") and hasattr(a, "dtype")) else a
     size = tuple(like.shape) if shape is None else _shape("full_like", shape)
@@ -283,7 +267,7 @@ def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[ShapedArray, tuple[i
 
 
 def _of_type(aval: ShapedArray, x: Array) -> Array:
-    """Make x weak if `aval` is weak."""
+    """x as a weak array if `aval` is weak."""
     return lax.convert_element_type(x, x.dtype, True) if aval.weak_type else x
 
 
@@ -305,7 +289,7 @@ def _filled(value: Any, shape: tuple[int, ...]) -> Array:
 
 
 def _shape(name: str, shape: Shape) -> tuple[int, ...]:
-    """Convert a shape to a tuple. Raises: TypeError for sizes that are no integers, ValueError for negative ones."""
+    """Convert a shape to a tuple. Raises: TypeError for lengths that are no integers, ValueError for negative ones."""
     return shapes.static_shape((shape,) if not hasattr(shape, "__iter__") else shape, name)
 
 
@@ -317,11 +301,9 @@ def arange(
 ) -> Array:
     """Make the vector start, start + step, ... below stop; arange(n) counts from 0 to n - 1.
 
-    Args:
-      start, stop, step: real numbers whose values are known, as they set the length; step is 1 if None.
-      dtype: that of the arguments if None.
-    Raises: ValueError if step is 0; TypeError for arguments that are no real numbers; ConcretizationTypeError if one is
-      traced; OverflowError if the last element does not fit the dtype.
+    The arguments must be known.
+
+    Raises: ValueError if step is 0; TypeError for what is no real number.
     """
     if stop is None:
         start, stop = 0, start
@@ -358,7 +340,7 @@ def _plain(v: Any) -> int | float | complex:
 @core.compound
 def _arange(*, size: int, start: Any, step: Any, dtype: np.dtype[Any]) -> Array:
     counted = broadcasted_iota(dtype, (size,), 0)
-    if step < 0 and dtypes.kind(dtype) == "u":  # an unsigned dtype holds no negative step
+    if step < 0 and dtypes.kind(dtype) == "u":  # whose steps down are subtracted
         return lax.sub(converted(start, dtype), lax.mul(counted, converted(-step, dtype)))
     counted = counted if step == 1 else lax.mul(counted, converted(step, dtype))
     return counted if start == 0 else lax.add(counted, converted(start, dtype))
@@ -375,15 +357,8 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    """Make `num` evenly spaced numbers from start to stop, along a new axis.
+    """Make `num` evenly spaced numbers from start to stop, along a new axis; with `retstep` also their distance.
 
-    Args:
-      start, stop: arrays that broadcast, [k..].
-      endpoint: whether stop is the last number; else it would be the next one.
-      retstep: return the distance of neighbours, too.
-      dtype: of the result; integers are rounded down. If None, floating point or complex.
-      axis: the position of the new axis.
-    Returns: [num, k..] for axis 0; with `retstep` a pair of it and the distance.
     Raises: ValueError if `num` is negative, or `axis` out of range.
     """
     low, high = _ends("linspace", start, stop, dtype)
@@ -392,7 +367,7 @@ def linspace(
         raise ValueError(f"linspace: the number of samples must not be negative: {count}.")
     own = aval_of(low).dtype if dtype is None else dtypes.canonical(dtype)
     found = _linspace(low, high, num=count if endpoint else count + 1, dtype=own, axis=axis)
-    if not endpoint:  # computed with one more, as in JAX: another length would round some elements differently
+    if not endpoint:  # a program of another length rounds a few of the others differently
         found = slice_in_dim(found, 0, count, axis=axis)
     found = core.placed(found, device)
     if not retstep:
@@ -403,7 +378,7 @@ def linspace(
 
 
 def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> Sequence[Operand]:
-    """Promote both ends to one floating-point dtype: of 64 bits if the result has 64 bits, or is of integers."""
+    """Both ends in one floating-point dtype: of 64 bits where results of 64 bits, or integers, are asked for."""
     ends = promoted_inexact_dtypes(name, start, stop)
     asked = None if dtype is None else dtypes.canonical(dtype)
     if asked is None or not (dtypes.is_integer(asked) or dtypes.bits_of(dtypes.real_part_dtype(asked)) == 64):
@@ -424,7 +399,7 @@ def _linspace(low: Any, high: Any, *, num: int, dtype: np.dtype[Any], axis: int)
     gaps = builtins.max(num - 1, 1)
     place = broadcasted_iota(real, full_shape, 0)
     place = place if place.dtype == low.dtype else lax.convert_element_type(place, low.dtype)
-    if dtypes.is_integer(dtype):  # XLA multiplies by 1 / gaps, so that a whole quotient has a rounding error
+    if dtypes.is_integer(dtype):  # a quotient that is whole is found to a rounding error: XLA multiplies by 1 / gaps
         found = lax.add(low, _snapped(lax.div(lax.mul(lax.sub(high, low), place), float(gaps))))
     else:
         t = lax.div(place, float(gaps))
@@ -438,12 +413,12 @@ def _linspace(low: Any, high: Any, *, num: int, dtype: np.dtype[Any], axis: int)
 
 
 def _with_end(x: Array, end: Array, row: int) -> Array:
-    """Replace row `row` of x by that row of `end`."""
+    """Replace one row of x."""
     return lax.select_n(lax.eq(broadcasted_iota(np.int32, x.shape, 0), row), x, end)
 
 
 def _snapped(x: Array) -> Array:
-    """Round real numbers to integers where they differ by a rounding error only."""
+    """Round real numbers to whole ones if they differ by a rounding error."""
     if dtypes.is_complex(x.dtype):
         return x
     whole, near = lax.round(x), lax.mul(lax.abs(x), 64 * float(dtypes.finfo(x.dtype).eps))
@@ -465,17 +440,14 @@ def logspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """Make `num` numbers from base^start to base^stop in equal ratios. Args: as for `linspace`.
-
-    A `dtype` of integers drops fractions. Raises: as `linspace`.
-    """
+    """Make `num` numbers from base^start to base^stop, in equal ratios."""
     low, high = _ends("logspace", start, stop, dtype)
     exponents = linspace(low, high, num, endpoint, axis=axis)
     return _of_dtype(power(cast(base, exponents.dtype), exponents), dtype)
 
 
 def _of_dtype(x: Array, dtype: DTypeLike | None) -> Array:
-    """Convert to `dtype` unless it is None; integers drop the fraction, after a rounding error is removed."""
+    """Convert to the dtype asked for, if any; to integers by dropping the fraction, but for a rounding error."""
     if dtype is None:
         return x
     wanted = dtypes.canonical(dtype)
@@ -490,11 +462,7 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """Make `num` numbers from start to stop in equal ratios. Args: as for `linspace`.
-
-    Start and stop must have the same sign, else numbers between them are nan. A `dtype` of integers drops fractions.
-    Raises: as `linspace`.
-    """
+    """Make `num` numbers from start to stop in equal ratios; both must have the same sign."""
     low, high = _ends("geomspace", start, stop, dtype)
     return _of_dtype(_geomspace(low, high, num=num, endpoint=endpoint, axis=axis), dtype)
 
@@ -515,12 +483,8 @@ def _geomspace(low: Any, high: Any, *, num: int, endpoint: bool, axis: int) -> A
 
 
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
-    """Make arrays of coordinates on the grid of the vectors xi, one array for each.
+    """Make arrays of coordinates on the grid of the vectors xi; "xy" puts the second vector along the first axis.
 
-    Args:
-      sparse: arrays that broadcast to the grid, with size 1 along the other axes.
-      indexing: "ij": xi[k] varies along axis k; "xy": so, with the first two axes exchanged.
-      copy: has no effect.
     Raises: ValueError if `indexing` is neither "xy" nor "ij".
     """
     if indexing not in ("xy", "ij"):
@@ -542,10 +506,9 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
 
 
 def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
-    """Make arrays of indices along each axis of `dimensions`.
+    """Make arrays of indices along each axis of `dimensions`, stacked; a tuple of open grids if `sparse`.
 
-    Returns: [k, n..] for the k sizes n.. in `dimensions`; if `sparse`, a tuple of k arrays that broadcast to [n..].
-    Raises: OverflowError if the last index does not fit `dtype`, the default integer if None.
+    Raises: OverflowError if the last index does not fit `dtype`.
     """
     dtype = dtypes.default_dtype("i") if dtype is None else dtypes.canonical(dtype)
     shape = tuple(dimensions)

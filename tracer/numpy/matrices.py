@@ -1,4 +1,4 @@
-"""Structured matrices: identity, triangles, diagonals, and Vandermonde matrices."""
+"""Matrices by their structure: identity, triangles, diagonals, Vandermonde."""
 
 import math
 from collections.abc import Callable
@@ -34,14 +34,7 @@ from tapeless.tracer.types import aval_of, by_protocol
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
-    """Make the N x M matrix with ones on diagonal k, which is above the main one if positive.
-
-    Args:
-      N, M: known integers; M is N if None.
-      dtype: the default float if None.
-      device: as for `array`.
-    Raises: TypeError if N, M or k is no known integer; ValueError if a size is negative.
-    """
+    """Make the N x M matrix with ones on diagonal k, above the main one if positive."""
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
     return core.placed(_eye(shape=_sizes("eye", N, M), k=exact_integer(k, "eye: k"), dtype=dtype), device)
 
@@ -57,22 +50,19 @@ def _eye(*, shape: tuple[int, int], k: int, dtype: np.dtype[Any]) -> Array:
 
 
 def _rows_and_columns(shape: tuple[int, ...], k: int) -> tuple[Array, Array]:
-    """Return row index + k, and column index, of matrices in the last two axes of `shape`; k is clipped to them."""
+    """Row index + k, and column index, of matrices in the last two axes; diagonals outside are as good as the next."""
     k = max(-shape[-2], min(k, shape[-1]))
     rows = broadcasted_iota(np.int32, shape[-2:], 0)
     return (lax.add(rows, k) if k else rows), broadcasted_iota(np.int32, shape[-2:], 1)
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
-    """Make the n x n identity matrix, of the default float if no dtype is given. Raises: as `eye`."""
+    """Make the n x n identity matrix."""
     return eye(n, dtype=dtype)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Make the N x M matrix with ones on and below diagonal k, which is above the main one if positive.
-
-    Args: as for `eye`; the dtype is float32 if None, as in JAX. Raises: as `eye`.
-    """
+    """Make the N x M matrix with ones on and below diagonal k; of float32 if no dtype is given, as in JAX."""
     dtype = dtypes.canonical("float32" if dtype is None else dtype)
     return _tri(shape=_sizes("tri", N, M), k=exact_integer(k, "tri: k"), dtype=dtype)
 
@@ -83,18 +73,12 @@ def _tri(*, shape: tuple[int, int], k: int, dtype: np.dtype[Any]) -> Array:
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
-    """Replace elements above diagonal k of matrices m [.., rows, columns] by zeros.
-
-    Raises: ValueError if m has fewer than two axes; TypeError if k is no known integer.
-    """
+    """Replace elements above diagonal k of matrices m [.., n, m] by zeros."""
     return _triangle(_matrices("tril", m, number_operand), k=exact_integer(k, "tril: k"), lower=True)
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
-    """Replace elements below diagonal k of matrices m [.., rows, columns] by zeros.
-
-    Raises: ValueError if m has fewer than two axes; TypeError if k is no known integer.
-    """
+    """Replace elements below diagonal k of matrices m [.., n, m] by zeros."""
     return _triangle(_matrices("triu", m, number_operand), k=exact_integer(k, "triu: k") - 1, lower=False)
 
 
@@ -131,13 +115,13 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 
 def tril_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
-    """Return the `tril_indices` of a matrix with the shape of arr. Raises: ValueError if it is not a matrix."""
+    """Make the `tril_indices` of the matrix arr. Raises: ValueError if it is not a matrix."""
     rows, columns = _lengths("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
-    """Return the `triu_indices` of a matrix with the shape of arr. Raises: ValueError if it is not a matrix."""
+    """Make the `triu_indices` of the matrix arr. Raises: ValueError if it is not a matrix."""
     rows, columns = _lengths("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
 
@@ -150,7 +134,7 @@ def _lengths(name: str, arr: Array) -> tuple[int, int]:
 
 
 def diag_indices_from(arr: Array) -> tuple[Array, ...]:
-    """Return the `diag_indices` of arr. Raises: ValueError unless it has two or more axes of one length."""
+    """Make the `diag_indices` of arr. Raises: ValueError unless it has two or more axes of one length."""
     arr = by_protocol(arr)
     if arr.ndim < 2 or len(set(arr.shape)) > 1:
         raise ValueError(f"diag_indices_from: the axes must be two or more of one length, not those of {aval_of(arr)}.")
@@ -158,7 +142,7 @@ def diag_indices_from(arr: Array) -> tuple[Array, ...]:
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """Return the indices of the main diagonal of an array of `ndim` axes of length n, a vector for each axis."""
+    """Make the indices of the main diagonal of an array of `ndim` axes of length n."""
     return (_positions(np.arange(n)),) * ndim
 
 
@@ -170,14 +154,9 @@ def _positions(values: np.ndarray[Any, Any]) -> Array:
 
 
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Extract diagonals of the matrices in two axes of a.
+    """Extract the diagonals of the matrices in two axes of a, as a new last axis.
 
-    Args:
-      a: [k.., m, n], with the matrices in `axis1` and `axis2`, wherever these are.
-      offset: which diagonal, above the main one if positive.
-    Returns: [k.., length of the diagonal].
-    Raises: ValueError if the axes are the same or out of range, or a has fewer than two; TypeError if offset is no
-      integer.
+    Raises: ValueError if the axes are the same, or a has fewer than two.
     """
     x = _matrices("diagonal", a)
     first, second = canonical_axis(axis1, x.ndim, "axis1"), canonical_axis(axis2, x.ndim, "axis2")
@@ -189,7 +168,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 @core.compound
 def _diagonal(x: Array, *, offset: int) -> Array:
-    """Extract a diagonal as every (n + 1)th element of a flattened n x n matrix: nothing is masked or summed."""
+    """Read row by row, the diagonal of an n x n matrix is every (n + 1)th element: nothing is masked or summed."""
     rows, columns = x.shape[-2:]
     top, left = max(-offset, 0), max(offset, 0)
     n, batch = max(0, min(rows - top, columns - left)), x.shape[:-2]
@@ -200,7 +179,7 @@ def _diagonal(x: Array, *, offset: int) -> Array:
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """Make the square matrix with the vector v on diagonal k, or extract diagonal k of the matrix v.
+    """Make the matrix with the vector v on diagonal k, or extract diagonal k of the matrix v.
 
     Raises: ValueError for an array of other than one or two axes.
     """
@@ -222,7 +201,7 @@ def _diag(x: Array, *, k: int) -> Array:
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """Make the square matrix with the flattened elements of v on diagonal k."""
+    """Make the matrix with the elements of v on diagonal k."""
     x = number_operand("diagflat", v)
     return _diag(reshape(x, (x.size,)), k=exact_integer(k, "diagflat: k"))
 
@@ -230,14 +209,9 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 def trace(
     a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
-    """Sum the diagonals of the matrices in two axes of a.
+    """Sum of the diagonal of the matrices in two axes of a.
 
-    Args:
-      a, offset, axis1, axis2: as for `diagonal`.
-      dtype: of the sum; if None that of a, but narrow integers and booleans become the default integer.
-    Returns: the shape of a without the two axes.
-    Raises: ValueError if the axes are the same, or a has fewer than two; TypeError if there is no such dtype;
-      NotImplementedError for an `out`.
+    Raises: ValueError if the axes are the same, or a has fewer than two; TypeError if there is no such dtype.
     """
     check_no_out("trace", out)
     x = diagonal(_matrices("trace", a, number_operand), offset, axis1, axis2)
@@ -253,13 +227,11 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = False) -> Array:
-    """Return an array with the main diagonal of `a` replaced by the elements of `val`, repeated as needed.
+    """Replace the main diagonal of a by the elements of `val`, repeated as needed; returns a new array.
 
     Args:
-      a: [m, n], or more axes of one length.
       wrap: below the last square of a matrix with more rows than columns a diagonal begins anew, a row further down.
-      inplace: must be False, as arrays are immutable.
-    Raises: ValueError if `inplace`, for fewer than two axes, or more than two of different lengths.
+    Raises: ValueError if `inplace`: arrays are never changed; if there are more than two axes, of different lengths.
     """
     if inplace:
         raise ValueError("fill_diagonal: arrays are never changed in place; pass inplace=False and use the result.")
@@ -276,7 +248,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """Make the Vandermonde matrix of the vector x: its powers N - 1 to 0 in columns, or 0 to N - 1 if `increasing`.
+    """Make the matrix of powers of the vector x, N - 1 to 0 from left to right, or 0 to N - 1 if `increasing`.
 
     Raises: ValueError if x is no vector, or N is negative; TypeError if N is no integer.
     """

@@ -1,8 +1,8 @@
-"""Promotion and broadcasting of the operands of NumPy functions, to one dtype and one shape.
+"""Promotion and broadcasting of the operands of NumPy functions: one dtype, one shape.
 
-Primitives take operands of equal dtypes, and of equal shapes or rank 0. Bare numbers become constants of the other
-operand's dtype, weak types give way, shapes are broadcast explicitly. Two arrays of one type, or an array and a number
-that does not widen it, are by far the most frequent and return at once. Source: "Type promotion semantics" of JAX.
+Primitives want equal dtypes, and equal shapes or rank 0. Bare numbers become constants of the other operand's
+dtype, weak types give way, shapes are broadcast explicitly. Two arrays of one type, or an array and a number that
+does not widen it, are by far the most frequent and return at once. Source: "Type promotion semantics" of JAX.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from tapeless.tracer.primitives.operands import constant, converted, known_eleme
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, conversion_hint, is_arraylike
 
-Operand: TypeAlias = Array | np.ndarray[Any, Any]  # a NumPy array becomes a constant of the program
+Operand: TypeAlias = Array | np.ndarray[Any, Any]  # ours, or a constant of the program
 _NUMBERS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
 
 
@@ -29,19 +29,19 @@ _NUMBERS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
 
 
 def apply(name: str, primitive: Primitive, x: ArrayLike) -> Array:
-    """Apply a primitive to one operand, without changing its dtype."""
+    """A primitive of one operand, of any dtype it has a meaning for."""
     if not isinstance(x, Array):
         x = operand(name, x)
     return primitive.bind(x)[0]
 
 
 def apply_inexact(name: str, primitive: Primitive, x: ArrayLike) -> Array:
-    """Apply a primitive to one operand, converted to floating point unless it is floating point or complex."""
+    """A primitive of one floating-point or complex operand; integers are converted."""
     return primitive.bind(inexact(name, x))[0]
 
 
 def apply2(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike, on_bool: Primitive | None = None) -> Array:
-    """Apply a primitive, or `on_bool` to booleans, to two operands after promoting and broadcasting them."""
+    """A primitive of two operands, promoted and broadcast; another one for booleans."""
     if isinstance(x, Array) and isinstance(y, Array):
         if x.aval is not y.aval:
             if x.aval.dtype != y.aval.dtype and (x.aval.weak_type or y.aval.weak_type):
@@ -57,7 +57,7 @@ def apply2(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike, on_bool:
 
 
 def apply2_inexact(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike) -> Array:
-    """Apply a primitive to two operands, promoted to floating point or complex and broadcast."""
+    """A primitive of two floating-point or complex operands, promoted and broadcast; integers are converted."""
     return primitive.bind(*promoted_inexact(name, x, y))[0]
 
 
@@ -71,7 +71,7 @@ def _apply_mixed(x: Array, y: Array, *, name: str, primitive: Primitive, on_bool
 
 
 def check_operands(name: str, *xs: Any) -> None:
-    """Check that all of `xs` are arrays or numbers. Raises: TypeError for the first that is not."""
+    """Raise TypeError for the first of `xs` that is neither an array nor a number."""
     for i, x in enumerate(xs):
         if not isinstance(x, Array) and not is_arraylike(x):
             raise TypeError(
@@ -81,12 +81,12 @@ def check_operands(name: str, *xs: Any) -> None:
 
 
 def refuse_keys(name: str, *xs: Any) -> None:
-    """Check that none of the arrays or numbers `xs` holds PRNG keys. Raises: TypeError in the name of `name`."""
+    """Raise TypeError in the name of `name` if any of the arrays or numbers `xs` holds keys."""
     core.refuse_keys(name, *map(aval_of, xs))
 
 
 def _common_dtype(name: str, *xs: Any) -> tuple[np.dtype[Any], bool]:
-    """Return `dtypes.result_type` of the operands; errors about keys name `name`."""
+    """`dtypes.result_type`, in the name of `name` where keys are among the operands."""
     try:
         return dtypes.result_type(*xs)
     except TypeError as error:
@@ -96,7 +96,7 @@ def _common_dtype(name: str, *xs: Any) -> tuple[np.dtype[Any], bool]:
 
 
 def check_no_out(name: str, out: Any) -> None:
-    """Check that `out` is None. Raises: NotImplementedError for an array; TypeError for a bool, meant for keepdims."""
+    """Raise NotImplementedError if there is an array to write the result to, TypeError if `out` stands for keepdims."""
     if isinstance(out, bool):
         raise TypeError(
             f"{name}: {out} stands in the place of out. If it says whether axes stay, name it: keepdims=True."
@@ -110,7 +110,7 @@ def operand(name: str, x: Array) -> Array: ...
 @overload
 def operand(name: str, x: Any) -> Operand: ...
 def operand(name: str, x: Any) -> Operand:
-    """Return x if it is an array; a number becomes a constant with its dtype. Raises: TypeError if it is neither."""
+    """x if it is an array; a number with its dtype spelled out. Raises: TypeError if it is neither."""
     if isinstance(x, Array):
         return x
     x = by_protocol(x)
@@ -122,7 +122,7 @@ def operand(name: str, x: Any) -> Operand:
 
 
 def as_array(x: ArrayLike) -> Array:
-    """Convert x to an `Array`: its elements go to the device, or into the program being traced."""
+    """x as an array of ours: its elements go to the device, or into the program being traced."""
     if isinstance(x, Array) or isinstance(x := by_protocol(x), Array):
         return x
     x = incoming_number(x)
@@ -130,7 +130,7 @@ def as_array(x: ArrayLike) -> Array:
 
 
 def array_operand(name: str, x: Any) -> Array:
-    """Convert x to an `Array`. Raises: TypeError if it is neither an array nor a number."""
+    """x as an array of ours. Raises: TypeError if it is neither an array nor a number."""
     if isinstance(x, Array):
         return x
     x = by_protocol(x)
@@ -139,7 +139,7 @@ def array_operand(name: str, x: Any) -> Array:
 
 
 def number_operand(name: str, x: Any) -> Array:
-    """Convert x to an `Array`. Raises: TypeError if it is neither an array nor a number, or holds keys."""
+    """x as an array of ours. Raises: TypeError if it is neither an array nor a number, or holds keys."""
     operand = array_operand(name, x)
     if dtypes.is_key(operand.aval.dtype):
         core.refuse_keys(name, operand.aval)
@@ -151,10 +151,10 @@ def cast(x: Array, dtype: np.dtype[Any], weak_type: bool = False) -> Array: ...
 @overload
 def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Operand: ...
 def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Operand:
-    """Convert the elements of x to `dtype`; a number becomes a constant.
+    """x with elements of `dtype`; a number becomes a constant of it.
 
-    Raises: OverflowError for a number, or weak integers, known not to fit. If weak integers are traced, the conversion
-      is one to a weak type first, for `weak_int_overflow.py` to find: the arguments are checked in every call.
+    Raises: OverflowError for a number, or weak integers, known not to fit. If they are not known, the conversion is
+      written down as one between weak types, for `narrowing` to find: the arguments are checked in every call.
     """
     if isinstance(x, Array):
         aval = x.aval
@@ -181,7 +181,7 @@ def check_fits(x: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def _check_weak(name: str, x: Array, y: Array) -> None:
-    """Check that weak integers, if their values are known, fit the common dtype. Raises: OverflowError."""
+    """Check that weak integers, whose values are known, fit the common dtype."""
     dtype, _ = _common_dtype(name, x, y)
     for operand in (x, y):
         if operand.aval.weak_type:
@@ -216,7 +216,7 @@ def inexact(name: str, x: Any) -> Operand:
 
 
 def promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
-    """Convert two operands to their common dtype and shape, except rank 0. Raises: TypeError, ValueError with both."""
+    """Two operands in their common dtype and shape, up to rank 0. Raises: TypeError, ValueError naming both."""
     if isinstance(x, Array):
         if isinstance(y, Array):
             if x.aval is y.aval:
@@ -241,7 +241,7 @@ def _promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
 
 
 def ordered(x: Operand, name: str) -> Operand:
-    """Return x, which must be real. Raises: TypeError for complex numbers, which have no sign."""
+    """Return x, which has a sign. Raises: TypeError for complex numbers, which have none."""
     if dtypes.is_complex(aval_of(x).dtype):
         raise TypeError(
             f"{name}: complex numbers have no sign, and x is {aval_of(x)}. Take tnp.real(x), or tnp.abs(x)."
@@ -250,7 +250,7 @@ def ordered(x: Operand, name: str) -> Operand:
 
 
 def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
-    """Convert two operands to their common floating-point or complex dtype, and their common shape, except rank 0."""
+    """Two floating-point or complex operands in their common dtype and shape, up to rank 0."""
     x, y = promoted(name, x, y)
     aval = aval_of(x)
     if dtypes.is_inexact(aval.dtype):
@@ -265,7 +265,7 @@ def promoted_dtypes(name: str, *xs: Array) -> Sequence[Array]: ...
 @overload
 def promoted_dtypes(name: str, *xs: Any) -> Sequence[Operand]: ...
 def promoted_dtypes(name: str, *xs: Any) -> Sequence[Operand]:
-    """Convert operands to their common dtype; shapes do not change."""
+    """Operands in their common dtype, their shapes as they are."""
     xs = tuple(map(by_protocol, xs))
     check_operands(name, *xs)
     dtype, weak = _common_dtype(name, *xs)
@@ -277,7 +277,7 @@ def promoted_inexact_dtypes(name: str, *xs: Array) -> Sequence[Array]: ...
 @overload
 def promoted_inexact_dtypes(name: str, *xs: Any) -> Sequence[Operand]: ...
 def promoted_inexact_dtypes(name: str, *xs: Any) -> Sequence[Operand]:
-    """Convert operands to their common floating-point or complex dtype; shapes do not change."""
+    """Operands in their common floating-point or complex dtype, their shapes as they are."""
     xs = tuple(map(by_protocol, xs))
     check_operands(name, *xs)
     refuse_keys(name, *xs)
@@ -304,7 +304,7 @@ def _broadcast2(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
 
 
 def check_ranks(name: str, *xs: Any) -> None:
-    """Warn if the operands' ranks differ, except 0, or raise ValueError, as `config.numpy_rank_promotion` says."""
+    """Warn of operands with different numbers of axes, numbers aside, or raise ValueError, as the config says."""
     how = config.numpy_rank_promotion
     if how == "allow" or len({len(np.shape(x)) for x in xs} - {0}) < 2:
         return
@@ -322,7 +322,7 @@ def broadcast(name: str, *xs: Any) -> list[Operand]:
 
 
 def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape to which arrays of these shapes broadcast. Raises: ValueError naming them all."""
+    """The shape that arrays of these shapes broadcast to. Raises: ValueError naming them all."""
     ndim = max(map(len, shapes), default=0)
     padded = [(1,) * (ndim - len(s)) + tuple(s) for s in shapes]
     found = []
@@ -341,12 +341,12 @@ def broadcasts_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 
 def format_shape(shape: tuple[int, ...]) -> str:
-    """Format a shape without spaces: `(3,4)`, `(7,)`."""
+    """`(3,4)`; `(7,)`."""
     return f"({','.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def stretched(x: Any, shape: tuple[int, ...]) -> Any:
-    """Broadcast x to `shape`, aligned at the last axes; x itself if it has this shape."""
+    """Broadcast x to `shape`, its axes the last ones; x itself if it has this shape."""
     own = x.shape
     if own == shape:
         return x
@@ -358,7 +358,7 @@ def stretched(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def concrete(name: str, x: Any, advice: str) -> np.ndarray[Any, Any]:
-    """Return the elements of x. Raises: ConcretizationTypeError with `advice` if x is traced."""
+    """The elements of x. Raises: ConcretizationTypeError with `advice` if x is traced."""
     known = known_elements(x)
     if known is None:
         raise ConcretizationTypeError(

@@ -1,4 +1,4 @@
-"""Reductions over axes: sum, product, minimum, maximum, all, any, cumulative forms, and versions that ignore nan.
+"""Reductions over axes: sums, products, extremes, logic, their cumulative forms, and variants that skip nan.
 
 All take `axis` (None for all, an integer, or several), `keepdims`, `where` (booleans: the elements that count) and, if
 it has a meaning, `initial` (a number to begin with) and `dtype` (of the sum and the result). `out` is refused.
@@ -46,17 +46,9 @@ def sum(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """Sum elements over axes.
+    """Sum over axes. Booleans and narrow integers are summed in the default integer; as dtype=bool by "or".
 
-    Args:
-      a: an array; booleans and narrow integers are summed in the default integer.
-      axis: one or several; all if None.
-      dtype: of the sum and the result; bool computes the logical or.
-      keepdims: keep the axes, with size 1.
-      initial: a number that is added.
-      where: which elements count, booleans that broadcast to a; all if None.
-      promote_integers: False sums narrow integers in their own dtype, which may overflow.
-    Raises: TypeError for lists, ValueError for an axis out of range or named twice; NotImplementedError for an `out`.
+    Raises: TypeError for lists, ValueError for an axis that is out of range or named twice.
     """
     check_no_out("sum", out)
     x = _accumulated("sum", a, dtype, promote_integers)
@@ -74,7 +66,7 @@ def prod(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """Multiply elements over axes; dtype=bool computes the logical and. Args, Raises: as for `sum`."""
+    """Multiply elements over axes. Booleans and narrow integers use the default integer; dtype=bool is "and"."""
     check_no_out("prod", out)
     x = _accumulated("prod", a, dtype, promote_integers)
     multiply_all = reduction.reduce_and if dtypes.is_bool(x.dtype) else _product
@@ -82,12 +74,12 @@ def prod(
 
 
 def total(x: Array, axes: Sequence[int]) -> Array:
-    """Sum over axes in 32 bits at least, and round once: XLA rounds narrow sums at each step."""
+    """Add in 32 bits at least, and round once: XLA rounds narrow sums as it goes."""
     return _like(x, reduction.reduce_sum(wide(x), axes))
 
 
 def _product(x: Array, axes: Sequence[int]) -> Array:
-    """Multiply over axes in 32 bits at least, and round once."""
+    """Multiply in 32 bits at least, and round once."""
     return _like(x, reduction.reduce_prod(wide(x), axes))
 
 
@@ -96,12 +88,12 @@ def _like(x: Array, found: Array) -> Array:
 
 
 def wide(x: Array) -> Array:
-    """Convert narrow floats to float32, in which sums do not soon overflow or stagnate."""
+    """x in a dtype that sums do not soon overflow or stall in."""
     return lax.convert_element_type(x, np.float32) if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4 else x
 
 
 def accumulation_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype in which elements are summed: the default integer for booleans and narrower integers."""
+    """Dtype that elements are summed in: the default integer for booleans and narrower integers."""
     kind = dtypes.kind(dtype)
     if kind not in "biu":
         return dtype
@@ -131,7 +123,7 @@ def reduced(
     initial: ArrayLike | None,
     combine: Callable[[Any, Any], Array],
 ) -> Array:
-    """Reduce over axes with NumPy's options; options that are not given add no operations."""
+    """Reduce over axes with NumPy's options; an option that is not given costs nothing."""
     axes = checked_axes(name, x, axis)
     if where is not None:
         x = choose_between(checked_where(name, x, where), x, cast(neutral, x.dtype))
@@ -169,7 +161,7 @@ def _strong(x: Array) -> Array:
 
 
 def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
-    """Return axes counted from the front; None means all. Raises: errors that name the function and the array."""
+    """Axes counted from the front; None means all. Raises: an error that names the function and the array."""
     if axis is None:
         return tuple(range(x.aval.ndim))
     try:
@@ -180,7 +172,7 @@ def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
         raise type(error)(f"{name}: {error} The array is {x.aval}.") from None
 
 
-# ---- minimum and maximum -------------------------------------------------------------------------------------
+# ---- extremes ------------------------------------------------------------------------------------------------
 
 
 def max(
@@ -191,14 +183,7 @@ def max(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the maximum over axes; nan if an element is nan.
-
-    Args:
-      a: numbers; complex ones are ordered by real, then imaginary part.
-      axis, keepdims, where: as for `sum`; `where` needs `initial`.
-      initial: a number to compare with, the result for no elements.
-    Raises: ValueError for no elements without `initial`, `where` without `initial`, or an axis out of range.
-    """
+    """Compute the maximum over axes; nan if there is one. Raises: ValueError for no elements without `initial`."""
     check_no_out("max", out)
     x = _nonempty("max", number_operand("max", a), axis, initial, where)
     return reduced("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
@@ -212,7 +197,7 @@ def min(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the minimum over axes; nan if an element is nan. Args, Raises: as for `max`."""
+    """Compute the minimum over axes; nan if there is one. Raises: ValueError for no elements without `initial`."""
     check_no_out("min", out)
     x = _nonempty("min", number_operand("min", a), axis, initial, where)
     return reduced("min", x, axis, keepdims, reduction.reduce_min, greatest(x.dtype), where, initial, minimum)
@@ -223,21 +208,21 @@ amin = min
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """Compute the maximum minus the minimum over axes. Args, Raises: as for `max`."""
+    """Compute the maximum minus the minimum over axes."""
     check_no_out("ptp", out)
     x = array_operand("ptp", a)
     return subtract(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
 
 
 def least(dtype: np.dtype[Any]) -> Any:
-    """Return the least value of a dtype: -inf, the least integer, False."""
+    """The least value of a dtype: -inf, the least integer, False."""
     if dtypes.is_inexact(dtype):
         return -np.inf
     return False if dtypes.is_bool(dtype) else int(dtypes.iinfo(dtype).min)
 
 
 def greatest(dtype: np.dtype[Any]) -> Any:
-    """Return the greatest value of a dtype: inf, the greatest integer, True."""
+    """The greatest value of a dtype: inf, the greatest integer, True."""
     if dtypes.is_inexact(dtype):
         return np.inf
     return True if dtypes.is_bool(dtype) else int(dtypes.iinfo(dtype).max)
@@ -252,22 +237,13 @@ def _nonempty(name: str, x: Array, axis: Axis, initial: Any, where: Any) -> Arra
 
 
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """Find the position of the maximum: the first nan if there is one, or the first of equal elements.
-
-    Args:
-      axis: the array is flattened if None. keepdims: keep the axis, with size 1.
-    Returns: the default integer.
-    Raises: ValueError if there are no elements or the axis is out of range; TypeError for complex numbers.
-    """
+    """Find the position of the maximum along `axis`, or in the flat array: of the first nan, or the first of ties."""
     check_no_out("argmax", out)
     return _position("argmax", a, axis, keepdims, reduction.argmax)
 
 
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """Find the position of the minimum: the first nan if there is one, or the first of equal elements.
-
-    Args, Returns, Raises: as for `argmax`.
-    """
+    """Find the position of the minimum along `axis`, or in the flat array: of the first nan, or the first of ties."""
     check_no_out("argmin", out)
     return _position("argmin", a, axis, keepdims, reduction.argmin)
 
@@ -289,7 +265,7 @@ def _position(name: str, a: ArrayLike, axis: int | None, keepdims: bool | None, 
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
-    """Test whether any element over axes is nonzero; False for no elements. Args, Raises: as for `sum`."""
+    """Test whether any element over axes is true."""
     check_no_out("any", out)
     x = truth("any", array_operand("any", a))
     return reduced("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
@@ -298,14 +274,14 @@ def any(
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
-    """Test whether all elements over axes are nonzero; True for no elements. Args, Raises: as for `sum`."""
+    """Test whether all elements over axes are true."""
     check_no_out("all", out)
     x = truth("all", array_operand("all", a))
     return reduced("all", x, axis, keepdims, reduction.reduce_and, True, where, None, add_arrays)
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Count the nonzero elements over axes, in the default integer. Raises: ValueError for an axis out of range."""
+    """Count the nonzero elements over axes."""
     return sum(truth("count_nonzero", array_operand("count_nonzero", a)), axis, keepdims=keepdims)
 
 
@@ -313,23 +289,13 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 
 
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Compute the cumulative sum along `axis`.
-
-    Args:
-      axis: the array is flattened if None.
-      dtype: of the sums; if None that of a, but the default integer for booleans. bool computes the logical or.
-    Returns: the shape of a, or [a.size].
-    Raises: ValueError for an axis out of range; NotImplementedError for an `out`.
-    """
+    """Compute the cumulative sum along `axis`, or of the flat array if None."""
     check_no_out("cumsum", out)
     return _cumulative("cumsum", a, axis, dtype, reduction.cumsum)
 
 
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Compute the cumulative product along `axis`.
-
-    Args, Raises: as for `cumsum`; dtype=bool computes the logical and.
-    """
+    """Compute the cumulative product along `axis`, or of the flat array if None."""
     check_no_out("cumprod", out)
     return _cumulative("cumprod", a, axis, dtype, reduction.cumprod)
 
@@ -342,9 +308,8 @@ def cumulative_sum(
     Booleans and narrow integers are summed in the default integer, as by `sum`, where `cumsum` keeps integers narrow.
 
     Args:
-      dtype: of the sums.
-      include_initial: begin with 0, so that the result has one element more.
-    Raises: ValueError if `axis` is omitted and x is no vector, or out of range.
+      include_initial: begin with 0.
+    Raises: ValueError if `axis` is left out for what is no vector, or out of range.
     Source: the array API standard.
     """
     return _running("cumulative_sum", x, axis, dtype, include_initial, reduction.cumsum, 0)
@@ -353,10 +318,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Compute the cumulative product along an axis, with a first 1 if `include_initial`.
-
-    Args, Raises: as for `cumulative_sum`.
-    """
+    """Compute the cumulative product along an axis, optionally with an initial 1: see `cumulative_sum`."""
     return _running("cumulative_prod", x, axis, dtype, include_initial, reduction.cumprod, 1)
 
 
@@ -382,13 +344,13 @@ def _cumulative(name: str, a: ArrayLike, axis: int | None, dtype: Any, primitive
 
 
 def _accumulate(primitive: Any, x: Array, axis: int) -> Array:
-    """Compute sums or products along an axis; for booleans the running maximum, or minimum."""
+    """Sums or products along an axis; those of booleans are the largest, or the smallest, so far."""
     if dtypes.is_bool(x.dtype):
         primitive = reduction.cummax if primitive is reduction.cumsum else reduction.cummin
     return primitive(x, axis)
 
 
-# ---- ignoring nan --------------------------------------------------------------------------------------------
+# ---- nan is skipped ------------------------------------------------------------------------------------------
 
 
 def nansum(
@@ -400,7 +362,7 @@ def nansum(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Sum elements over axes, ignoring nan; 0 if all are nan. Args, Raises: as for `sum`."""
+    """Sum over axes of the elements that are not nan."""
     check_no_out("nansum", out)
     return sum(without_nan("nansum", a, 0), axis, dtype, None, keepdims, initial, where)
 
@@ -414,7 +376,7 @@ def nanprod(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Multiply elements over axes, ignoring nan; 1 if all are nan. Args, Raises: as for `sum`."""
+    """Multiply the elements over axes, ignoring nan."""
     check_no_out("nanprod", out)
     return prod(without_nan("nanprod", a, 1), axis, dtype, None, keepdims, initial, where)
 
@@ -427,7 +389,7 @@ def nanmax(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the maximum over axes, ignoring nan; nan if all elements are nan. Args, Raises: as for `max`."""
+    """Compute the maximum over axes, ignoring nan; nan if all elements are nan."""
     check_no_out("nanmax", out)
     return _nan_extreme("nanmax", a, axis, keepdims, initial, where, max, -np.inf)
 
@@ -440,37 +402,37 @@ def nanmin(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the minimum over axes, ignoring nan; nan if all elements are nan. Args, Raises: as for `max`."""
+    """Compute the minimum over axes, ignoring nan; nan if all elements are nan."""
     check_no_out("nanmin", out)
     return _nan_extreme("nanmin", a, axis, keepdims, initial, where, min, np.inf)
 
 
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """Find the position of the maximum, ignoring nan; -1 if all elements are nan. Args, Raises: as for `argmax`."""
+    """Find the position of the maximum, ignoring nan; -1 if all elements are nan."""
     check_no_out("nanargmax", out)
     return _nan_position("nanargmax", a, axis, keepdims, argmax, -np.inf)
 
 
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """Find the position of the minimum, ignoring nan; -1 if all elements are nan. Args, Raises: as for `argmin`."""
+    """Find the position of the minimum, ignoring nan; -1 if all elements are nan."""
     check_no_out("nanargmin", out)
     return _nan_position("nanargmin", a, axis, keepdims, argmin, np.inf)
 
 
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Compute the cumulative sum, counting nan as 0. Args, Raises: as for `cumsum`."""
+    """Compute the cumulative sum, counting nan as 0: see `cumsum`."""
     check_no_out("nancumsum", out)
     return cumsum(without_nan("nancumsum", a, 0), axis, dtype)
 
 
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Compute the cumulative product, counting nan as 1. Args, Raises: as for `cumprod`."""
+    """Compute the cumulative product, counting nan as 1: see `cumprod`."""
     check_no_out("nancumprod", out)
     return cumprod(without_nan("nancumprod", a, 1), axis, dtype)
 
 
 def without_nan(name: str, a: ArrayLike, instead: Any) -> Array:
-    """Replace nan in `a` with `instead`."""
+    """a with nan replaced."""
     x = array_operand(name, a)
     return choose_between(isnan(x), cast(instead, x.dtype), x) if dtypes.is_inexact(x.dtype) else x
 

@@ -1,4 +1,4 @@
-"""Parse the terms of `ein`: `c[i,j] += Σ k. 2.0 [i >= k] a[i,k] b[k,j] / d[i]`, as terms/printing.py writes them."""
+"""Reading the terms of `ein`: `c[i,j] += Σ k. 2.0 [i >= k] a[i,k] b[k,j] / d[i]`, as terms/printing.py writes them."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 class TermOperands(NamedTuple):
-    """Names and types of the operands that the terms of an equation may read, and of its result."""
+    """Operands that the terms of an equation may read, by name, and the result that they are written to."""
 
     numbers: dict[str, int]
     types: Sequence[ShapedArray]
@@ -24,7 +24,7 @@ class TermOperands(NamedTuple):
 
 
 def read_ein(reader: Reader, params: ParamReader, operands: TermOperands) -> dict[str, Any]:
-    """Read the params of an `ein` up to the closing bracket: its terms, then its other params."""
+    """Read the params of an `ein` up to the closing bracket: terms, and those that are written beside."""
     terms: list[Term] = []
     while reader.next.text == operands.result and reader.ahead().text == "[":
         terms.append(_TermReader(reader, operands).term())
@@ -41,7 +41,7 @@ def read_ein(reader: Reader, params: ParamReader, operands: TermOperands) -> dic
 
 
 class _TermReader:
-    """Parser of one term; variables are numbered in the order in which they appear."""
+    """Reading one term. Variables are numbered as they come."""
 
     def __init__(self, reader: Reader, operands: TermOperands) -> None:
         self._reader, self._operands = reader, operands
@@ -98,7 +98,7 @@ class _TermReader:
     # ---- factors and brackets
 
     def _factor(self) -> Read | None:
-        """Read the next factor; None if there is none."""
+        """Read a factor, if there is one more."""
         reader = self._reader
         if reader.took("/"):
             return self._read()._replace(use=Use.DIVIDED)
@@ -127,7 +127,7 @@ class _TermReader:
         return self._operands.numbers[token.text]
 
     def _bracket(self) -> Bracket | None:
-        """Read the next bracket, `[i >= j]`, `[i = j]` or `[i = b[j]]`; None if there is none."""
+        """Read `[i >= j]`, `[i = j]`, `[i = b[j]]`, if there is one more."""
         reader = self._reader
         if not reader.took("["):
             return None
@@ -199,7 +199,7 @@ class _TermReader:
         if numeral is None:
             reader.fail(f"indices are of integers, not of {token.text}", token)
         k = int(numeral[1])
-        if numeral[2]:  # in indices, `2j` is twice a variable, no imaginary number
+        if numeral[2]:  # which is a variable here
             return k * Affine(0, ((self._variable(Token("name", "j", token.place)), 1),))
         behind = reader.next.kind == "name" and reader.next.place == token.place + len(token.text)
         return k * self._unit() if behind else Affine(k)

@@ -1,7 +1,7 @@
 """Terms as text: `out[i,j] += Σ k. a[i,k] b[k,j]`, which `parsing/terms.py` reads.
 
-The default size of a variable is that of the shortest axis that it indexes alone. Another size, and that of a variable
-which indexes no axis alone, is written: `Σ k<4.`, or `for i<3` at the end if the result is indexed by it.
+A variable takes as many values as the shortest axis that it alone is an index of has elements. Where it does not, or is
+no such index, its size is written: `Σ k<4.`, or `for i<3` at the end if the result is indexed by it.
 """
 
 import itertools
@@ -25,10 +25,10 @@ def term_text(
     shapes: Shapes | None = None,
     shape: Sequence[int] = (),
 ) -> str:
-    """Print a term with the given names of result and operands, by default `out` and a, b, c, ...
+    """Print a term with these names of result and operands, by default `out` and a, b, c, ...
 
-    Variables that do not index the result stand after Σ. With `shapes` of the operands and `shape` of the result, sizes
-    of variables are printed unless they are the default (`expected_sizes`); without shapes, no sizes are printed.
+    Variables that the result is not indexed by stand after Σ. With the shapes of the operands and of the result, those
+    sizes of variables are printed that the shapes do not let one expect.
     """
     names = TermNames(operands)
     free = {v for a in t.out for v in variables_of(a)}
@@ -59,9 +59,9 @@ def expected_sizes(
     shapes: Shapes,
     shape: Sequence[int],
 ) -> dict[Variable, int]:
-    """Compute the default size of each variable: that of the shortest axis that it indexes alone.
+    """The sizes that variables have unless another one is written: of the shortest axis that each alone is an index of.
 
-    Variables that index no axis alone are left out.
+    Variables that are nowhere alone are left out.
     """
     lookups = [b for b in brackets if isinstance(b, Lookup)]
     reads = [(x.access, shapes[x.operand]) for x in (*factors, *lookups)]
@@ -84,7 +84,7 @@ def affine_text(a: Affine) -> str:
 
 
 class IndexNaming(Protocol):
-    """Names of the variables and symbols in indices."""
+    """Names of what indices are made of."""
 
     def variable(self, v: Variable) -> str: ...
 
@@ -92,7 +92,7 @@ class IndexNaming(Protocol):
 
 
 class TermNames:
-    """Names of operands, and names of variables: letters that name no operand."""
+    """Names of operands, and of variables: letters that no operand is called by."""
 
     def __init__(self, operands: Sequence[str] | None) -> None:
         self._operands = operands
@@ -113,7 +113,7 @@ def _nth(names: Iterator[str], k: int) -> str:
 
 
 def letters(alphabet: str) -> Iterator[str]:
-    """Yield the letters of an alphabet, then each followed by 1, each followed by 2, and so on."""
+    """The letters, then each with 1, each with 2, and so on."""
     for number in itertools.count():
         yield from (letter + (str(number) if number else "") for letter in alphabet)
 
@@ -128,7 +128,7 @@ def _access(access: Sequence[Affine], names: TermNames) -> str:
 
 
 def named_affine(a: Affine, names: "IndexNaming") -> str:
-    """Print an index with these names: `2i - j + 3`, positive parts first."""
+    """`2i - j + 3`, with no spaces where there is one part only."""
     pairs = [*_named(a.variables, names.variable), *_named(a.symbols, names.symbol)]
     parts = [(c, name if abs(c) == 1 else f"{abs(c)}{name}") for name, c in pairs]
     if a.constant or not parts:
@@ -137,7 +137,7 @@ def named_affine(a: Affine, names: "IndexNaming") -> str:
 
 
 def signed_sum(parts: Sequence[tuple[bool, str]]) -> str:
-    """Join (is negative, text) pairs to a sum, `a - b + c`; the empty text if there are none."""
+    """Write a sum of parts, each of which is subtracted or added; empty if there are none."""
     text = "".join([f"{' - ' if negative else ' + '}{part}" for negative, part in parts])
     return "-" + text.removeprefix(" - ") if text.startswith(" - ") else text.removeprefix(" + ")
 
@@ -147,10 +147,10 @@ def _named(pairs: Sequence[tuple[Any, int]], name: Callable[[Any], str]) -> list
 
 
 def _bracket(b: Bracket, names: TermNames) -> str:
-    """Print a bracket as an equation or inequality without subtractions, `i + 1 >= j`."""
+    """Numbers that are subtracted stand on the other side."""
     if isinstance(b, Lookup):
         read = _factor(Read(b.operand, b.access), names)
-        if b.limits:  # `[]` tells a scalar that is looked up from a symbol
+        if b.limits:  # brackets tell a scalar that is looked up from a symbol
             name = "within" if b.is_within else "clip"
             read = f"{name}({read if b.access else read + '[]'}, {b.limits[0]}, {b.limits[1]})"
         return f"{named_affine(b.index, names)} = {read}"
@@ -159,6 +159,6 @@ def _bracket(b: Bracket, names: TermNames) -> str:
 
 
 def sides(a: Affine) -> tuple[Affine, Affine]:
-    """Split an index into (l, r) with a = l - r, without negative coefficients and constants."""
+    """(l, r) with a = l - r and no number in them negative."""
     left = a.part(lambda c: c > 0) + max(a.constant, 0)
     return left, left - a

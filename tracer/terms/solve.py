@@ -1,9 +1,9 @@
-"""Eliminate brackets: solve equalities of indices, turn inequalities into ranges. Compose, transpose and merge terms.
+"""Elimination of brackets: equalities between indices are solved, inequalities become ranges; and what follows from it.
 
 Search terms: Presburger arithmetic, Fourier-Motzkin, mixed radix, linear Diophantine equation, sparse tensor algebra.
-Equalities are solved one at a time, with bounds by interval arithmetic. The range of a variable that is substituted
-stays as brackets, unless the bounds imply it. Left out, knowingly: consequences of several brackets together, except
-of some pairs. A bracket that is not solved stays, so that a term means the same before and after.
+Equalities are taken one at a time, with the bounds of interval arithmetic at hand: no range is lost, as what is
+substituted leaves its range as a bracket unless that is implied. Left out, knowingly: what only several brackets
+together imply. What is not solved stays a bracket, so that a term means the same before and after.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,22 +32,22 @@ from tapeless.tracer.terms.term import (
 FALSE = NotNegative(Affine(-1))  # holds nowhere
 
 
-Axes = frozenset[tuple[int, int]]  # pairs of the number of an operand and an axis
+Axes = frozenset[tuple[int, int]]  # of operands, by number
 NO_AXES: Axes = frozenset()
 
 
 def solved(t: Term, stays: Axes = NO_AXES) -> Term | None:
-    """Eliminate brackets of `t` as far as the rules go, and return an equal term; None if it is 0.
+    """Solve the brackets of `t`: an equal term with as few of them as the rules leave; None if it is 0.
 
-    A variable that indexes an axis in `stays` is not eliminated: the sum over it stays.
+    A variable stays, and is summed over, that reads an axis that `stays` has.
     """
     return _Solution(t.out, dict(enumerate(t.sizes)), t.factors, t.brackets, t.coefficient, stays=stays).solved()
 
 
 def explicit(t: Term, shape: Sequence[int], stays: Axes = NO_AXES) -> Term | None:
-    """Rewrite a term to write `out[a,b,..] += ..` at variables alone, with brackets for elements it does not write.
+    """Solve a term for the indices of its result: `out[a,b,..] += ..`, with brackets for elements that it leaves out.
 
-    Variable d is the index along axis d of a result of this shape. None if the term is 0. `stays`: as in `solved`.
+    Variable d is the index along axis d of a result of this shape. None if the term is 0. `stays`: as of `solved`.
     """
     axes = variables(shape, len(t.sizes))
     meeting = [IsZero(a - o) for a, o in zip(axes, t.out, strict=True)]
@@ -57,14 +57,14 @@ def explicit(t: Term, shape: Sequence[int], stays: Axes = NO_AXES) -> Term | Non
 
 
 def is_solved(t: Term) -> bool:
-    """Tell whether a term is in normal form: no bracket can be eliminated, each variable occurs, no size is 1."""
+    """Tell whether a term is in normal form: no bracket can be eliminated, and each variable is read by something."""
     indices = [*t.out, *[a for f in t.factors for a in f.access], *[a for b in t.brackets for a in indices_of(b)]]
     read = {v for a in indices for v in variables_of(a)}
     return len(read) == len(t.sizes) and min(t.sizes, default=2) > 1 and all(_is_left(b, t.sizes) for b in t.brackets)
 
 
 def _is_left(b: Bracket, sizes: Sequence[int]) -> bool:
-    """Tell whether a bracket stays: bounds do not decide it, and it eliminates no variable."""
+    """Tell whether bounds do not decide a bracket, and no variable can be eliminated by it."""
     low, high = b.index.bounds(sizes)
     if isinstance(b, Lookup):
         return b.limits is None or (b.limits[0] < b.limits[1] and low <= b.limits[1] and high >= b.limits[0])
@@ -77,7 +77,7 @@ def _is_left(b: Bracket, sizes: Sequence[int]) -> bool:
 
 
 def staying(factors: Sequence[Read], stays: Axes) -> frozenset[Variable]:
-    """Find the variables v that index an axis in `stays` as v or -v plus a constant."""
+    """Find the variables that alone, up to a number, are read at on axes that `stays` has."""
     accesses = [a for f in factors for d, a in enumerate(f.access) if (f.operand, d) in stays and not a.symbols]
     return frozenset([v for a in accesses if len(a.variables) == 1 for v, c in a.variables if abs(c) == 1])
 
@@ -116,13 +116,13 @@ class _Solution:
         return self._kept | staying(self.factors, self._stays) if self._stays else self._kept
 
     def solved(self) -> Term | None:
-        """Rewrite until nothing changes any more, and return the term; None if it is 0."""
+        """Return the term that is left when nothing changes any more; None if it is 0."""
         while self.step():
             pass
         return self.term()
 
     def step(self) -> bool:
-        """Apply one rewrite, in place, and tell whether there was one."""
+        """Change something, and tell whether anything was changed."""
         if FALSE in self.brackets or 0 in self.sizes.values():
             return False
         single = [v for v, n in self.sizes.items() if n == 1 and v not in self.kept]
@@ -169,9 +169,9 @@ class _Solution:
         return self._digits(index) or self._elimination(index) or self._two_variables(index)
 
     def _digits(self, index: Affine) -> _Rewriting | None:
-        """Split an equality into digits: m·H + L = 0 with |L| < m is H = 0 and L = 0.
+        """Split into digits: m·H + L = 0 with |L| < m is H = 0 and L = 0.
 
-        The remainder of a coefficient m / 2 may be m / 2 or -m / 2: the negated equality is tried for the other one.
+        What a multiple of m leaves of m / 2 may be m / 2 or -m / 2: both are tried, the other by the negative.
         """
         divisors = sorted({abs(c) for _, c in (*index.variables, *index.symbols)} - {1}, reverse=True)
         for m, zero in product(divisors, (index, -index)):
@@ -183,7 +183,7 @@ class _Solution:
         return None
 
     def _elimination(self, index: Affine) -> _Rewriting | None:
-        """Eliminate a variable with coefficient ±1, preferably one whose range is implied; None if there is none."""
+        """Eliminate a variable with coefficient ±1; one whose range is implied, if there is any."""
         free = {v for a in self.out for v in variables_of(a)}
         found: list[tuple[int, bool, Variable, _Rewriting]] = []
         for v, c in index.variables:
@@ -203,7 +203,7 @@ class _Solution:
         return (*below, *above)
 
     def _two_variables(self, index: Affine) -> _Rewriting | None:
-        """Parametrize two variables (Diophantine): a x + b y + c = 0 is x = x0 + b s, y = y0 - a s, for a new s."""
+        """Parametrize two variables: a x + b y + c = 0 is x = x0 + b s, y = y0 - a s, for a new variable s."""
         if len(index.variables) != 2 or index.symbols or not self.kept.isdisjoint(variables_of(index)):
             return None
         (x, a), (y, b) = index.variables if index.variables[1][1] > 0 else (-index).variables
@@ -236,7 +236,7 @@ class _Solution:
         return _Rewriting((), ((v, Affine(-index.constant, ((v, 1),))),), ((v, self.sizes[v] + index.constant),))
 
     def _leading_digits(self, index: Affine) -> _Rewriting | None:
-        """Drop low digits of an inequality: m·H + L >= 0 with 0 <= L < m is H >= 0."""
+        """Leave out digits that do not decide: m·H + L >= 0 with 0 <= L < m is H >= 0."""
         for m in sorted({abs(c) for _, c in (*index.variables, *index.symbols)} - {1}):
             multiples, rest = index.split(m)
             low, high = rest.bounds(self.sizes)
@@ -266,7 +266,7 @@ class _Solution:
     # the end
 
     def term(self) -> Term | None:
-        """Make the term, None if it is 0; a variable that no index contains multiplies the coefficient by its size."""
+        """Make the term; a variable that nothing reads is a factor."""
         if FALSE in self.brackets or 0 in self.sizes.values() or self.coefficient == 0:
             return None
         read = {v for a in self._indices() for v in variables_of(a)}
@@ -287,14 +287,14 @@ def _substituted(b: Bracket, v: Variable, value: Affine) -> Bracket:
 
 
 def _within(start: int, step: int, size: int) -> tuple[int, int]:
-    """Find the least and greatest s with 0 <= start + step s < size; least > greatest if there is none."""
+    """Find the least and greatest s with 0 <= start + step s < size, the least being the greater if there is none."""
     if step < 0:
         return _within(size - 1 - start, -step, size)
     return -(start // step), (size - 1 - start) // step
 
 
 def _joint(a: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
-    """Replace two brackets by simpler ones that mean the same; None if no rule applies."""
+    """Join two brackets, if that is simpler."""
     if a == b:
         return (a,)
     if isinstance(a, Lookup) and isinstance(b, Lookup):
@@ -312,7 +312,7 @@ def _joint(a: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
 
 
 def _with_equality(equality: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
-    """Join [a = 0] and an inequality [±a + c >= 0], which it decides; None for another bracket."""
+    """Join [a = 0] and an inequality of a alone, or of -a."""
     if isinstance(b, NotNegative):
         for rest in (b.index - equality.index, b.index + equality.index):
             if rest.is_constant:
@@ -324,7 +324,7 @@ def _with_equality(equality: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
 
 
 def inside(t: Term, shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> Term:
-    """Add brackets that keep all accesses inside of their arrays: operands of `shapes`, a result of `shape`."""
+    """Restrict a term to what is inside of its arrays: of operands of these shapes, and of the result."""
     if 0 in t.sizes:
         return t
     looked_up = [b for b in t.brackets if isinstance(b, Lookup)]
@@ -337,24 +337,24 @@ def inside(t: Term, shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> Te
 
 
 def is_inside(t: Term, a: Affine, n: int) -> bool:
-    """Tell whether an index is provably from 0 to n - 1 where the brackets of a term hold."""
+    """Tell whether an index is known to be from 0 to n - 1 where the brackets of a term hold."""
     return 0 in t.sizes or all(_holds(index, t) for index in (a, n - 1 - a))
 
 
 def _holds(index: Affine, t: Term) -> bool:
-    """Tell whether an index is provably nonnegative where the brackets of a term hold."""
+    """Tell whether an index is known not to be negative where the brackets of a term hold."""
     if _least(index, t.brackets, t.sizes) >= 0:
         return True
     return solved(t.with_brackets((*t.brackets, NotNegative(-index - 1)))) is None
 
 
-MOST_BRACKETS = 3  # that are combined for one lower bound
+MOST_BRACKETS = 3  # that a bound is a combination of
 
 
 def _least(a: Affine, brackets: Sequence[Bracket], sizes: Sequence[int], depth: int = MOST_BRACKETS) -> int:
-    """Compute a lower bound of an index where brackets hold (Fourier-Motzkin); the search ends when it reaches 0.
+    """Bound an index from below where brackets hold; the search ends at 0.
 
-    A bracket [b >= 0] and k > 0 give a >= a - k b; every k is tried that eliminates a variable or symbol.
+    With a bracket [b >= 0] and a positive k, a is at least a - k b: of k with which a variable or symbol drops out.
     """
     least, numbers = a.bounds(sizes)[0], dict[Any, int]((*a.variables, *a.symbols))
     for n, b in enumerate(brackets if depth else ()):
@@ -373,10 +373,10 @@ def _least(a: Affine, brackets: Sequence[Bracket], sizes: Sequence[int], depth: 
 
 
 def composed(reader: Term, at: int, producer: Term, stays: Axes = NO_AXES) -> Term | None:
-    """Substitute `producer` for factor number `at` of `reader`, and solve; None if the result is 0.
+    """Compose `reader` with a term of what its factor number `at` reads, and solve; None if the result is 0.
 
-    Both terms have one numbering of operands. `stays`: as in `solved`.
-    Raises: ValueError if the factor divides (1 / (a + b) is no sum), or is conjugated and `producer` divides.
+    The operands of both are numbered together. `stays`: as of `solved`.
+    Raises: ValueError if the factor divides: 1 / (a + b) is no sum.
     """
     f, n = reader.factors[at], len(reader.sizes)
     if f.use is Use.DIVIDED:
@@ -407,7 +407,7 @@ def _conjugated(f: Read) -> Read:
 
 
 def transposed(t: Term, at: int) -> Term:
-    """Transpose a term in factor number `at`: swap the accesses of this factor and of the result.
+    """Transpose in factor number `at`: it is the result, and its operand is now read where the result was written.
 
     Raises: ValueError if the factor is not plain.
     """
@@ -419,7 +419,7 @@ def transposed(t: Term, at: int) -> Term:
 
 
 def merged(terms: Iterable[Term]) -> Sum:
-    """Merge the terms of a sum that differ only in coefficients, and those that are all cases of a choice."""
+    """Merge terms of a sum: one for those that are alike but in coefficients, and for all cases of a choice."""
     total: dict[Term, Coefficient] = {}
     for t in terms:
         total[t.unit] = total.get(t.unit, 0) + t.coefficient
@@ -428,7 +428,7 @@ def merged(terms: Iterable[Term]) -> Sum:
 
 
 def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
-    """Yield the sum with all cases of a choice merged into one term, if there is a choice with all its cases."""
+    """Merge all cases of a choice into one term, for the first choice that has all."""
     cases: dict[tuple[Term, Lookup], dict[int, Term]] = {}
     for t in terms:
         for b in t.brackets:
@@ -444,7 +444,7 @@ def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
 
 
 def write_apart(a: Term, b: Term) -> bool:
-    """Tell whether two terms provably write different elements of the result."""
+    """Tell whether no element of the result is written by both."""
     n = len(a.sizes)
 
     def rename(index: Affine) -> Affine:

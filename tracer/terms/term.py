@@ -4,7 +4,7 @@ Search terms: tensor comprehension, polyhedral statement, Iverson bracket, canon
 indices. Sources: MLIR's `linalg.generic`; Bernstein et al. 2020, section 5, for brackets. Here the result has an
 access, too: a reshape, a pad and a scatter are terms as slices and gathers are.
 
-A value is a sum of terms; elements that no term writes are 0. Where a bracket fails, the term neither reads nor writes,
+A value is a sum of terms; what none of them writes is 0. Where a bracket fails nothing is read and nothing is written,
 so that [false]·inf is 0, and accesses need to be inside of their arrays only where the brackets hold.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from tapeless.tracer.terms.affine import Access, Affine, Variable
 
-MOST_ORDERS = 120  # orders of indistinguishable variables that are tried for the canonical form
+MOST_ORDERS = 120  # of variables that nothing tells apart, tried for the canonical form
 Coefficient = Any  # a Python number
 
 
@@ -56,8 +56,8 @@ class NotNegative:
 class Lookup:
     """The bracket [index = t[access]], of an integer or boolean operand t; with limits, of clip(t[access], *limits).
 
-    If the index is a constant, it is a case of a choice, `[b[i] = 1]`; else t is an array of positions.
-    `is_within`: the elements of t that are read have been checked to be within the limits, and need no clip.
+    With an index that is a number it is a case of a choice, `[b[i] = 1]`; else t is an array of positions.
+    `is_within`: all that is read of t is within the limits, which somebody has checked, so nothing need be clipped.
     """
 
     index: Affine
@@ -96,13 +96,13 @@ class Term:
         return (*self.out, *reads, *[a for b in self.brackets for a in indices_of(b)])
 
     def with_indices(self, change: Callable[[Affine], Affine]) -> "Term":
-        """Return the term with `change` applied to every index; variables and sizes stay."""
+        """Change every index, over the same variables."""
         factors = [f._replace(access=tuple(map(change, f.access))) for f in self.factors]
         brackets = [with_indices(b, change) for b in self.brackets]
         return term(tuple(map(change, self.out)), self.sizes, factors, brackets, self.coefficient)
 
     def with_brackets(self, brackets: "Sequence[Bracket]") -> "Term":
-        """Return the term with `brackets` instead of its own."""
+        """Put these brackets in the place of all."""
         return term(self.out, self.sizes, self.factors, brackets, self.coefficient)
 
     def with_operands(self, number: Callable[[int], int]) -> "Term":
@@ -122,13 +122,13 @@ def term(
     brackets: Sequence[Bracket] = (),
     coefficient: Coefficient = 1,
 ) -> Term:
-    """Make a term in canonical form, which does not depend on names of variables and the order of factors and brackets.
+    """Make a term in canonical form, which names of variables and the order of factors and brackets do not change.
 
-    Variables are numbered in the order of their first use: in `out`, in factors by operand, in brackets. If several
-    orders are possible, as among factors of one operand, the least form is taken, of at most `MOST_ORDERS`.
+    Variables are numbered in the order of their first use: in `out`, in factors by operand, in brackets. Where this
+    leaves orders open, as among factors of one operand, it is the one with the least form, of at most `MOST_ORDERS`.
     """
     numbers = range(len(sizes)) if not isinstance(sizes, Mapping) else sorted(sizes)
-    different = tuple(dict.fromkeys(map(_with_sign, brackets)))  # a repeated bracket must not decide names
+    different = tuple(dict.fromkeys(map(_with_sign, brackets)))  # a copy must not decide names
     given = _Unordered(tuple(out), {v: sizes[v] for v in numbers}, tuple(factors), different)
     order = _only_order(given)
     if order is not None:
@@ -151,7 +151,7 @@ def indices_of(bracket: Bracket) -> Access:
 
 
 def with_indices(bracket: Bracket, change: Callable[[Affine], Affine]) -> Bracket:
-    """Return a bracket with `change` applied to each of its indices."""
+    """Change every index of a bracket."""
     if isinstance(bracket, Lookup):
         access = tuple(map(change, bracket.access))
         return Lookup(change(bracket.index), bracket.operand, access, bracket.limits, bracket.is_within)
@@ -159,13 +159,13 @@ def with_indices(bracket: Bracket, change: Callable[[Affine], Affine]) -> Bracke
 
 
 def is_case(bracket: Bracket) -> TypeGuard[Lookup]:
-    """Tell whether a bracket is a case of a choice: a lookup whose index is a constant."""
+    """Tell whether a bracket is a case of a choice."""
     return isinstance(bracket, Lookup) and bracket.index.is_constant
 
 
 @lru_cache(maxsize=4096)
 def looked_up(t: Term) -> frozenset[int]:
-    """Find the operands whose elements are indices: in lookups and symbols."""
+    """Find the operands that are positions, cases or symbols."""
     symbols = {s.operand for a in t.indices for s, _ in a.symbols}
     return frozenset(symbols | {b.operand for b in t.brackets if isinstance(b, Lookup)})
 
@@ -205,7 +205,7 @@ class _Unordered(NamedTuple):
 
 
 def _only_order(given: _Unordered) -> dict[Variable, int] | None:
-    """Number variables by first use; None if several orders are possible. For most terms there is only one."""
+    """Number variables by first use, if nothing leaves an order open; this is so for most terms."""
     names: dict[Variable, int] = {}
     keys = [(f.operand, f.use) for f in given.factors]
     if len(set(keys)) < len(keys):
@@ -224,7 +224,7 @@ def _only_order(given: _Unordered) -> dict[Variable, int] | None:
 
 
 def _orders(given: _Unordered) -> Iterator[list[Variable]]:
-    """Yield the orders of variables that remain possible after color refinement by their places."""
+    """List the orders of variables that their places leave open, one if these tell all of them apart."""
     marks = _marks(given)
     while (finer := _refined(given, marks)) != marks:
         marks = finer
@@ -247,11 +247,11 @@ def _marks(given: _Unordered) -> dict[Variable, int]:
 
 
 def _first(found: list[Any]) -> Any:
-    return found or [(3,)]  # a variable in no index comes last
+    return found or [(3,)]  # what nothing reads comes last
 
 
 def _items(given: _Unordered) -> Iterator[tuple[tuple[int, ...], Access]]:
-    """Yield the accesses of result, factors and brackets, with labels that do not depend on names and order."""
+    """List result, factors and brackets, with labels that do not depend on names and order."""
     yield (0, 0, 0), given.out
     for f in given.factors:
         yield (1, f.operand, f.use), f.access
@@ -261,7 +261,7 @@ def _items(given: _Unordered) -> Iterator[tuple[tuple[int, ...], Access]]:
 
 
 def _refined(given: _Unordered, marks: dict[Variable, int]) -> dict[Variable, int]:
-    """Refine marks by one step: variables whose neighbours have different marks get different marks."""
+    """Refine marks: tell variables apart whose neighbours differ."""
     if len(set(marks.values())) == len(marks):
         return marks
     near: dict[Variable, list[Any]] = {v: [] for v in marks}
@@ -285,7 +285,7 @@ def _ranked(keys: dict[Variable, Any]) -> dict[Variable, int]:
 
 
 def _renamed(given: _Unordered, order: list[Variable]) -> _Unordered:
-    """Number variables in this order, sort factors and brackets, and number variables again by first use."""
+    """Rename: variables numbered in this order, then factors and brackets sorted, then numbered by first use."""
     sorted_form = _sorted(_with_names(given, {v: i for i, v in enumerate(order)}))
     used: dict[Variable, int] = {}
     for _, access in _items(sorted_form):
@@ -324,7 +324,7 @@ def _unsigned(a: Affine) -> Affine:
 
 
 def _with_sign(b: Bracket) -> Bracket:
-    """Normalize the sign of an equality: write [index = 0] with a positive first coefficient. Other brackets stay."""
+    """[index = 0] as that one of [index = 0] and [-index = 0] whose first coefficient is positive."""
     if not isinstance(b, IsZero):
         return b
     first = next(iter((*b.index.variables, *b.index.symbols)), (None, 1))
@@ -350,7 +350,7 @@ def _affine_key(a: Affine) -> Any:
 
 
 def key_of(t: Term) -> Any:
-    """Return a sort key of terms, which ignores coefficients."""
+    """Return what terms are sorted by, coefficients aside."""
     return _form_key(_Unordered(t.out, dict(enumerate(t.sizes)), t.factors, t.brackets))
 
 
