@@ -28,8 +28,9 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.shape import broadcast_in_dim, full
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.shape import broadcast_in_dim
+from tapeless.tracer.types import ShapedArray, aval_of
 
 # ---- the four operations -------------------------------------------------------------------------------------
 
@@ -144,7 +145,8 @@ def _float_divmod(x: Any, y: Any) -> tuple[Array, Array]:
 
 def _zero_as_divisor(r: Any, y: Any) -> Array:
     """Give a remainder of 0 the sign of the divisor, as in NumPy and Python; derivatives stay as they are."""
-    zero = select(lax.lt(y, 0), full(y.shape, -0.0, r.dtype), 0.0)
+    like = aval_of(r).update(shape=())  # weak, if the operands are
+    zero = select(lax.lt(y, 0), constant(-0.0, like), constant(0.0, like))
     moved = lax.sub(lax.stop_gradient(r), r)  # a zero, and its derivative; -0.0 minus 0.0 is -0.0
     return select(lax.eq(r, 0), lax.sub(filled(zero, r.shape), moved), r)
 
@@ -156,6 +158,15 @@ def select(where: Any, x: Any, y: Any) -> Array:
     if where.shape and not x.shape and not y.shape:
         x = filled(x, where.shape)
     return lax.select_n(where, y, x)
+
+
+def _element(x: Any, y: Any) -> ShapedArray:
+    """The type of an element of what is made of two promoted operands: weak if both are."""
+    return ShapedArray((), x.dtype, aval_of(x).weak_type and aval_of(y).weak_type)
+
+
+def _zeros_like(x: Any) -> Array:
+    return as_array(filled(constant(0, _element(x, x)), x.shape))
 
 
 def filled(x: Any, shape: tuple[int, ...]) -> Array:
@@ -215,7 +226,7 @@ def real(val: ArrayLike, /) -> Array:
 def imag(val: ArrayLike, /) -> Array:
     """Return the imaginary part, elementwise; zero for real numbers."""
     val = number_operand("imag", val)
-    return lax.imag_p.bind(val)[0] if dtypes.is_complex(val.dtype) else full(val.shape, 0, val.dtype)
+    return lax.imag_p.bind(val)[0] if dtypes.is_complex(val.dtype) else _zeros_like(val)
 
 
 def conjugate(x: ArrayLike, /) -> Array:
@@ -238,16 +249,16 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 def _angle_of_real(x: Any) -> Array:
     """pi for -0.0, too, whose reciprocal is negative."""
     below = bits.bitwise_or(lax.lt(x, 0), bits.bitwise_and(lax.eq(x, 0), lax.lt(lax.div(1.0, x), 0)))
-    return select(lax.ne(x, x), x, select(below, np.pi, full(x.shape, 0, x.dtype)))
+    return select(lax.ne(x, x), x, select(below, np.pi, _zeros_like(x)))
 
 
 # ---- powers --------------------------------------------------------------------------------------------------
 
 
 def square(x: ArrayLike, /) -> Array:
-    """Compute x², elementwise; x for booleans."""
+    """Compute x², elementwise; an integer for booleans."""
     x = array_operand("square", x)
-    return x if x.dtype.kind == "b" else lax.square_p.bind(x)[0]
+    return cast(x, dtypes.default_dtype("i")) if x.dtype.kind == "b" else lax.square_p.bind(x)[0]
 
 
 def sqrt(x: ArrayLike, /) -> Array:
@@ -291,7 +302,7 @@ pow = power
 def _integer_power(x: Any, y: Any) -> Array:
     """Compute an integer power by squaring, over all bits of y, since arithmetic is modulo a power of two."""
     shape = np.broadcast_shapes(x.shape, y.shape)
-    result, base = full(shape, 1, x.dtype), filled(x, shape)
+    result, base = filled(constant(1, _element(x, y)), shape), filled(x, shape)
     for _ in range(8 * x.dtype.itemsize):
         odd = lax.ne(bits.bitwise_and(y, 1), 0)
         result = select(odd, lax.mul(result, base), result)
@@ -390,7 +401,7 @@ def _round(x: Any, *, decimals: int) -> Array:
 def _round_integers(x: Any, *, decimals: int) -> Array:
     """Round integers to multiples of 10**-decimals, ties to even; 0 if that exceeds the dtype, whose overflow wraps."""
     if 10**-decimals > dtypes.iinfo(x.dtype).max:
-        return full(x.shape, 0, x.dtype)
+        return _zeros_like(x)
     scale = np.asarray(10**-decimals, x.dtype)
     whole, rest = _rounded_down(x, scale), _remainder(x, scale)
     other = lax.sub(scale, rest)
@@ -486,13 +497,13 @@ def _gcd(x: Any, y: Any) -> Array:
 
     Without signs: the absolute value of the least integer is none of its dtype.
     """
-    shape, dtype = np.broadcast_shapes(x.shape, y.shape), x.dtype
+    shape, dtype, weak = np.broadcast_shapes(x.shape, y.shape), x.dtype, _element(x, y).weak_type
     unsigned = np.dtype(f"uint{8 * dtype.itemsize}")
     x, y = (lax.convert_element_type(filled(absolute(v), shape), unsigned) for v in (x, y))
     for _ in range(int(1.45 * 8 * dtype.itemsize) + 2):
         over = lax.eq(y, 0)
         x, y = select(over, x, y), select(over, 0, lax.rem(x, select(over, 1, y)))
-    return lax.convert_element_type(x, dtype)
+    return lax.convert_element_type(x, dtype, weak)
 
 
 @core.compound

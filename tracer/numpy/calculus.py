@@ -28,6 +28,7 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import conv_general_dilated
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import broadcast_in_dim, full, reshape, rev, slice_in_dim
+from tapeless.tracer.types import aval_of
 
 # ---- differences ---------------------------------------------------------------------------------------------
 
@@ -103,7 +104,8 @@ def _distances(x: Array, given: ArrayLike, axis: int, edge_order: int) -> Any:
     if n <= edge_order:
         raise ValueError(f"gradient: at least {edge_order + 1} samples are needed along axis {axis} of {x.aval}.")
     if not given.ndim:
-        return cast(promoted_inexact_dtypes("gradient", x, number)[1], x.dtype)  # as exact as x
+        step = promoted_inexact_dtypes("gradient", x, number)[1]
+        return cast(step, x.dtype, aval_of(step).weak_type)  # as exact as x
     if given.shape != (n,):
         raise ValueError(f"gradient: {n} coordinates are needed along axis {axis} of {x.aval}, not {given.aval}.")
     shape = (*x.shape[:axis], n - 1, *x.shape[axis + 1 :])

@@ -267,8 +267,8 @@ def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[ShapedArray, tuple[i
 
 
 def _of_type(aval: ShapedArray, x: Array) -> Array:
-    """x as a weak array if `aval` is weak."""
-    return lax.convert_element_type(x, x.dtype, True) if aval.weak_type else x
+    """x as a weak array if `aval` is weak, else as a strong one."""
+    return x if x.aval.weak_type == aval.weak_type else lax.convert_element_type(x, x.dtype, aval.weak_type)
 
 
 def _constant(name: str, shape: Shape, value: int, dtype: Any) -> Array:

@@ -9,14 +9,13 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.promotion import array_operand, as_array, check_no_out, number_operand
 from tapeless.tracer.numpy.reductions import total
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.operands import canonical_axis, exact_integer
+from tapeless.tracer.primitives.operands import canonical_axis, constant, exact_integer
 from tapeless.tracer.primitives.shape import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -93,7 +92,7 @@ def _matrices(name: str, m: ArrayLike, operand: Callable[[str, Any], Array] = ar
 def _triangle(x: Array, *, k: int, lower: bool) -> Array:
     below = lax.ge(*_rows_and_columns(x.shape, k))
     below = broadcast_in_dim(below, x.shape, (x.ndim - 2, x.ndim - 1))
-    zero = exact(0, x.dtype)
+    zero = constant(0, x.aval.update(shape=()))
     return select(below, x, zero) if lower else select(below, zero, x)
 
 
@@ -194,7 +193,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 @core.compound
 def _diag(x: Array, *, k: int) -> Array:
     n = x.shape[0]
-    zero = exact(0, x.dtype)
+    zero = constant(0, x.aval.update(shape=()))
     on = lax.eq(*_rows_and_columns((n, n), 0))
     square = select(on, broadcast_in_dim(x, (n, n), (0,)), zero)
     return pad(square, zero, [(max(-k, 0), max(k, 0), 0), (max(k, 0), max(-k, 0), 0)])

@@ -165,7 +165,11 @@ def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Operand:
         return convert_element_type_p.bind(x, dtype=dtype, weak_type=weak_type)[0]
     if isinstance(x, np.ndarray):
         taken = incoming(x)
-        return taken if taken.dtype == dtype else exact(taken.astype(dtype))
+        if taken.dtype == dtype:
+            return taken
+        if weak_type:
+            return convert_element_type_p.bind(taken, dtype=dtype, weak_type=True)[0]
+        return exact(taken.astype(dtype))
     return constant(x, ShapedArray((), dtype, weak_type))
 
 

@@ -5,6 +5,7 @@ it has a meaning, `initial` (a number to begin with) and `dtype` (of the sum and
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -237,7 +238,10 @@ def _nonempty(name: str, x: Array, axis: Axis, initial: Any, where: Any) -> Arra
 
 
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """Find the position of the maximum along `axis`, or in the flat array: of the first nan, or the first of ties."""
+    """Find the position of the maximum along `axis`, or in the flat array: of the first nan, or the first of ties.
+
+    Complex numbers are compared by their real parts, then by their imaginary parts, as in NumPy.
+    """
     check_no_out("argmax", out)
     return _position("argmax", a, axis, keepdims, reduction.argmax)
 
@@ -250,6 +254,8 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
 def _position(name: str, a: ArrayLike, axis: int | None, keepdims: bool | None, find: Any) -> Array:
     x = array_operand(name, a)
+    if dtypes.is_complex(x.dtype):
+        find = partial(_first_extreme, reduction.reduce_max if find is reduction.argmax else reduction.reduce_min)
     ndim = x.aval.ndim
     if axis is None:
         found = find(reshape(x, (x.size,)), 0, dtypes.default_dtype("i"))
@@ -257,6 +263,12 @@ def _position(name: str, a: ArrayLike, axis: int | None, keepdims: bool | None, 
     axis = canonical_axis(axis, ndim)
     found = find(x, axis, dtypes.default_dtype("i"))
     return expand_dims(found, (axis,)) if keepdims else found
+
+
+def _first_extreme(extreme: Any, x: Array, axis: int, dtype: Any) -> Array:
+    """Find the position of the first nan, or else of the first element that is the extreme."""
+    is_extreme = lax.eq(x, expand_dims(extreme(x, (axis,)), (axis,)))
+    return reduction.argmax(choose_between(lax.ne(x, x), 2, choose_between(is_extreme, 1, 0)), axis, dtype)
 
 
 # ---- logic ---------------------------------------------------------------------------------------------------

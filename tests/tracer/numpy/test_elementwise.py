@@ -348,3 +348,9 @@ def test_logaddexp_of_complex_numbers_is_the_principal_value(optimized):
     )
     derivative = tl.grad(lambda x: tnp.logaddexp(x, y[0]), holomorphic=True)(tnp.asarray(x[0]))
     np.testing.assert_allclose(derivative, np.exp(x[0]) / (np.exp(x[0]) + np.exp(y[0])), rtol=1e-12)
+
+
+def test_squares_of_booleans_are_integers() -> None:
+    """As in JAX; NumPy has them in int8."""
+    found = tnp.square(np.array([True, False]))
+    assert found.tolist() == [1, 0] and found.dtype == np.int32

@@ -301,3 +301,13 @@ def test_quantiles_of_lists_of_shares():
     check(tnp.quantile(X, [0.1, 0.5]), np.quantile(X, [0.1, 0.5]))
     with pytest.raises(TypeError, match=r"^percentile: argument 1 must be an array or a number, not str: 'a'\.$"):
         tnp.percentile(X, "a")
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "nanargmax", "nanargmin"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_positions_of_extremes_of_complex_numbers_are_numpys(name: str, axis: int) -> None:
+    """By the real part, then by the imaginary part; the first nan is taken for either extreme."""
+    nan, inf = np.nan, np.inf
+    x = np.array([[1 + 2j, nan + 1j, complex(3, nan), 2 + 9j], [0, -1, -1 - 1j, -1 + 3j], [inf - 1j, inf, 1j, -inf]])
+    np.testing.assert_array_equal(getattr(tnp, name)(x, axis), getattr(np, name)(x, axis))
+    assert getattr(tnp, name)(x, axis, keepdims=True).ndim == 2
