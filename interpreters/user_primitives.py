@@ -53,7 +53,7 @@ def _transpose(primitive: UserPrimitive, cts: Sequence[Any], *args: Any, **param
         raise transpose.not_linear(primitive, why)
     rule = primitive.rule("transpose")
     given = as_arguments(cts)
-    pulled = rule(given if primitive.multiple_results else given[0], *as_arguments(args), **params)
+    pulled = rule(given if primitive.several else given[0], *as_arguments(args), **params)
     if pulled is Zero:  # the class stands for zeros of all operands
         pulled = [None] * len(args)
     if not isinstance(pulled, (tuple, list)) or len(pulled) != len(args):

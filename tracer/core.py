@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from tapeless.tracer.errors import (
     hidden_by_numpy,
 )
 from tapeless.tracer.evaluator import Evaluator
+from tapeless.tracer.program_caches import ProgramCache as ProgramCache
+from tapeless.tracer.program_caches import program_cache as program_cache
+from tapeless.tracer.program_caches import remembered as remembered
 from tapeless.tracer.scopes import Arguments, Result
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
@@ -116,6 +119,25 @@ class Primitive:
         if not self.takes_keys:
             refuse_keys(self.name, *avals, **params)
         return self.typing_rule(*avals, **params)
+
+    # ---- by JAX's names, for interpreters of programs
+
+    @property
+    def multiple_results(self) -> bool:
+        """Does `bind` give several results? It gives a tuple, whether there is one or there are more."""
+        return True
+
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the functions and the params that `bind` takes for an equation with `params`: none, and these."""
+        return [], params
+
+    def impl(self, *args: Any, **params: Any) -> tuple[Any, ...]:
+        """Compute the results for values that are known, even while something is being traced."""
+        return under(_bottom, _bottom.process, self, args, params)
+
+    def abstract_eval(self, *avals: ShapedArray, **params: Any) -> tuple[tuple[ShapedArray, ...], frozenset[str]]:
+        """Compute the types of the results, and name the effect of the primitive itself, if it has one."""
+        return self.type(avals, params), frozenset([self.effect] if self.effect else [])
 
     def __str__(self) -> str:
         return self.name
@@ -530,63 +552,3 @@ def describe_function(f: Any) -> str:
         f = f.__wrapped__
     code = getattr(f, "__code__", None)
     return f"{name} at {source.Source(code, 0).file_line()}" if code else str(name)
-
-
-class ProgramCache:
-    """A weak cache by program: values derived from a jaxpr are kept for as long as the jaxpr lives.
-
-    They are stored in the jaxpr: a table with weak keys would never drop a value that refers back to its key, as a
-    program that is derived from another often does.
-    """
-
-    __slots__ = ("_programs",)
-
-    def __init__(self) -> None:
-        self._programs: set[weakref.ref[Any]] = set()
-
-    def __contains__(self, jaxpr: Any) -> bool:
-        return self in jaxpr.derived
-
-    def get(self, jaxpr: Any) -> dict[Any, Any] | None:
-        """Return the cache of a program, or None."""
-        return jaxpr.derived.get(self)
-
-    def setdefault(self, jaxpr: Any, default: dict[Any, Any]) -> dict[Any, Any]:
-        """Return the cache of a program; if there is none, it becomes `default`."""
-        found = jaxpr.derived.get(self)
-        if found is None:
-            found = jaxpr.derived.setdefault(self, default)
-            self._programs.add(weakref.ref(jaxpr, self._programs.discard))
-        return found
-
-    def clear(self) -> None:
-        """Drop the cached values of all programs."""
-        for jaxpr in [ref() for ref in list(self._programs)]:
-            if jaxpr is not None:
-                jaxpr.derived.pop(self, None)
-
-
-def program_cache() -> ProgramCache:
-    """Make a cache by program."""
-    return ProgramCache()
-
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def remembered(f: _Function) -> _Function:
-    """Memoize a function of a program and other arguments for as long as the program lives."""
-    cache = ProgramCache()
-
-    @functools.wraps(f)
-    def found(jaxpr: Any, *args: Any) -> Any:
-        known = cache.setdefault(jaxpr, {})
-        if args not in known:
-            result = f(jaxpr, *args)
-            known[args] = _SAME if result is jaxpr else result  # an entry that held its own program would keep it alive
-        return jaxpr if known[args] is _SAME else known[args]
-
-    return found  # type: ignore[return-value]
-
-
-_SAME = object()

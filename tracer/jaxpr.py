@@ -10,7 +10,7 @@ inputs, the constants that tracing found.
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 
@@ -18,8 +18,14 @@ from tapeless.tracer import printing
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.incoming import incoming, kept
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.source import Source, override
 from tapeless.tracer.types import ShapedArray, aval_of
+
+if TYPE_CHECKING:
+    from tapeless.tracer import effects as _effects
+else:
+    _effects = LateModule("tapeless.tracer.effects")  # which imports this module
 
 
 @final
@@ -52,6 +58,11 @@ class Literal:
     def __init__(self, value: Any, aval: ShapedArray | None = None) -> None:
         self.aval: Final = aval_of(value) if aval is None else aval
         self.value: Any = value if isinstance(value, Array) else _kept(value, self.aval)
+
+    @property
+    def val(self) -> Any:
+        """The value, by JAX's name."""
+        return self.value
 
     def __repr__(self) -> str:
         return f"Literal({self.value!r})"
@@ -92,19 +103,45 @@ class Equation:
             if v.linear:
                 self.linear = True
 
-    def replace(self, **changes: Any) -> "Equation":
-        """Return the equation with some fields replaced."""
-        get = changes.get
+    def replace(
+        self,
+        *,
+        primitive: Primitive | None = None,
+        invars: Sequence[Atom] | None = None,
+        params: dict[str, Any] | None = None,
+        outvars: Sequence[Var] | None = None,
+        source: Source | None = None,
+    ) -> "Equation":
+        """Return the equation with some fields replaced; None keeps one."""
         return Equation(
-            get("primitive", self.primitive),
-            get("invars", self.invars),
-            get("params", self.params),
-            get("outvars", self.outvars),
-            get("source", self.source),
+            self.primitive if primitive is None else primitive,
+            self.invars if invars is None else invars,
+            self.params if params is None else params,
+            self.outvars if outvars is None else outvars,
+            self.source if source is None else source,
         )
+
+    @property
+    def source_info(self) -> Source | None:
+        """The line of the user's program that it comes from, by JAX's name."""
+        return self.source
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """The effects, those in programs that it carries among them; empty if it is pure."""
+        return _effects.effects(self)
 
     def __repr__(self) -> str:
         return printing.equation_text(self)
+
+
+class DebugInfo(NamedTuple):
+    """What is recorded of the function that a program was traced of: its name; None is not recorded."""
+
+    func_src_info: str
+    traced_for: str | None = None
+    arg_names: tuple[str, ...] | None = None
+    result_paths: tuple[str, ...] | None = None
 
 
 class Jaxpr:
@@ -160,15 +197,42 @@ class Jaxpr:
         """Flags of the inputs: whether each is linear."""
         return tuple(v.linear for v in self.invars)
 
-    def replace(self, **changes: Any) -> "Jaxpr":
-        """Return the program with some fields replaced."""
-        get = changes.get
+    def replace(
+        self,
+        *,
+        invars: Sequence[Var] | None = None,
+        eqns: Sequence[Equation] | None = None,
+        outvars: Sequence[Atom] | None = None,
+        name: str | None = None,
+    ) -> "Jaxpr":
+        """Return the program with some fields replaced; None keeps one."""
         return Jaxpr(
-            get("invars", self.invars),
-            get("eqns", self.eqns),
-            get("outvars", self.outvars),
-            get("name", self.name),
+            self.invars if invars is None else invars,
+            self.eqns if eqns is None else eqns,
+            self.outvars if outvars is None else outvars,
+            self.name if name is None else name,
         )
+
+    # ---- by JAX's names
+
+    @property
+    def constvars(self) -> tuple[Var, ...]:
+        """Empty: constants are the first inputs, among `invars`; a `ClosedJaxpr` knows which."""
+        return ()
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """The effects of all equations; empty if they are pure."""
+        return _effects.effects_of(self)
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        """The name of the function that was traced."""
+        return DebugInfo(self.name)
+
+    def pretty_print(self) -> str:
+        """The text of the program, as `str` gives it."""
+        return str(self)
 
     def __str__(self) -> str:
         return printing.jaxpr_text(self)
@@ -177,7 +241,11 @@ class Jaxpr:
 
 
 class ClosedJaxpr:
-    """A program with values for its first inputs, the constants."""
+    """A program with values for its first inputs, the constants.
+
+    `tl.core.eval_jaxpr(closed.jaxpr, closed.consts, *args)` computes it, flat to flat, and so does the function
+    `extend.core.jaxpr_as_fun(closed)`.
+    """
 
     __slots__ = ("consts", "jaxpr")
 
@@ -199,6 +267,46 @@ class ClosedJaxpr:
     def out_avals(self) -> tuple[ShapedArray, ...]:
         """Types of the results."""
         return self.jaxpr.out_avals
+
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> "ClosedJaxpr":
+        """Return it with another program, or other constants."""
+        return ClosedJaxpr(jaxpr or self.jaxpr, self.consts if consts is None else consts)
+
+    # ---- by JAX's names
+
+    @property
+    def literals(self) -> tuple[Any, ...]:
+        """The constants."""
+        return self.consts
+
+    @property
+    def constvars(self) -> tuple[Var, ...]:
+        """The inputs that the constants are the values of."""
+        return self.jaxpr.invars[: len(self.consts)]
+
+    @property
+    def invars(self) -> tuple[Var, ...]:
+        """The inputs that are not constants."""
+        return self.jaxpr.invars[len(self.consts) :]
+
+    @property
+    def outvars(self) -> tuple[Atom, ...]:
+        """The results."""
+        return self.jaxpr.outvars
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """The effects of all equations; empty if they are pure."""
+        return self.jaxpr.effects
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        """The name of the function that was traced."""
+        return self.jaxpr.debug_info
+
+    def pretty_print(self) -> str:
+        """The text of the program, as `str` gives it."""
+        return str(self)
 
     def __str__(self) -> str:
         return printing.jaxpr_text(self.jaxpr, n_consts=len(self.consts))

@@ -86,6 +86,8 @@ class ShapedArray:
         """Return the type, made strong if it is weak."""
         return self.update(weak_type=False) if self.weak_type else self
 
+    strip_weak_type = strong  # JAX's name
+
     def str_short(self) -> str:
         """Print the type briefly: `f32[3,2]`, with `~` before a weak type."""
         shape = ",".join(map(str, self.shape))

@@ -26,12 +26,12 @@ DEFINED_BY = {
 class UserPrimitive(Primitive):
     """A primitive that a library defines. `rules` holds its rules, by kind."""
 
-    __slots__ = ("multiple_results", "rules")
+    __slots__ = ("rules", "several")
     keeps_programs = True  # a library compares them by identity, with others that it keeps itself
 
     def __init__(self, name: str) -> None:
         super().__init__(name, self._types, remember=False, takes_keys=False, registered=False)
-        self.multiple_results: bool = False
+        self.several: bool = False  # do its rules give several results, by JAX's convention?
         self.rules: dict[str, Rule] = {}
 
     def rule(self, kind: str) -> Rule:
@@ -46,7 +46,7 @@ class UserPrimitive(Primitive):
 
         Raises: TypeError if the primitive has multiple results and the rule did not give a sequence.
         """
-        if not self.multiple_results:
+        if not self.several:
             return (given,)
         if not isinstance(given, (tuple, list)):
             raise TypeError(f"{self.name}: it has multiple results, and its {kind} rule gave {given!r}, no sequence.")

@@ -4,6 +4,7 @@ The rules of one are given to it (`def_impl`, `def_abstract_eval`) and to the ta
 """
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from tapeless.interpreters import user_primitives
@@ -50,10 +51,10 @@ class LibraryPrimitive:
 
     @multiple_results.setter
     def multiple_results(self, value: bool) -> None:
-        defined(self).multiple_results = value
+        defined(self).several = value
 
     def _gives_several(self) -> bool:
-        return defined(self).multiple_results
+        return defined(self).several
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive to arrays under the current transformation; rules get `params` by name.
@@ -82,6 +83,39 @@ class LibraryPrimitive:
         defined(self).rules["abstract_eval"] = abstract_eval
         return abstract_eval
 
+    def def_effectful_abstract_eval(self, effectful_abstract_eval: Function) -> Function:
+        """Define `effectful_abstract_eval(*avals, **params)`: types of the operands -> those of the results, effects.
+
+        Returns: `effectful_abstract_eval`.
+        Raises: NotImplementedError when it is applied, if there are effects: equations would not keep their order.
+        """
+
+        def abstract_eval(*avals: Any, **params: Any) -> Any:
+            types, effects = effectful_abstract_eval(*avals, **params)
+            if effects:
+                raise NotImplementedError(
+                    f"{self.name}: its abstract_eval rule names effects, {set(effects)}, which programs do not keep.\n"
+                    "  Call the host by io_callback, which has an effect."
+                )
+            return types
+
+        self.def_abstract_eval(abstract_eval)
+        return effectful_abstract_eval
+
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the functions and the params that `bind` takes for an equation with `params`: none, and these."""
+        return [], params
+
+    @property
+    def impl(self) -> Callable[..., Any]:
+        """The function that computes it outside of `jit`. Raises: NotImplementedError if there is none."""
+        return defined(self).rule("impl")
+
+    def abstract_eval(self, *avals: Any, **params: Any) -> tuple[Any, frozenset[str]]:
+        """Compute the type of the result, or a list of types if it has `multiple_results`, and name its effect."""
+        types, effects = self.operation.abstract_eval(*avals, **params)
+        return list(types) if self.multiple_results else types[0], effects
+
     def __eq__(self, other: object) -> bool:
         return self.operation is (other.operation if isinstance(other, LibraryPrimitive) else other)
 
@@ -109,6 +143,11 @@ class OwnPrimitive(LibraryPrimitive):
 
     def bind(self, *args: Any, **params: Any) -> Any:
         return super().bind(*args, **self.ours(params))
+
+    @property
+    def impl(self) -> Callable[..., Any]:
+        """The function that computes it for values that are known, even while something is being traced."""
+        return partial(core.under, core.bottom_trace(), self.bind)
 
 
 class FunctionPrimitive(OwnPrimitive):
@@ -192,7 +231,7 @@ def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
     if program is None:
         program = _programs.enter(key, _program(operation, key[1], params))
     outs = dispatch.run(program, args)
-    return list(outs) if operation.multiple_results else outs[0]
+    return list(outs) if operation.several else outs[0]
 
 
 def _program(operation: UserPrimitive, avals: Sequence[Any], params: dict[str, Any]) -> Any:

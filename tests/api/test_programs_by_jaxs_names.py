@@ -1,0 +1,126 @@
+"""Programs taken apart and applied as JAX's tutorials do it: by the attributes that JAX's jaxprs have."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+from tapeless.core import ShapedArray
+from tapeless.extend import core, mlir
+from tapeless.tracer.jaxpr import DebugInfo
+from tests.messages import raises
+
+
+def evaluated(jaxpr: Any, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """`eval_jaxpr` of "Writing custom Jaxpr interpreters in JAX", as it is written there."""
+    env: dict[Any, Any] = {}
+
+    def read(var: Any) -> Any:
+        return var.val if type(var) is core.Literal else env[var]
+
+    def write(vars: Any, values: Any) -> None:
+        env.update(zip(vars, values, strict=True))
+
+    write(jaxpr.invars, args)
+    write(jaxpr.constvars, consts)
+    for eqn in jaxpr.eqns:
+        subfuns, params = eqn.primitive.get_bind_params(eqn.params)
+        outs = eqn.primitive.bind(*subfuns, *map(read, eqn.invars), **params)
+        write(eqn.outvars, outs if eqn.primitive.multiple_results else [outs])
+    return list(map(read, jaxpr.outvars))
+
+
+def branching(x: Any) -> Any:
+    y, ys = lax.scan(lambda c, e: (tnp.sin(c) + e, c), 0.5, x)
+    return lax.cond(y > 0, tnp.sin, lambda y: -y, y) + ys.sum()
+
+
+twice_p = core.Primitive("twice")
+twice_p.def_effectful_abstract_eval(lambda x: (ShapedArray(x.shape, x.dtype), set()))
+twice_p.def_impl(lambda x: 2 * x)
+mlir.register_lowering(twice_p, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [branching, tl.jit(branching), lambda x: tl.grad(branching)(x).sum(), lambda x: twice_p.bind(x) + tl.nn.relu(x)],
+)
+def test_the_interpreter_of_the_tutorial(f: Callable[..., Any]) -> None:
+    x = tnp.arange(3.0)
+    program = tl.make_jaxpr(f)(x)
+    np.testing.assert_allclose(evaluated(program.jaxpr, program.literals, x)[0], f(x), rtol=1e-6)
+
+
+def test_the_inverse_of_the_tutorial() -> None:
+    """Primitives of equations are found in tables by their names in `lax`."""
+    inverses = {lax.exp_p: tnp.log, lax.tanh_p: tnp.arctanh}
+    program = tl.make_jaxpr(lambda x: tnp.exp(tnp.tanh(x)))(0.5)
+    value = tnp.exp(tnp.tanh(0.5))
+    for eqn in program.eqns[::-1]:
+        value = inverses[eqn.primitive](value)
+    np.testing.assert_allclose(value, 0.5, rtol=1e-6)
+
+
+def scaled(x: Any) -> Any:
+    return x * np.arange(3, dtype=np.float32)
+
+
+def test_a_closed_program_knows_which_inputs_are_constants() -> None:
+    program = tl.make_jaxpr(scaled)(tnp.ones(3))
+    jaxpr = program.jaxpr
+    assert (jaxpr.constvars, program.constvars, program.invars) == ((), jaxpr.invars[:1], jaxpr.invars[1:])
+    assert (program.outvars, program.literals) == (jaxpr.outvars, program.consts)
+    assert program.debug_info == jaxpr.debug_info == DebugInfo("scaled", None, None, None)
+    assert (program.pretty_print(), jaxpr.pretty_print()) == (str(program), str(jaxpr))
+    assert program.effects == jaxpr.effects == program.eqns[0].effects == frozenset()
+    assert program.eqns[0].source_info.file_line() == program.eqns[0].source.file_line()
+    other = program.replace(consts=[tnp.ones(3)])
+    assert tl.core.eval_jaxpr(other.jaxpr, other.consts, tnp.ones(3))[0].tolist() == [1, 1, 1]
+    assert program.replace(jaxpr=jaxpr.replace(name="g")).debug_info.func_src_info == "g"
+
+
+def test_fields_that_a_program_has_not_cannot_be_replaced() -> None:
+    jaxpr = tl.make_jaxpr(scaled)(tnp.ones(3)).jaxpr
+    for made in (jaxpr, jaxpr.eqns[0]):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'effects'"):
+            made.replace(effects=set())
+
+
+def test_effects_of_a_program_are_those_of_the_programs_inside() -> None:
+    program = tl.make_jaxpr(tl.jit(lambda x: tl.debug.print("{}", x)))(1.0)
+    assert program.effects == program.eqns[0].effects == frozenset(["debug"])
+
+
+# ---- primitives
+
+
+def test_primitives_compute_values_and_types() -> None:
+    aval = ShapedArray((), "float32")
+    of_equation = tl.make_jaxpr(tnp.sin)(1.0).eqns[0].primitive
+    assert of_equation.multiple_results and not lax.sin_p.multiple_results
+    assert of_equation.abstract_eval(aval) == ((aval,), frozenset())
+    assert lax.sin_p.abstract_eval(aval) == (aval, frozenset())
+    assert of_equation.impl(0.5)[0] == lax.sin_p.impl(0.5) == tnp.sin(0.5)
+    assert lax.top_k_p.impl(tnp.arange(3.0), k=1)[1].tolist() == [2]
+    assert twice_p.impl(3) == 6 and twice_p.abstract_eval(aval) == (aval, frozenset())
+    assert aval.update(weak_type=True).strip_weak_type() is aval
+
+
+def test_values_are_computed_even_while_tracing() -> None:
+    program = tl.make_jaxpr(lambda x: x + lax.sin_p.impl(0.0))(1.0)
+    assert [eqn.primitive.name for eqn in program.eqns] == ["add"]
+
+
+def test_a_primitive_of_ones_own_has_no_effects() -> None:
+    p = core.Primitive("p")
+    p.def_effectful_abstract_eval(lambda x: (ShapedArray(x.shape, x.dtype), {"written"}))
+    with raises(
+        NotImplementedError,
+        "p: its abstract_eval rule names effects, {'written'}, which programs do not keep.\n"
+        "  Call the host by io_callback, which has an effect.",
+    ):
+        tl.make_jaxpr(p.bind)(1.0)
