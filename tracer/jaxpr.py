@@ -136,10 +136,13 @@ class Equation:
 
 
 class DebugInfo(NamedTuple):
-    """What is recorded of the function that a program was traced of: its name; None is not recorded."""
+    """Description of a function: what it is traced for, its name and place, and the names of its arguments.
 
+    What is not known is None: of a program, all but the name of the function that was traced.
+    """
+
+    traced_for: str | None
     func_src_info: str
-    traced_for: str | None = None
     arg_names: tuple[str, ...] | None = None
     result_paths: tuple[str, ...] | None = None
 
@@ -228,7 +231,7 @@ class Jaxpr:
     @property
     def debug_info(self) -> DebugInfo:
         """The name of the function that was traced."""
-        return DebugInfo(self.name)
+        return DebugInfo(None, self.name)
 
     def pretty_print(self) -> str:
         """The text of the program, as `str` gives it."""

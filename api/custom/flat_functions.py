@@ -2,19 +2,12 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tapeless.custom.wrapped_functions import Store, WrappedFun, transformation_with_aux2
 from tapeless.tracer import pytree
 from tapeless.tracer.core import describe_function
-
-
-class DebugInfo(NamedTuple):
-    """Description of a function: what it is traced for, its name and place, and the names of its arguments."""
-
-    traced_for: str
-    func_src_info: str
-    arg_names: tuple[str, ...] | None
+from tapeless.tracer.jaxpr import DebugInfo
 
 
 def debug_info(

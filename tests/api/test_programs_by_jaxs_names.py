@@ -74,7 +74,7 @@ def test_a_closed_program_knows_which_inputs_are_constants() -> None:
     jaxpr = program.jaxpr
     assert (jaxpr.constvars, program.constvars, program.invars) == ((), jaxpr.invars[:1], jaxpr.invars[1:])
     assert (program.outvars, program.literals) == (jaxpr.outvars, program.consts)
-    assert program.debug_info == jaxpr.debug_info == DebugInfo("scaled", None, None, None)
+    assert program.debug_info == jaxpr.debug_info == DebugInfo(None, "scaled")
     assert (program.pretty_print(), jaxpr.pretty_print()) == (str(program), str(jaxpr))
     assert program.effects == jaxpr.effects == program.eqns[0].effects == frozenset()
     assert program.eqns[0].source_info.file_line() == program.eqns[0].source.file_line()
