@@ -67,11 +67,16 @@ class WritingTrace(Trace):
 
     def inputs_of(self, var: Var) -> list[int]:
         """Number the inputs that a variable depends on."""
+        needed = self._needed_for(var)
+        return [i for i, v in enumerate(self._inputs) if v in needed]
+
+    def _needed_for(self, var: Var) -> set[Var]:
+        """Find the variables that a variable depends on, itself among them."""
         needed = {var}
         for eqn in reversed(self._eqns):
             if not needed.isdisjoint(eqn.outvars):
                 needed.update(v for v in eqn.invars if type(v) is Var)
-        return [i for i, v in enumerate(self._inputs) if v in needed]
+        return needed
 
 
 class WrittenTracer(Tracer):
@@ -159,13 +164,18 @@ class StagingTrace(WritingTrace):
             core.check_alive((x,))
             if x.owner.depth > self.depth:
                 raise core.inner_tracer_error(x, self)
+        elif isinstance(x, Unplaced):
+            x = x.host
         elif hasattr(type(x), "__jax_array__"):  # such as an index of a body, which may be a sum of ours
             return self.atom(core.under(self, by_protocol, x))
         if not isinstance(x, Array) and np.ndim(x) == 0:
             return Literal(x)
         return self._constant(x)
-        elif isinstance(x, Unplaced):
-            x = x.host
+
+    def constants_of(self, var: Var) -> list[Any]:
+        """List the constants that a variable depends on."""
+        needed = self._needed_for(var)
+        return [x for v, x, _ in self._consts.values() if v in needed]
 
     def _constant(self, x: Any) -> Var:
         found = self._consts.get(id(x))
