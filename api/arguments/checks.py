@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tapeless.arguments.names import argument_name, naming
 from tapeless.tracer import pytree
 from tapeless.tracer.incoming import incoming
 from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, holds_keys, is_arraylike
@@ -96,16 +97,30 @@ def _registration_hint(x: Any) -> str:
     kind = type(x)
     if kind.__module__ in ("builtins", "types", "numpy", "functools") or isinstance(x, type):
         return ""
-    how = "register_dataclass" if hasattr(kind, "__dataclass_fields__") else "register_pytree_node_class"
-    return f"\n  If {kind.__name__} holds arrays, make it a pytree: tl.tree_util.{how}."
+    is_dataclass = hasattr(kind, "__dataclass_fields__")
+    how = "" if is_dataclass else ", if you make it a dataclass, else tl.tree_util.register_pytree_node_class"
+    return f"\n  If {kind.__name__} holds arrays, make it a pytree: tl.tree_util.register_dataclass{how}."
 
 
 def check_arguments(
-    who: str, name: str, args: Sequence[Any], positions: Sequence[int] | None = None, advice: str = CLOSE_OVER
+    who: str,
+    fun: Any,
+    name: str,
+    args: Sequence[Any],
+    positions: Sequence[int] | None = None,
+    advice: str = CLOSE_OVER,
 ) -> None:
-    """Raises: TypeError naming the first leaf of the arguments, which are at `positions`, that is not an array."""
+    """Raises: TypeError naming the first leaf of the arguments of `fun`, at `positions`, that is not an array."""
     for i, x in zip(range(len(args)) if positions is None else positions, args, strict=True):
-        check_arrays(f"{who}: argument {i}{{}} of {name}", x, advice)
+        if not all(map(is_arraylike, pytree.leaves(x))):
+            check_arrays(f"{who}: argument {argument_name(fun, i)}{{}} of {name}", x, advice)
+
+
+def check_call(who: str, fun: Any, name: str, args: Any, kwargs: Any, advice: str = "", removed: Any = ()) -> None:
+    """Raises: TypeError naming the first leaf of a call of `fun`, less the arguments `removed`, that is no array."""
+    if not all(map(is_arraylike, pytree.leaves((args, kwargs)))):
+        path, x = next(pair for pair in pytree.leaves_with_path((args, kwargs)) if not is_arraylike(pair[1]))
+        raise TypeError(not_an_array(f"{who}: argument {naming(fun, removed)(path)} of {name}", x, advice))
 
 
 def check_takes(who: str, function: Callable[..., Any], n: int, what: str) -> None:

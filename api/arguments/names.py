@@ -1,7 +1,8 @@
-"""Names of the leaves of arguments, as the function's signature has them."""
+"""Names of the leaves of arguments, as the function's signature has them: `params['w']`, `args[1]`."""
 
 import inspect
 from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from tapeless.tracer import core, pytree
@@ -23,7 +24,7 @@ def describe_inputs(fun: Any, tree: Any, removed: Sequence[int], inputs: Sequenc
     paths = [path for path, _ in pytree.leaves_with_path((args, kwargs))]
     tops = [(paths[i][0].idx, paths[i][1]) for i in inputs]
     found = dict.fromkeys([key.key if named else place(key.idx, removed) for named, key in tops])
-    heads = [names[inputs[0]]] if len(inputs) == 1 else [static_name(fun, head) for head in found]
+    heads = [names[inputs[0]]] if len(inputs) == 1 else [argument_name(fun, head) for head in found]
     positions = [str(head) for head in found if isinstance(head, int)]
     s = "s" * (len(found) > 1)
     which = f"argument{s} {_listed(positions)}" if len(positions) == len(found) <= _MOST else f"argument{s}"
@@ -63,9 +64,23 @@ def place(i: int, removed: Sequence[int]) -> int:
     return i
 
 
-def static_name(fun: Any, where: int | str) -> str:
-    """Name the argument at a position, or of a name."""
-    return where if isinstance(where, str) else position_name(where, *_positional(fun))
+def argument_name(fun: Any, where: int | str, path: pytree.KeyPath = ()) -> str:
+    """Name the argument at a position, or of a name, or what is at a path in it: `params['w']`."""
+    head = where if isinstance(where, str) else position_name(where, *_positional(fun))
+    return f"{head}{pytree.keystr(path)}"
+
+
+def names_by_position(fun: Any, count: int, removed: Sequence[int] = ()) -> tuple[str, ...]:
+    """Name the arguments that are given by position, without those at positions `removed`."""
+    positional, rest = _positional(fun)
+    return tuple([position_name(place(i, removed), positional, rest) for i in range(count)])
+
+
+def name_of_leaf(names: Sequence[str], tree: Any, i: int) -> str:
+    """Name leaf i of (args, kwargs), a structure whose arguments by position have `names`."""
+    path = pytree.leaves_with_path(pytree.unflatten(tree, range(tree.num_leaves)))[i][0]
+    head = path[1].key if path[0].idx else names[path[1].idx]
+    return f"{head}{pytree.keystr(path[2:])}"
 
 
 def position_name(i: int, positional: Sequence[str], rest: str) -> str:
@@ -80,9 +95,24 @@ def positional_names(fun: Any) -> list[str]:
 
 def _positional(fun: Any) -> tuple[list[str], str]:
     """List the names of the positional parameters, and name the variadic one."""
+    plain = inspect.unwrap(fun, stop=_is_last)
+    if type(plain) is FunctionType and not _is_last(plain):
+        return _of_code(plain.__code__)
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
         return [], "args"
     rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
     return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], rest
+
+
+def _is_last(f: Any) -> bool:
+    """Tell whether the signature of a function is not that of the function which it wraps: a method lacks `self`."""
+    return isinstance(f, MethodType) or "__signature__" in getattr(f, "__dict__", ())
+
+
+def _of_code(code: CodeType) -> tuple[list[str], str]:
+    """List the names that a signature would: making one takes longer than tracing a small function."""
+    by_name = code.co_argcount + code.co_kwonlyargcount
+    rest = code.co_varnames[by_name] if code.co_flags & inspect.CO_VARARGS else "args"
+    return [*code.co_varnames[: code.co_argcount]], rest

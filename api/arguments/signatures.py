@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tapeless.arguments.checks import arguments, structure
-from tapeless.tracer import pytree, weak_int_overflow, widths
+from tapeless.arguments.names import name_of_leaf
+from tapeless.tracer import weak_int_overflow, widths
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.references import Ref
@@ -17,12 +18,14 @@ class Signature(NamedTuple):
     """Structures and types of the arguments and results of a function. Prints as `loss(float32[3]) -> float32[]`.
 
     name, function: what the program and the user's function are called; the latter with its line, for messages.
+    names: of the arguments that are given by position.
     in_tree: that of `(args, kwargs)`, static arguments left out.
     narrowings: integers among the arguments that must fit a narrower dtype, by number of the leaf.
     """
 
     name: str
     function: str
+    names: tuple[str, ...]
     in_tree: Any
     in_avals: tuple[ShapedArray, ...]
     out_tree: Any
@@ -31,7 +34,13 @@ class Signature(NamedTuple):
 
     @classmethod
     def of_program(
-        cls, jaxpr: ClosedJaxpr, in_tree: Any, out_tree: Any, function: str, found: Sequence[IntegerNarrowing]
+        cls,
+        jaxpr: ClosedJaxpr,
+        in_tree: Any,
+        out_tree: Any,
+        function: str,
+        names: tuple[str, ...],
+        found: Sequence[IntegerNarrowing],
     ) -> "Signature":
         """The signature of a traced function, in whose whole program narrowings were `found`.
 
@@ -44,7 +53,8 @@ class Signature(NamedTuple):
             if isinstance(each.what, int) and 0 <= each.what - first < in_tree.num_leaves
         ]
         in_avals, out_avals = jaxpr.in_avals[: in_tree.num_leaves], jaxpr.out_avals[: out_tree.num_leaves]
-        return cls(jaxpr.jaxpr.name, function, in_tree, in_avals, out_tree, out_avals, tuple(of_arguments))
+        name = jaxpr.jaxpr.name
+        return cls(name, function, names, in_tree, in_avals, out_tree, out_avals, tuple(of_arguments))
 
     def __str__(self) -> str:
         given, results = arguments(self.in_tree, self.in_avals), structure(self.out_tree, self.out_avals)
@@ -62,13 +72,13 @@ class Signature(NamedTuple):
             if have.shape != want.shape or have.dtype != want.dtype:
                 mixed = widths.is_wide(x) and have.dtype.kind == want.dtype.kind and have.dtype != want.dtype
                 raise TypeError(
-                    f"{self.name} was compiled for {want} as argument {self._path(i)}, but called with {have}."
+                    f"{self.name} was compiled for {want} as argument {self._leaf(i)}, but called with {have}."
                     f"{widths.advice([x]) if mixed else ''}"
                 )
             if isinstance(x, Tracer):
                 raise TypeError(
                     f"{self.name} is compiled, and a compiled program cannot be transformed: "
-                    f"argument {self._path(i)} is traced, {have}.\n  Call the jitted function instead."
+                    f"argument {self._leaf(i)} is traced, {have}.\n  Call the jitted function instead."
                 )
         self.check_fit(leaves)
 
@@ -80,12 +90,11 @@ class Signature(NamedTuple):
 
     def named_argument(self, i: int) -> str:
         """Name a leaf of the arguments, for a message; of a negative number, an array that is none of them."""
-        return f"argument {self._path(i)} of {self.name}" if i >= 0 else f"an array that {self.name} takes from outside"
+        return f"argument {self._leaf(i)} of {self.name}" if i >= 0 else f"an array that {self.name} takes from outside"
 
     def _whose(self, i: int) -> str:
-        return f"jit: argument {self._path(i)} of {self.function}"
+        return f"jit: argument {self._leaf(i)} of {self.function}"
 
-    def _path(self, i: int) -> str:
-        """The place of a leaf of the arguments: `[0]['w']`."""
-        paths = pytree.leaves_with_path(pytree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
-        return pytree.keystr(paths[i][0][1:])
+    def _leaf(self, i: int) -> str:
+        """Name a leaf of the arguments: `params['w']`."""
+        return name_of_leaf(self.names, self.in_tree, i)

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from tapeless.arguments.checks import check_arrays, check_callable
-from tapeless.arguments.names import leaf_names
+from tapeless.arguments.names import leaf_names, naming
 from tapeless.batch.references import BatchedReferences
 from tapeless.interpreters import vmap as batching
 from tapeless.tracer import core, leaks, pytree
@@ -163,8 +163,8 @@ def _unmapped(in_axes: Any, args: Any, path: pytree.KeyPath) -> str:
 
 def _check_mapped(fun: Any, args: Any, kwargs: Any, dims: Sequence[Any]) -> None:
     for (path, x), d in zip(pytree.leaves_with_path((args, kwargs)), dims):
-        if d is not None:
-            where = f"argument {pytree.keystr(path[1:])} of {core.describe_function(fun)}"
+        if d is not None and not is_arraylike(x):
+            where = f"argument {naming(fun)(path)} of {core.describe_function(fun)}"
             check_arrays(f"vmap: {where}", x, "\n  Give it in_axes=None.")
 
 
@@ -183,20 +183,20 @@ def _size(fun: Any, args: Any, kwargs: Any, flat: Sequence[Any], dims: Sequence[
     if not sizes:
         raise ValueError("vmap: no argument is mapped (in_axes is None everywhere) and axis_size is not given.")
     if len(sizes) > 1:
-        raise ValueError(f"vmap: mapped axes differ in size. {_described(args, kwargs, dims, given)}\n" + _ADVICE)
+        raise ValueError(f"vmap: mapped axes differ in size. {_described(fun, args, kwargs, dims, given)}\n" + _ADVICE)
     return sizes.pop()
 
 
 _ADVICE = "  Give one of them in_axes=None, or make the sizes equal."
 
 
-def _described(args: Any, kwargs: Any, dims: Sequence[int | None], given: Any) -> str:
-    """Every mapped leaf: `argument [0]['w'] has 4 (float32[3,4], axis 1)`."""
-    parts = [] if given is None else [f"axis_size is {given}"]
+def _described(fun: Any, args: Any, kwargs: Any, dims: Sequence[int | None], given: Any) -> str:
+    """Every mapped leaf: `params['w'] has 4 (float32[3,4], axis 1)`."""
+    parts, name = [] if given is None else [f"axis_size is {given}"], naming(fun)
     for (path, x), d in zip(pytree.leaves_with_path((args, kwargs)), dims):
         if d is not None:
             aval = aval_of(x)
-            parts.append(f"argument {pytree.keystr(path[1:])} has {aval.shape[d]} ({aval}, axis {d})")
+            parts.append(f"{name(path)} has {aval.shape[d]} ({aval}, axis {d})")
     return ", ".join(parts) + "."
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from tapeless.arguments.names import leaf_names, naming, static_name
+from tapeless.arguments.names import argument_name, leaf_names, naming
 from tapeless.tracer import core, pytree, source
 from tapeless.tracer.config import differing_settings
 
@@ -92,7 +92,7 @@ def _of_statics(fun: Any, now: Any, before: Any) -> Iterator[str]:
         if exact_now.get(where) != exact_before.get(where):
             given, known = _value(now, where), _value(before, where)
             advice = _on_identity(_values(now).get(where), _values(before).get(where))
-            yield f"Static argument {static_name(fun, where)} is {given}, and was {known}.{advice}"
+            yield f"Static argument {argument_name(fun, where)} is {given}, and was {known}.{advice}"
 
 
 def _by_place(statics: Any) -> dict[Any, Any]:

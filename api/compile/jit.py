@@ -14,7 +14,7 @@ import numpy as np
 
 from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable, not_an_array
 from tapeless.arguments.methods import bound
-from tapeless.arguments.names import describe_inputs
+from tapeless.arguments.names import describe_inputs, names_by_position, naming
 from tapeless.arguments.static import Arguments
 from tapeless.compile import references
 from tapeless.compile.cache_misses import TraceKey, explained
@@ -393,16 +393,25 @@ class Jitted(Generic[P, R]):
             out.append(out_tree)
             return [incoming_number(x) for x in outs]
 
+        removed = self._static.positions(statics)
+        names = names_by_position(self._fun, len(tree.children[0].children), removed)
         closed, refs = references.traced(
-            flat, leaves, avals, tree, what=self._who, function=self._fun, arguments=self._describes(statics, tree)
+            flat,
+            leaves,
+            avals,
+            tree,
+            names,
+            what=self._who,
+            function=self._fun,
+            arguments=self._describes(statics, tree),
         )
         name = getattr(self._fun, "__name__", "f")
         closed = ClosedJaxpr(closed.jaxpr.replace(name="f" if name == "<lambda>" else name), closed.consts)
-        donated = self._donated.leaves(tree, self._static.positions(statics))
+        donated = self._donated.leaves(tree, removed)
         function = core.describe_function(self._fun)
         if refs is not None and not set(donated).isdisjoint(refs.given):
             raise ValueError(f"jit: a donated argument of {function} is a reference, which cannot be donated.")
-        return Traced(closed, tree.snapshot(), out[0].snapshot(), donated, self._options, function, refs)
+        return Traced(closed, tree.snapshot(), out[0].snapshot(), donated, self._options, function, names, refs)
 
     def _describes(self, statics: Any, tree: Any) -> Callable[[Sequence[int]], str]:
         """Make the function that describes arguments by the numbers of their leaves."""
@@ -423,7 +432,8 @@ class Jitted(Generic[P, R]):
             leaves = [*map(incoming_number, leaves)]
         for i, x in enumerate(leaves):
             if not isinstance(x, (DeviceArray, Ref)) and not is_arraylike(x) and not _is_abstract(x):
-                raise TypeError(_not_an_array(x, i, given, self._fun, self._who))
+                name = naming(self._fun, self._static.positions(statics))
+                raise TypeError(_not_an_array(x, i, given, name, self._fun, self._who))
         return statics, leaves, tree
 
 
@@ -484,10 +494,10 @@ def _is_wide(x: Any) -> bool:
     return not int(info.min) <= int(x) <= int(info.max)
 
 
-def _not_an_array(x: Any, i: int, given: Any, fun: Any, who: str) -> str:
-    path = pytree.leaves_with_path(given)[i][0][1:]
-    advice = _IN_A_TREE if who == "jit" and len(path) > 1 else _ADVICE.get(who, CLOSE_OVER)
-    return not_an_array(f"{who}: argument {pytree.keystr(path)} of {core.describe_function(fun)}", x, advice)
+def _not_an_array(x: Any, i: int, given: Any, name: Callable[[pytree.KeyPath], str], fun: Any, who: str) -> str:
+    path = pytree.leaves_with_path(given)[i][0]
+    advice = _IN_A_TREE if who == "jit" and len(path) > 2 else _ADVICE.get(who, CLOSE_OVER)
+    return not_an_array(f"{who}: argument {name(path)} of {core.describe_function(fun)}", x, advice)
 
 
 _ADVICE = {

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.tracer import core, pytree
+from tapeless.arguments.names import name_of_leaf
+from tapeless.tracer import core
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.passes import rearranged
 from tapeless.tracer.references import Ref, values_of
@@ -14,13 +15,14 @@ from tapeless.tracer.types import ShapedArray
 class ProgramReferences(NamedTuple):
     """The references of a program: inputs and results beside those of the function.
 
-    function, tree: what the user's function is called, and the structure of its arguments, for messages.
+    function, names, tree: what the user's function and its arguments by position are called, and their structure.
     given: positions of references among the leaves of the arguments.
     closed: references that the function closes over; what is in them are the last inputs.
     written: which of all these, in this order, are written; what is in them then are the last results.
     """
 
     function: str
+    names: tuple[str, ...]
     tree: Any
     given: tuple[int, ...]
     closed: tuple[Ref, ...]
@@ -49,27 +51,29 @@ class ProgramReferences(NamedTuple):
     def _check_distinct(self, leaves: Sequence[Any]) -> None:
         first: dict[int, str] = {id(ref): "closed over" for ref in self.closed}
         for i in self.given:
-            path, ref = self._path(i), leaves[i]
-            other = first.setdefault(id(ref), f"argument {path}")
-            if other != f"argument {path}":
+            name, ref = name_of_leaf(self.names, self.tree, i), leaves[i]
+            other = first.setdefault(id(ref), f"argument {name}")
+            if other != f"argument {name}":
                 raise ValueError(
-                    f"jit: a reference reaches {self.function} twice, {other} and argument {path}: {ref.aval}.\n"
+                    f"jit: a reference reaches {self.function} twice, {other} and argument {name}: {ref.aval}.\n"
                     "  Pass it once: what is written by one name would not be seen by the other."
                 )
 
-    def _path(self, i: int) -> str:
-        paths = pytree.leaves_with_path(pytree.unflatten(self.tree, list(range(self.tree.num_leaves))))
-        return pytree.keystr(paths[i][0][1:])
-
 
 def traced(
-    f: Callable[..., Sequence[Any]], leaves: Sequence[Any], avals: Sequence[ShapedArray], tree: Any, **how: Any
+    f: Callable[..., Sequence[Any]],
+    leaves: Sequence[Any],
+    avals: Sequence[ShapedArray],
+    tree: Any,
+    names: tuple[str, ...],
+    **how: Any,
 ) -> tuple[ClosedJaxpr, ProgramReferences | None]:
     """Write a flat function down, of arguments among whose leaves are references.
 
     Args:
       avals: types of the leaves; of references, of what is in them.
-      tree, how: the structure of the arguments, for messages; options of `trace_to_jaxpr`.
+      tree, names: the structure of the arguments, and what those by position are called, for messages.
+      how: options of `trace_to_jaxpr`.
     """
     given = [i for i, x in enumerate(leaves) if isinstance(x, Ref)]
     closed: list[Ref] = []
@@ -88,5 +92,5 @@ def traced(
     written = tuple([i for i, place in enumerate(places) if jaxpr.outvars[n + i] is not jaxpr.invars[place]])
     program = rearranged(jaxpr, range(len(jaxpr.invars)), [*range(n), *[n + i for i in written]])
     function = core.describe_function(how["function"])
-    references = ProgramReferences(function, tree.snapshot(), tuple(given), tuple(closed), written)
+    references = ProgramReferences(function, names, tree.snapshot(), tuple(given), tuple(closed), written)
     return ClosedJaxpr(program.replace(name=jaxpr.name), consts), references

@@ -72,6 +72,7 @@ def _signature_text(signature: Signature) -> dict[str, Any]:
     return {
         "name": signature.name,
         "function": signature.function,
+        "names": signature.names,
         "in_tree": _tree_text(signature.in_tree, "arguments"),
         "in_avals": [*map(_type_text, signature.in_avals)],
         "out_tree": _tree_text(signature.out_tree, "results"),
@@ -87,6 +88,7 @@ def _signature(text: Mapping[str, Any]) -> Signature:
     return Signature(
         text["name"],
         text["function"],
+        tuple(text["names"]),
         _tree(text["in_tree"]),
         tuple(map(_type, text["in_avals"])),
         _tree(text["out_tree"]),

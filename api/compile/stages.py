@@ -207,6 +207,7 @@ class Traced(_Stage):
         donated: tuple[int, ...],
         options: Any,
         function: str,
+        names: tuple[str, ...],
         references: ProgramReferences | None = None,
     ) -> None:
         self.jaxpr: Final = jaxpr
@@ -216,7 +217,7 @@ class Traced(_Stage):
         for each in found:
             if isinstance(each.what, Literal):
                 weak_int_overflow.check_fits(each, each.what.value, lambda: f"jit: a number in {function}")
-        super().__init__(Signature.of_program(jaxpr, in_tree, out_tree, function, found), donated)
+        super().__init__(Signature.of_program(jaxpr, in_tree, out_tree, function, names, found), donated)
 
     @property
     def fun_name(self) -> str:
@@ -289,6 +290,7 @@ class Lowered(_Stage):
             traced.donated,
             options,
             self.type.function,
+            self.type.names,
             traced.references,
         )
         return Compiled(CompiledCall.compiled(again, dispatch.device_of(())))

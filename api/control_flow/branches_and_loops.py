@@ -5,8 +5,9 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays, check_callable, check_takes
+from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable, check_takes
 from tapeless.arguments.held_references import holding
+from tapeless.arguments.names import argument_name
 from tapeless.control_flow import forwarding, references, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, as_type, joined, trace, unify_carry_types
 from tapeless.control_flow.scan import Number, steps_at_once
@@ -52,7 +53,7 @@ def cond(
         return _cond_of_two(pred, true_fun, false_fun, *operands)
     check_callable("cond", true_fun, "true_fun")
     check_callable("cond", false_fun, "false_fun")
-    given = _operands("cond", operands, operand)
+    given = _operands("cond", true_fun, operands, operand)
     if without_jit.known(pred):
         return (true_fun if bool(_predicate(pred)) else false_fun)(*without_jit.given(given))
     return chosen("cond", _predicate(pred), ("true_fun", "false_fun"), (true_fun, false_fun), given)
@@ -84,7 +85,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any, ope
     names = [f"branch {i}" for i in range(len(functions))]
     for name, fun in zip(names, functions):
         check_callable("switch", fun, name)
-    given, which = _operands("switch", operands, operand), _index(index, len(functions))
+    given, which = _operands("switch", functions[0], operands, operand), _index(index, len(functions))
     if len(functions) == 1:
         return functions[0](*without_jit.given(given))
     if without_jit.known(index):
@@ -92,13 +93,20 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any, ope
     return chosen("switch", which, names, functions, given)
 
 
-def _operands(who: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+def _operands(who: str, fun: Any, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
     if operand is not _NOT_GIVEN:
         if operands:
             raise TypeError(f"{who}: operand= is the only operand, but {len(operands)} more were given by position.")
         operands = (operand,)
-    check_arrays(f"{who}: operand {{}}", holding(operands))
+    check_operands(who, fun, holding(operands))
     return operands
+
+
+def check_operands(who: str, fun: Any, operands: Sequence[Any]) -> None:
+    """Raises: TypeError naming the first leaf of the operands that is no array, as the first function names it."""
+    for i, x in enumerate(operands):
+        if not all(map(is_arraylike, pytree.leaves(x))):
+            check_arrays(f"{who}: operand {argument_name(fun, i)}{{}}", x, CLOSE_OVER)
 
 
 def chosen(who: str, index: Any, names: Sequence[str], functions: Sequence[Any], operands: tuple[Any, ...]) -> Any:
@@ -174,7 +182,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     """
     check_callable("while_loop", cond_fun, "cond_fun")
     check_callable("while_loop", body_fun, "body_fun")
-    check_arrays("while_loop: init_val{}", init_val)
+    check_arrays("while_loop: init_val{}", init_val, CLOSE_OVER)
     if config.disable_jit:
         first = without_jit.given(init_val)
         if without_jit.known(more := cond_fun(first)):
@@ -251,7 +259,7 @@ def fori_loop(
     Array(45, dtype=int32, weak_type=True)
     """
     check_callable("fori_loop", body_fun, "body_fun")
-    check_arrays("fori_loop: init_val{}", init_val)
+    check_arrays("fori_loop: init_val{}", init_val, CLOSE_OVER)
     counter = _counter_type(lower, upper)
     if without_jit.known(lower, upper):
         return without_jit.fori_loop(int(lower), int(upper), counter, body_fun, init_val)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable
 from tapeless.batch.vmap import vmap
 from tapeless.control_flow import forwarding, references, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, described, trace, unify_carry_types
@@ -70,7 +70,7 @@ def scan(
     (Array(3., dtype=float32), Array([0., 1., 2.], dtype=float32))
     """
     check_callable("scan", f, "f")
-    check_arrays("scan: init{}", init)
+    check_arrays("scan: init{}", init, CLOSE_OVER)
     steps = _length("scan", xs, length)
     return scanned("scan", f, f, init, xs, steps, reverse=bool(reverse), unroll=steps_at_once("scan", unroll, steps))
 
@@ -126,7 +126,7 @@ def _pair(who: str, f: Any, result: Any) -> tuple[Any, Any]:
 
 def _length(who: str, xs: Any, length: Any) -> int:
     """The number of steps. Raises: TypeError if a leaf of xs is no array; ValueError if leaves differ, or none is."""
-    check_arrays(f"{who}: xs{{}}", xs)
+    check_arrays(f"{who}: xs{{}}", xs, CLOSE_OVER)
     pairs = pytree.leaves_with_path(xs)
     for path, x in pairs:
         if not shape_of(x):
@@ -229,7 +229,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     Array([ 0,  1,  3,  6, 10], dtype=int32)
     """
     check_callable("associative_scan", fn, "fn")
-    check_arrays("associative_scan: elems{}", elems)
+    check_arrays("associative_scan: elems{}", elems, CLOSE_OVER)
     leaves, tree = pytree.flatten(elems)
     axes = _axes(elems, axis)
 

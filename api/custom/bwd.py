@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapeless.arguments.checks import check_takes
+from tapeless.arguments.names import argument_name
 from tapeless.custom.checks import attempt, check_rule_is_linear, fitting, returned_by
 from tapeless.custom.closures import closed_over
 from tapeless.custom.flags import flags_given_back
@@ -193,23 +194,25 @@ def _of_argument(call: Any, i: int, ct: Any, tree: Any, avals: Sequence[ShapedAr
     found: list[Any] = [Zero(aval) for aval in avals]
     for (path, x), place in zip(given, places or ()):
         if x is not None and type(place) is int:
-            found[place] = _fitting(call, f"argument {i}{pytree.keystr(path)}", x, avals[place])
+            where = f"argument {argument_name(call.custom.fun, i, path)}"
+            found[place] = _fitting(call, where, x, avals[place])
         elif x is not None:
             places = None
     if places is None:
+        name = argument_name(call.custom.fun, i)
         raise TypeError(
-            f"custom_vjp: {call.describe_backward()} must return for argument {i} a pytree of its structure, "
-            f"with None where there is no derivative.\n{_misfits(tree, pytree.structure(ct), i)}"
+            f"custom_vjp: {call.describe_backward()} must return for argument {name} a pytree of its structure, "
+            f"with None where there is no derivative.\n{_misfits(tree, pytree.structure(ct), name)}"
         )
     return found
 
 
-def _misfits(tree: Any, found: Any, i: int) -> str:
+def _misfits(tree: Any, found: Any, name: str) -> str:
     """Describe where a cotangent differs from its argument, but for what is None."""
     differing = [
         each for each in pytree.differences(tree, found) if each.that is None or each.that.kind is not type(None)
     ]
-    return pytree.describe_differences(differing, (f"argument {i}", "its cotangent")).rstrip("\n")
+    return pytree.describe_differences(differing, (f"argument {name}", "its cotangent")).rstrip("\n")
 
 
 def _places(structure: Any, tree: Any) -> list[Any] | None:

@@ -95,7 +95,8 @@ class CustomFunction(Generic[P, R]):
             leaves, tree = pytree.flatten(arguments)
         if not all(map(is_arraylike, leaves)):
             advice = "\n  Name it in nondiff_argnums if it is not to be differentiated."
-            check_arguments(self.primitive.name, self.__name__, arguments, nondiff.others(len(arguments)), advice)
+            others = nondiff.others(len(arguments))
+            check_arguments(self.primitive.name, self.fun, self.__name__, arguments, others, advice)
         flat = self.flat_call(nondiff, tree)
         operands = [*nondiff.operands, *leaves]
         held = None if core.is_evaluating() else closures.converted(flat, operands)

@@ -224,7 +224,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     """
     check_callable("closure_convert", fun, expected=FUNCTION_AND_ARGUMENTS)
     name = core.describe_function(fun)
-    check_arguments("closure_convert", name, example_args)
+    check_arguments("closure_convert", fun, name, example_args)
     leaves, tree = pytree.flatten(tuple(example_args))
     out_tree: Any = None
 

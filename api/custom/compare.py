@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.arguments.names import argument_name
 from tapeless.custom.calls import CustomFunction
 from tapeless.differentiate.autodiff import jvp, vjp
 from tapeless.differentiate.finite_differences import drawn, wide
@@ -58,7 +59,7 @@ class _Comparison:
         self._fixed = {i % len(self._args) for i in custom.nondiff_argnums}
         self._rule, self._body = self._flat(custom), self._flat(custom.fun)
         leaves = [(path, x) for path, x in pytree.leaves_with_path(self._args) if self._varies(path, x)]
-        self._names = [f"argument {path[0].idx}{pytree.keystr(path[1:])}" for path, _ in leaves]  # type: ignore[union-attr]
+        self._names = [f"argument {argument_name(custom.fun, path[0].idx, path[1:])}" for path, _ in leaves]  # type: ignore[union-attr]
         self._primals = [x for _, x in leaves]
         widest = max([_TOLERANCE.get(aval_of(x).dtype.name, _DOUBLE) for x in self._primals], default=_DOUBLE)
         self._rtol, self._atol = (widest if given is None else given for given in (rtol, atol))

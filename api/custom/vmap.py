@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
 from tapeless.arguments.methods import bound
 from tapeless.control_flow.body_tracing import TracedBody, as_type, gives_way, trace
 from tapeless.control_flow.scan import scan
@@ -66,7 +66,7 @@ class custom_vmap:
         if self.vmap_rule is None:
             raise AttributeError(f"custom_vmap: {self.__name__} has no rule: define one with def_vmap.")
         given = positional("custom_vmap", self.__name__, signature_of(self.fun), args, kwargs)
-        check_arrays(f"custom_vmap: argument {{}} of {self.__name__}", given)
+        check_arguments("custom_vmap", self.fun, self.__name__, given)
         leaves, tree = pytree.flatten(given)
         body = self._traced(tree, tuple([aval_of(x) for x in leaves]))
         outs = primitives.custom_vmap(_Rule(self, tree, body), body.jaxpr, body.consts, leaves)

@@ -16,12 +16,12 @@ from tapeless.arguments.checks import (
     shown,
     structure,
 )
-from tapeless.arguments.names import positional_names
+from tapeless.arguments.names import argument_name, leaf_names, positional_names
 from tapeless.arguments.result_annotations import WithResult
 from tapeless.differentiate.conventions import check_convention, in_convention, pull_back_in_convention
 from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, TangentSpace
 from tapeless.differentiate.references import OfArrays, ReferencePullBack, has_references
-from tapeless.differentiate.tangents import instantiated, own_array, tangent
+from tapeless.differentiate.tangents import instantiated, own_array, tangents_of
 from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import linearize as linearization
 from tapeless.interpreters.analysis.linearity import check_linear
@@ -223,14 +223,14 @@ def vjp_of(who: str, fun: Callable[..., Any], primals: Sequence[Any], has_aux: b
     check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
     if has_references(primals):
         return _vjp_of_references(who, OfArrays(fun, primals, has_aux), has_aux)
-    check_arguments(who, _name(fun), primals)
+    check_arguments(who, fun, _name(fun), primals)
     values, pull_back, aux = _vjp(who, fun, primals, has_aux, fun)
     return (values, pull_back, aux) if has_aux else (values, pull_back)
 
 
 def _vjp_of_references(who: str, f: OfArrays, has_aux: bool) -> Any:
     """`vjp` of a function some of whose arguments are references."""
-    check_arguments(who, f.__name__, f.primals)
+    check_arguments(who, f, f.__name__, f.primals)
     (values, after), pull_back, aux = f.lent(lambda: _vjp(who, f, f.primals, has_aux, f), who)
     f.put_back(after)
     pulling = ReferencePullBack(pull_back, f)
@@ -262,15 +262,14 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     _check_sequences(primals, tangents)
     if has_references(primals):
         return _jvp_of_references(OfArrays(fun, primals, has_aux), OfArrays(fun, tangents, has_aux), has_aux)
-    check_arguments("jvp", _name(fun), primals)
+    check_arguments("jvp", fun, _name(fun), primals)
     flat, tree = pytree.flatten(tuple(primals))
     flat_tangents, tangent_tree = pytree.flatten(tuple(tangents))
     if tree != tangent_tree:
         told = pytree.compare(tree, tangent_tree, ("primals", "tangents"))
         raise TypeError(f"jvp: primals and tangents differ in structure.{told}")
-    given = [
-        tangent(aval_of(x), t, f"jvp: tangent {i}") for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))
-    ]
+    who = lambda i: f"jvp: the tangent of {leaf_names(fun, tuple(primals), {})[i]}"  # noqa: E731
+    given = tangents_of(list(map(aval_of, flat)), flat_tangents, who)
     f = FlatFunction("jvp", fun, tree, has_aux)
     values, pushed = leaks.checked(lambda: forward.jvp(f, flat, given, fun))
     result = f.unflatten(values), f.unflatten(instantiated(pushed))
@@ -311,7 +310,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 def linearize_of(who: str, fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> Any:
     """`linearize`, for which `who` is asked, in messages."""
     check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
-    check_arguments(who, _name(fun), primals)
+    check_arguments(who, fun, _name(fun), primals)
     values, f, derivative = _linearized(who, fun, primals, has_aux, fun, "linearize")
     result = f.unflatten(values), derivative
     return (*result, f.aux(values)) if has_aux else result
@@ -517,12 +516,12 @@ def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> 
 
 def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_int: bool | None) -> None:
     """Raises: TypeError naming the leaf of argument i that cannot be differentiated; allow_int=None offers no zeros."""
-    check_arguments(who, _name(fun), (arg,), (i,))
+    check_arguments(who, fun, _name(fun), (arg,), (i,))
     fits = dtypes.is_complex if holomorphic else dtypes.is_inexact
     if (allow_int and not holomorphic) or all(fits(aval_of(leaf).dtype) for leaf in pytree.leaves(arg)):
         return
     path, leaf = next(pair for pair in pytree.leaves_with_path(arg) if not fits(aval_of(pair[1]).dtype))
-    where, aval = f"argument {i}{pytree.keystr(path)} of {_name(fun)}", aval_of(leaf)
+    where, aval = f"argument {argument_name(fun, i, path)} of {_name(fun)}", aval_of(leaf)
     if holomorphic:
         raise TypeError(f"{who}: with holomorphic=True inputs must be complex, but {where} is {aval}.")
     raise TypeError(

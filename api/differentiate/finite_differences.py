@@ -58,7 +58,7 @@ def check_grads(
     >>> check_grads(lambda x: x**3, (2.0,), order=2)
     """
     check_callable("check_grads", f)
-    check_arguments("check_grads", core.describe_function(f), args)
+    check_arguments("check_grads", f, core.describe_function(f), args)
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     if order < 1 or not modes or not set(modes) <= set(_MODES):
         raise ValueError(f"check_grads: order must be at least 1 and modes some of {_MODES}, not {order} and {modes}.")

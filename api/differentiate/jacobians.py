@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.arguments.checks import check_callable, no_derivative
+from tapeless.arguments.names import argument_name
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.autodiff import (
     canonical_argnums,
@@ -64,10 +65,11 @@ def _forward(
     @named("jacobian" if fun is of else who, of, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, None, of)
-        _check_kind(who, "argument", chosen, of, holomorphic)
+        for i, x in zip(canonical_argnums(who, argnums, args, of), chosen):
+            _check_kind(who, "argument", argument_name(of, i), x, of, holomorphic)
         values, push, *aux = linearize_of(who, rest, chosen, has_aux)
         if holomorphic:
-            _check_kind(who, "result", values, of, holomorphic)
+            _check_kind(who, "result", "", values, of, holomorphic)
         outs, ins = _types(values), _types(chosen)
         columns = _of_basis(push, pytree.structure(chosen), ins, outs, -1, chunk_size)
         blocks = [_cut(x, -1, [(y.shape, t.shape) for t in ins]) for x, y in zip(columns, outs)]
@@ -114,7 +116,7 @@ def _reverse(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, allow_int, fun)
         values, pull, *aux = vjp_of(who, rest, chosen, has_aux)
-        _check_kind(who, "result", values, fun, holomorphic)
+        _check_kind(who, "result", "", values, fun, holomorphic)
         outs, ins = _types(values), _types(chosen)
         rows = _of_basis(pull, pytree.structure((values,)), outs, ins, 0, chunk_size)
         cut = [_cut(x, 0, [(y.shape, t.shape) for y in outs]) for x, t in zip(rows, ins)]
@@ -222,10 +224,11 @@ def _differentiated(
     return tuple(args[i] for i in positions), rest
 
 
-def _check_kind(who: str, what: str, tree: Any, fun: Any, holomorphic: bool) -> None:
+def _check_kind(who: str, what: str, name: str, tree: Any, fun: Any, holomorphic: bool) -> None:
     """Raises: TypeError if a leaf is not complex and `holomorphic`, or not floating point and not."""
     for path, leaf in pytree.leaves_with_path(tree):
-        aval, where = aval_of(leaf), f"{what} {pytree.keystr(path)}".rstrip() + f" of {core.describe_function(fun)}"
+        where = f"{what} {name}{pytree.keystr(path)}".rstrip() + f" of {core.describe_function(fun)}"
+        aval = aval_of(leaf)
         if holomorphic and not dtypes.is_complex(aval.dtype):
             raise TypeError(f"{who}: with holomorphic=True the {where} must be complex, but is {aval}.")
         if not holomorphic and dtypes.is_complex(aval.dtype):

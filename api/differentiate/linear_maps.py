@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tapeless.arguments.checks import structure
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.references import entries_of, placed
-from tapeless.differentiate.tangents import instantiated, own_array, tangent, typed
+from tapeless.differentiate.tangents import instantiated, own_array, tangents_of, typed
 from tapeless.interpreters import linear_operators
 from tapeless.interpreters.linearize import LinearizedJaxpr
 from tapeless.interpreters.zero import Zero, instantiate
@@ -162,7 +162,7 @@ class LinearMap:
     def __call__(self, *tangents: Any) -> Any:
         who, domain = self.map_type.who, self.map_type.domain
         leaves = domain.leaves(tangents, who)
-        given = [tangent(aval, t, f"{who}: tangent {i}") for i, (aval, t) in enumerate(zip(domain.avals, leaves))]
+        given = tangents_of(domain.avals, leaves, lambda i: f"{who}: tangent {i}")
         used = [instantiate(t) for aval, t in zip(domain.avals, given) if dtypes.is_inexact(aval.dtype)]
         return self.map_type.codomain.element(self.program.apply(used))
 

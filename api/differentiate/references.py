@@ -59,7 +59,8 @@ class OfArrays:
     """
 
     def __init__(self, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> None:
-        self._fun, self._has_aux = fun, has_aux
+        self.__wrapped__: Final = fun
+        self._has_aux = has_aux
         leaves, tree = pytree.flatten(tuple(primals))
         self.tree: Final = tree
         self.references: Final = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
@@ -69,7 +70,7 @@ class OfArrays:
     def __call__(self, *args: Any) -> Any:
         leaves = pytree.leaves(args)
         inner = {i: Ref(leaves[i], core.current_trace(), borrowed=True) for i in self.references}
-        out = self._fun(*pytree.unflatten(self.tree, [inner.get(i, x) for i, x in enumerate(leaves)]))
+        out = self.__wrapped__(*pytree.unflatten(self.tree, [inner.get(i, x) for i, x in enumerate(leaves)]))
         after = [ref.value for ref in inner.values()]
         if not self._has_aux:
             return out, after

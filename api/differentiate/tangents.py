@@ -1,6 +1,7 @@
 """Tangents and cotangents as users give and get them: of the types that their primals ask for, zeros instantiated."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,13 @@ def tangent(primal: ShapedArray, t: Any, who: str) -> Any:
         kind = "that is a key" if holds_keys(primal) else "of integer type"
         raise TypeError(f"{who} belongs to a primal {kind}, {primal}: it must be of dtype float0, not {t!r}.")
     return typed(t, want, who, f"the primal {primal}")
+
+
+def tangents_of(avals: Sequence[ShapedArray], given: Sequence[Any], who: Callable[[int], str]) -> list[Any]:
+    """Check the tangents of primals, as `tangent` does; `who` names one of them by its number, for messages."""
+    with suppress(TypeError):
+        return [tangent(aval, t, "") for aval, t in zip(avals, given, strict=True)]
+    return [tangent(aval, t, who(i)) for i, (aval, t) in enumerate(zip(avals, given, strict=True))]
 
 
 def typed(t: Any, want: ShapedArray, who: str, of: str) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from tapeless.arguments.checks import check_arguments, check_callable
+from tapeless.arguments.names import leaf_names
 from tapeless.differentiate.autodiff import FlatFunction
-from tapeless.differentiate.tangents import own_array, tangent
+from tapeless.differentiate.tangents import own_array, tangents_of
 from tapeless.interpreters import jet as taylor
 from tapeless.interpreters import jet_programs
 from tapeless.interpreters.zero import Zero, instantiate, zero_of
@@ -50,11 +51,12 @@ Array(1., dtype=float32, weak_type=True)]
     """
     check_callable("jet", fun)
     order = _order(primals, series)
-    check_arguments("jet", describe_function(fun), tuple(primals))
+    check_arguments("jet", fun, describe_function(fun), tuple(primals))
     flat, tree = pytree.flatten(tuple(primals))
     flat = [own_array(x) for x in flat]
+    name = lambda i: leaf_names(fun, tuple(primals), {})[i]  # noqa: E731
     terms = zip(
-        *[_term(k, tree, flat, [each[k - 1] for each in series], factorial_scaled) for k in range(1, order + 1)]
+        *[_term(name, k, tree, flat, [each[k - 1] for each in series], factorial_scaled) for k in range(1, order + 1)]
     )
     given = [list(each) for each in terms] if order else [[] for _ in flat]
     moving = [each if any(type(t) is not Zero for t in each) else None for each in given]
@@ -75,13 +77,15 @@ def _order(primals: Sequence[Any], series: Sequence[Sequence[Any]]) -> int:
     return lengths[0] if lengths else 0
 
 
-def _term(k: int, tree: Any, primals: Sequence[Any], terms: Sequence[Any], factorial_scaled: bool) -> list[Any]:
+def _term(
+    name: Callable[[int], str], k: int, tree: Any, primals: Sequence[Any], terms: Sequence[Any], factorial_scaled: bool
+) -> list[Any]:
     """The coefficients of t^k of all arguments."""
     given, structure = pytree.flatten(tuple(terms))
     if structure != tree:
         told = pytree.compare(tree, structure, ("primals", "the terms"))
         raise TypeError(f"jet: primals and the terms of order {k} differ in structure.{told}")
-    found = [tangent(aval_of(x), t, f"jet: term {k} of argument {i}") for i, (x, t) in enumerate(zip(primals, given))]
+    found = tangents_of(list(map(aval_of, primals)), given, lambda i: f"jet: term {k} of {name(i)}")
     found = [zero_of(x) if _is_zero(t) else own_array(t) for x, t in zip(primals, found)]
     return [_scaled(t, div, k) for t in found] if factorial_scaled else found
 

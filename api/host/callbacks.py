@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.checks import CLOSE_OVER, check_call, check_callable
 from tapeless.lowering import devices
 from tapeless.lowering.array import to_device
 from tapeless.lowering.host import effects_barrier
@@ -94,8 +94,7 @@ def _check_sharding(who: str, sharding: Any) -> None:
 
 def _operands(who: str, callback: Any, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
     check_callable(who, callback)
-    for given in (args, kwargs):
-        check_arrays(f"{who}: argument {{}} of {core.describe_function(callback)}", given)
+    check_call(who, callback, core.describe_function(callback), args, kwargs, CLOSE_OVER)
     return pytree.flatten((args, kwargs))
 
 

@@ -5,9 +5,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.checks import check_callable
 from tapeless.compile.jit import jit
-from tapeless.control_flow.branches_and_loops import chosen
+from tapeless.control_flow.branches_and_loops import check_operands, chosen
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.primitives.platform import platform_index
 
@@ -36,7 +36,7 @@ def platform_dependent(
         check_callable("platform_dependent", f, f"the function of {name}")
     if not functions:
         raise ValueError("platform_dependent: there are no functions to choose from.")
-    check_arrays("platform_dependent: operand {}", args)
+    check_operands("platform_dependent", next(iter(functions.values())), args)
     names = [(name,) for name in per_platform]
     index: Any = platform_index((*names, None) if default is not None else tuple(names))
     if not isinstance(index, Tracer):

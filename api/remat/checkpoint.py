@@ -5,7 +5,7 @@ import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
-from tapeless.arguments.checks import array, check_arrays, check_callable
+from tapeless.arguments.checks import array, check_arrays, check_call, check_callable
 from tapeless.arguments.names import describe_inputs
 from tapeless.arguments.static import Arguments, has_hash
 from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_none
@@ -15,7 +15,7 @@ from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.primitives import checkpoint as primitives
 from tapeless.tracer.recency import Recent
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, is_arraylike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -115,8 +115,9 @@ class _TracedCheckpoint:
         if self._static:
             args, kwargs, statics = self._static.take_out(args, kwargs, self._fun, hashed=False)
         leaves, tree = pytree.flatten((args, kwargs))
-        for given in (args, kwargs):
-            check_arrays(f"checkpoint: argument {{}} of {core.describe_function(self._fun)}", given, _ADVICE)
+        if not all(map(is_arraylike, leaves)):
+            name = core.describe_function(self._fun)
+            check_call("checkpoint", self._fun, name, args, kwargs, _ADVICE, self._static.positions(statics))
         if not has_hash(statics):
             traced = self._trace(leaves, tree, statics)  # they may have changed since they were compared last
             return traced[0], leaves, traced[1]
