@@ -132,7 +132,8 @@ def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = No
         given = [r.index(i) if isinstance(r, Range) else i for r, i in zip(ranges, indices)]
         leaves, tree = pytree.flatten(fn(*given))
         trees.append(tree)
-        return [array_operand(f"index.{name}", x) for x in leaves]
+        elements = [array_operand(f"index.{name}", x) for x in leaves]
+        return [_counted(x) for x in elements] if name in _ADDING else elements
 
     def finish(results: Sequence[Any]) -> Sequence[Any]:
         if reduced is None:
@@ -143,6 +144,14 @@ def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = No
 
     outs = over(body, sizes, fn, finish)
     return pytree.unflatten(trees[-1], outs)
+
+
+_ADDING = frozenset(("sum", "prod"))
+
+
+def _counted(x: Any) -> Any:
+    """Convert a truth value to the number that it counts as."""
+    return x.astype(int) if x.dtype == bool else x
 
 
 def _shape(who: str, shape: Shape) -> tuple[int, ...]:

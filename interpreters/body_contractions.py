@@ -1,80 +1,149 @@
-"""Contractions in bodies of the index language: rewrite a sum, and the products that it adds up, as one `ein`.
+"""Sums of products in bodies of the index language as contractions: one `ein` for a sum and the products that it adds.
 
-Search terms: einsum, producer-consumer fusion. The fusion pass leaves a sum of products as it is if the array of the
-products is no larger than their factors, since a user who wrote array operations may have had a reason. A body is
-written for single elements, so this pass contracts, and a matrix-vector product is one operation. An inner product
-stays an elementwise product that is summed, in one loop.
+Search terms: einsum, producer-consumer fusion. Fusion leaves a sum of products as it stands if their array is no larger
+than what they are products of, for who writes arrays may have had a reason; who writes elements had none. So the
+product of a matrix and a vector is one operation. Inner products stay products that are added, in one loop. What is a
+sum over entries itself, as reads of relations and sparse arrays are, is added without its zeros: never as an array of
+all elements. Of truth values `or` is the sum, and `and` the product.
 """
 
 from collections.abc import Iterator
 
+from tapeless.interpreters.entry_extremes import extreme_of_entries
+from tapeless.interpreters.index_rows import Combination, rows
 from tapeless.interpreters.simplifications.fusion.fuse import exactly
 from tapeless.interpreters.simplifications.fusion.licence import summed
-from tapeless.interpreters.simplifications.fusion.statements import MOVES, may_compose, statement
+from tapeless.interpreters.simplifications.fusion.statements import MOVES, Statement, may_compose, statement
 from tapeless.interpreters.simplify import Writer, uses
+from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.ein import ein_p
-from tapeless.tracer.primitives.elementwise import mul_p
-from tapeless.tracer.primitives.reduction import reduce_sum_p
-from tapeless.tracer.terms.solve import composed
-from tapeless.tracer.terms.term import Term, looked_up, variables_of
+from tapeless.tracer.primitives.elementwise import add_p, mul_p, neg_p, sub_p
+from tapeless.tracer.primitives.reduction import (
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_sum_p,
+)
+from tapeless.tracer.terms.solve import composed, solved
+from tapeless.tracer.terms.term import Lookup, Sum, Term, is_case, looked_up, variables_of
 
 _PRODUCTS = frozenset((mul_p, ein_p, *MOVES))
-MOST_FACTORS = 6  # of one contraction: up to so many, all orders are tried
+_SUMS = frozenset((add_p, sub_p, neg_p, and_p, or_p))  # composed with if something in them is a sum over entries
+MOST_FACTORS = 6  # of one contraction: the orders of so many are all tried
+MOST_TERMS = 8
 
 
 def with_contractions(jaxpr: Jaxpr) -> Jaxpr:
-    """Rewrite each sum of products as one `ein`, if nothing else reads the products."""
+    """Write each sum of products that nothing else reads as one `ein`, and each sum of what is a sum over entries."""
     w, read = Writer(jaxpr), uses(jaxpr)
     for eqn in jaxpr.eqns:
         now, w.place = w.renamed(eqn), eqn.source
-        found = _contraction(w, now, read) if eqn.primitive is reduce_sum_p else None
+        found = _reduction(w, now, read)
         if found is None or not w.replace(eqn, found):
             w.keep(now)
     return w.finish()
 
 
+def _reduction(w: Writer, eqn: Equation, read: dict[Var, int]) -> Atom | None:
+    if eqn.primitive in (reduce_sum_p, reduce_or_p):
+        return _contraction(w, eqn, read)
+    if eqn.primitive in (reduce_max_p, reduce_min_p):
+        return extreme_of_entries(w, eqn)
+    negated = w.made_by(eqn.invars[0], not_p) if eqn.primitive is reduce_and_p else None
+    if negated is None or not _is_sparse(w, negated.invars[0]):
+        return None
+    found = _contraction(w, Equation(reduce_or_p, negated.invars, eqn.params, eqn.outvars), read)
+    return None if found is None else w.write(not_p, found)
+
+
 def _contraction(w: Writer, eqn: Equation, read: dict[Var, int]) -> Atom | None:
     operands = [eqn.invars[0]]
-    found = statement(eqn, w.definition, operands.index)
+    found = _statement(w, eqn, operands)
     if found is None or len(found.terms) != 1:
         return None
-    t = found.terms[0]
-    while (after := next(_composed(w, t, operands, read), None)) is not None:
-        t = after
-    if len(t.factors) > MOST_FACTORS or not _has_a_free_index(t):
+    todo, done = list(found.terms), list[Term]()
+    while todo:
+        t = todo.pop()
+        after = next(_composed(w, t, operands, read), None)
+        if after is None:
+            done.append(t)
+        todo += after or ()
+        if len(todo) + len(done) > MOST_TERMS:
+            return None
+    entries = any(map(_looks_entries_up, done))
+    if any(len(t.factors) > MOST_FACTORS for t in done) or not (entries or all(map(_has_a_free_index, done))):
         return None
-    return exactly(w, (t,), operands.__getitem__, eqn.outvars[0].aval, found.precision)
+    return exactly(w, tuple(done), operands.__getitem__, eqn.outvars[0].aval, found.precision) if done else None
+
+
+def _statement(w: Writer, eqn: Equation, operands: list[Atom]) -> Statement | None:
+    """Express what an equation computes as terms; of truth values, too, whose sums are in any order."""
+    if not dtypes.is_bool(eqn.outvars[0].aval.dtype):
+        return statement(eqn, w.definition, lambda x: _number(operands, x))
+    row = rows[eqn.primitive](eqn.params, [x.aval for x in eqn.invars])
+    if row.combination is not Combination.TERMS or any(0 in x.aval.shape for x in eqn.invars):
+        return None
+    terms = [solved(t.with_operands(lambda k: _number(operands, eqn.invars[k]))) for t in row.results[0]]
+    return Statement(tuple([t for t in terms if t is not None]), exact=True)
 
 
 def _has_a_free_index(t: Term) -> bool:
-    """Tell whether a factor lacks an index of the result that another has; if not, the term is an inner product."""
+    """Tell whether a factor lacks an index of the result that another has: else it is an inner product of elements."""
     kept = {v for a in t.out for v in variables_of(a)}
     own = [{v for a in f.access for v in variables_of(a)} & kept for f in t.factors]
     return any(x != own[0] for x in own)
 
 
-def _composed(w: Writer, t: Term, operands: list[Atom], read: dict[Var, int]) -> Iterator[Term]:
-    """Yield the term composed with the product, or the move, that one of its factors reads; appends to `operands`."""
+def _composed(w: Writer, t: Term, operands: list[Atom], read: dict[Var, int]) -> Iterator[list[Term]]:
+    """Compose a term with what computes one of its factors: a product, a move, or a sum that is one over entries."""
     for k, f in enumerate(t.factors):
         v = operands[f.operand]
         eqn = w.definition(v)
-        if eqn is None or eqn.primitive not in _PRODUCTS or v.aval.dtype != eqn.invars[0].aval.dtype:
+        if eqn is None or eqn.primitive not in _PRODUCTS | _SUMS:
             continue
-        found = statement(eqn, w.definition, lambda x: _number(operands, x))
-        if found is None or len(found.terms) != 1 or f.operand in looked_up(t):
+        if eqn.primitive is not ein_p and v.aval.dtype != eqn.invars[0].aval.dtype:
             continue
-        (p,) = found.terms
-        is_move = len(p.factors) == 1 and p.coefficient == 1
-        if summed(p) or not (is_move or read.get(v, 0) == 1) or not may_compose((t,), f.operand, (p,)):  # type: ignore[arg-type]
+        sparse = _is_sparse(w, v)
+        if eqn.primitive in _SUMS and not sparse:
             continue
-        after = composed(t, k, p)
-        if after is not None:
-            yield after
+        found = _statement(w, eqn, operands)
+        if found is None or f.operand in looked_up(t) or not may_compose((t,), f.operand, found.terms):
+            continue
+        if sparse or _may_be_written_in(found.terms, read.get(v, 0)):  # type: ignore[arg-type]
+            yield [after for p in found.terms if (after := composed(t, k, p)) is not None]
+
+
+def _may_be_written_in(producer: Sum, readers: int) -> bool:
+    """Tell whether a product is computed once all the same, or only moves."""
+    if len(producer) != 1:
+        return False
+    (p,) = producer
+    return not summed(p) and ((len(p.factors) == 1 and p.coefficient == 1) or readers == 1)
+
+
+def _is_sparse(w: Writer, x: Atom) -> bool:
+    """Tell whether a value is a sum over entries, or a sum or a move of such."""
+    todo, seen = [x], 0
+    while todo and seen < MOST_TERMS:
+        eqn, seen = w.definition(todo.pop()), seen + 1
+        if eqn is not None and eqn.primitive is ein_p and any(map(_looks_entries_up, eqn.params["terms"])):
+            return True
+        if eqn is not None and (eqn.primitive in _SUMS or eqn.primitive in MOVES):
+            todo += eqn.invars
+    return False
+
+
+def _looks_entries_up(t: Term) -> bool:
+    """Tell whether a term is summed over entries: some array holds where they are."""
+    accesses = [b.access for b in t.brackets if isinstance(b, Lookup) and not is_case(b)]
+    return not summed(t).isdisjoint([v for access in accesses for a in access for v in variables_of(a)])
 
 
 def _number(operands: list[Atom], x: Atom) -> int:
-    """Return the number of an operand, which is appended if it is new."""
+    """Number an operand, a new one if need be."""
     for number, known in enumerate(operands):
         if known is x:
             return number

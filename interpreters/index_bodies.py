@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 from tapeless.interpreters import vmap
 from tapeless.interpreters.body_contractions import with_contractions
+from tapeless.interpreters.enclosing_indices import axes_of_body, enclosing, indices_of_body
 from tapeless.interpreters.index_brackets import with_brackets
+from tapeless.interpreters.index_entries import IndexAxis
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.indices.hints import parameter_names
@@ -60,19 +62,20 @@ def over(
     Returns: the results of `then`.
     """
 
-    names = parameter_names(function, len(sizes))
+    names, axes = parameter_names(function, len(sizes)), axes_of_body(sizes)
 
     def indexed(*values: Any) -> Sequence[Any]:
-        return body(*[Index(0, {Variable(x, n, name=i): 1}) for x, n, i in zip(values, sizes, names, strict=True)])
+        with enclosing(values, axes):
+            return body(*[Index(0, {Variable(x, n, name=i): 1}) for x, n, i in zip(values, sizes, names, strict=True)])
 
     index = ShapedArray((), dtypes.default_dtype("i"))
     jaxpr, consts = trace_to_jaxpr(indexed, [index] * len(sizes), what=BODY, function=function)
-    jaxpr, recording = with_brackets(jaxpr), _recording.get()
+    jaxpr, recording = with_brackets(jaxpr, indices_of_body(jaxpr, consts, axes)), _recording.get()
     if recording is not None:
         recording.append(Body(jaxpr, tuple(sizes)))
 
     def bulk(*consts: Any) -> Sequence[Any]:
-        return then(_batched(lambda *indices: eval_jaxpr(jaxpr, [*consts, *indices]), sizes))
+        return then(_batched(lambda *indices: eval_jaxpr(jaxpr, [*consts, *indices]), axes))
 
     written, more = trace_to_jaxpr(bulk, [aval_of(x) for x in consts], what=BODY, function=function)
     written = with_contractions(written)
@@ -87,13 +90,13 @@ def _is_staged(trace: core.Trace | None) -> bool:
     return trace is not None and (isinstance(trace, StagingTrace) or _is_staged(trace.parent))
 
 
-def _batched(f: Callable[..., Sequence[Any]], sizes: Sequence[int]) -> list[Any]:
+def _batched(f: Callable[..., Sequence[Any]], axes: Sequence[IndexAxis]) -> list[Any]:
     """Call `f` once, batched over all indices of a box; the results have an axis for each index in front."""
-    if not sizes:
+    if not axes:
         return list(f())
-    n, *rest = sizes
+    (n, name), *rest = axes
     positions = iota(dtypes.default_dtype("i"), n)
     outs, dims = vmap.vmap(
-        lambda i: _batched(lambda *others: f(i, *others), rest), [positions], [0], n, positions=positions
+        lambda i: _batched(lambda *others: f(i, *others), rest), [positions], [0], n, name=name, positions=positions
     )
     return [vmap.materialized(x, d, n) for x, d in zip(outs, dims, strict=True)]

@@ -1,107 +1,278 @@
-"""Brackets in the bodies of the index language: rewrite products with conditions as selects.
+"""Brackets in the bodies of the index language: products with conditions become choices, or sums over entries.
 
-Search terms: Iverson bracket, predicate. Where p is false, `p * e` is 0 whatever e is: `select_n(p, 0, e)`. Mask
-sinking keeps its derivatives finite, as for any select (`simplifications/masks/`), and the simplifier turns it into a
-bracket if p compares indices. Source: Bernstein et al. 2020, section 4.
+Search terms: Iverson bracket, predicate. Where p is false, `p * e` is 0 whatever e is: `select_n(p, 0, e)`, whose
+derivatives are as safe as those of any choice (`simplifications/masks/`), and which the simplifier reads as a bracket
+of indices if p compares these. If p reads a relation, alone or in a conjunction, the product is a sum over the entries
+of that, for which e is evaluated (`index_entries.py`); so is a product with a sparse array. What a disjunction of
+relations multiplies is the sum over the entries of one and over those of the other that are not in the first. Source:
+Bernstein et al. 2020, section 4.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from tapeless.interpreters.index_entries import (
+    NO_INDICES,
+    BodyIndices,
+    SparseValue,
+    at_entries,
+    multiplied,
+    sparse_value,
+    summed_entries,
+    times,
+)
 from tapeless.interpreters.index_rows import Combination
 from tapeless.interpreters.rows import index_row
-from tapeless.interpreters.simplify import Writer, filled
+from tapeless.interpreters.simplifications.constants import number
+from tapeless.interpreters.simplify import Writer, filled, typed
 from tapeless.tracer import dtypes
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives.ein import ein_p
+from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
-from tapeless.tracer.terms.term import Read, Use, term
+from tapeless.tracer.terms.term import Use
 
 
 class _BracketedProduct(NamedTuple):
-    """A product with conditions: `value` where all hold (1 if it is None), 0 elsewhere."""
+    """A product with conditions: what it is where they hold, which is 1 if `value` is None."""
 
     conditions: tuple[Atom, ...]
     value: Atom | None
+
+
+class _Alternatives(NamedTuple):
+    """A condition as two that do not hold together, each a conjunction."""
+
+    of: Atom
+    first: tuple[Atom, ...]
+    second: tuple[Atom, ...]
 
 
 _CHOSEN = frozenset((e.mul_p, e.div_p))
 _MOVES = frozenset((e.neg_p, e.convert_element_type_p, broadcast_in_dim_p))
 
 
-def with_brackets(jaxpr: Jaxpr) -> Jaxpr:
-    """Rewrite products with booleans, and quotients of such products, as selects of the product of all other factors.
+def with_brackets(jaxpr: Jaxpr, body: BodyIndices = NO_INDICES) -> Jaxpr:
+    """Write products with booleans as choices, and quotients of these; whatever the order, all factors are chosen.
 
-    The order in which factors are multiplied does not matter.
+    Args:
+      body: the indices that the program is to be evaluated for all values of. Relations read at them are summed over
+        their entries.
     """
-    w, products = Writer(jaxpr), dict[Atom, _BracketedProduct]()
+    brackets = _Brackets(jaxpr, body)
     for eqn in jaxpr.eqns:
-        now = w.renamed(eqn)
+        brackets.visit(eqn)
+    return brackets.w.finish()
+
+
+class _Brackets:
+    """The rewriting of one body."""
+
+    def __init__(self, jaxpr: Jaxpr, body: BodyIndices) -> None:
+        self.w, self._body = Writer(jaxpr), body
+        self._products = dict[Atom, _BracketedProduct]()
+        self._products_of_sparse = dict[Atom, tuple[SparseValue, Atom]]()
+
+    def visit(self, eqn: Equation) -> None:
+        """Write an equation of the body."""
+        w, now = self.w, self.w.renamed(eqn)
         w.place = eqn.source
-        product = _product(w, products, now)
-        if product is None or now.primitive not in _CHOSEN or not w.replace(eqn, _choice(w, product, now)):
+        product = self._product(now)
+        found = self._written(now, product)
+        if found is None or not w.replace(eqn, typed(w, found, eqn.outvars[0].aval)):
             w.keep(now)
         if product is not None:
-            products[w.now(eqn.outvars[0])] = product
-    return w.finish()
+            self._products[w.now(eqn.outvars[0])] = product
 
+    def _written(self, eqn: Equation, product: _BracketedProduct | None) -> Atom | None:
+        """Write what an equation computes in another way; None if there is none that is better."""
+        primitive = eqn.primitive
+        if product is not None and (primitive in _CHOSEN or self._counts(eqn, product)):
+            value = filled(self.w, 1, eqn.outvars[0].aval) if product.value is None else product.value
+            return self._chosen(product.conditions, value)
+        if primitive is and_p and dtypes.is_bool(eqn.outvars[0].aval.dtype):
+            return self._conjunction(*eqn.invars)
+        if primitive is e.select_n_p and len(eqn.invars) == 3:
+            return self._choice(*eqn.invars)
+        if primitive is or_p and dtypes.is_bool(eqn.outvars[0].aval.dtype):
+            return self._implication(*eqn.invars)
+        if primitive in _CHOSEN:
+            return self._product_of_sparse(primitive, *eqn.invars)
+        return self._sum_of_sparse(eqn) if primitive in (e.add_p, e.sub_p) else None
 
-def _product(w: Writer, products: dict[Atom, _BracketedProduct], eqn: Equation) -> _BracketedProduct | None:
-    """Return the result of an equation as a product with conditions, or None; writes the product of the values."""
-    primitive = eqn.primitive
-    if primitive not in _CHOSEN | _MOVES:
+    # ---- products with conditions
+
+    def _product(self, eqn: Equation) -> _BracketedProduct | None:
+        """Find the conditions in what an equation computes; None if there are none."""
+        w, primitive = self.w, eqn.primitive
+        if primitive not in _CHOSEN | _MOVES:
+            return None
+        x, *others = [self._products.get(v, _BracketedProduct((), v)) for v in eqn.invars]
+        if primitive is e.convert_element_type_p and dtypes.is_bool(eqn.invars[0].aval.dtype):
+            return _BracketedProduct((eqn.invars[0],), None)
+        if primitive is e.mul_p and others[0].conditions:
+            return _BracketedProduct((*x.conditions, *others[0].conditions), self._multiplied(x.value, others[0].value))
+        if not x.conditions:
+            return None
+        conditions = x.conditions
+        if primitive is broadcast_in_dim_p:
+            conditions = tuple([w.write(primitive, c, **eqn.params) for c in conditions])
+        if x.value is None and primitive in (broadcast_in_dim_p, e.convert_element_type_p):
+            return _BracketedProduct(conditions, None)
+        if primitive is e.mul_p:
+            return _BracketedProduct(conditions, self._multiplied(x.value, eqn.invars[1]))
+        value = filled(w, 1, eqn.invars[0].aval) if x.value is None else x.value
+        return _BracketedProduct(conditions, w.write(primitive, value, *eqn.invars[1:], **eqn.params))
+
+    def _multiplied(self, x: Atom | None, y: Atom | None) -> Atom | None:
+        if x is None or y is None:
+            return y if x is None else x
+        return self._product_of_sparse(e.mul_p, x, y) or self.w.write(e.mul_p, x, y)
+
+    def _counts(self, eqn: Equation, product: _BracketedProduct) -> bool:
+        """Tell whether an equation makes a number of the read of a relation."""
+        is_number = eqn.primitive is e.convert_element_type_p and product.value is None
+        return is_number and not eqn.outvars[0].aval.shape and self._relation(product.conditions[0]) is not None
+
+    def _chosen(self, conditions: Sequence[Atom], x: Atom) -> Atom:
+        """Write a value where conditions hold, 0 elsewhere: as a sum over entries of a relation, or as choices."""
+        w, alternatives = self.w, next((a for c in conditions if (a := self._alternatives(c))), None)
+        if alternatives is not None:
+            others = [c for c in conditions if c is not alternatives.of]
+            first, second = [self._chosen((*others, *parts), x) for parts in (alternatives.first, alternatives.second)]
+            return w.write(e.add_p, first, second)
+        relations = [(c, s) for c in conditions if (s := self._relation(c)) is not None]
+        relations.sort(key=lambda relation: relation[1].entries)
+        others = [c for c in conditions if all(c is not relation for relation, _ in relations)]
+        sparse, factor = self._factored(x)
+        if sparse is not None and others:
+            x = self._times(sparse, self._where(others, filled(w, 1, x.aval) if factor is None else factor))
+        elif sparse is None:
+            x = self._where(others, x)
+        for _, s in relations:
+            other = self._sparse(x)
+            x = self._times(s, x) if other is None else multiplied(w, other, s)
+        return x
+
+    def _factored(self, x: Atom) -> tuple[SparseValue | None, Atom | None]:
+        """Take a value apart into a sum over entries, if it has such a factor, and what that is multiplied by."""
+        return self._products_of_sparse[x] if x in self._products_of_sparse else (self._sparse(x), None)
+
+    def _where(self, conditions: Sequence[Atom], x: Atom) -> Atom:
+        for condition in conditions:
+            x = self.w.write(e.select_n_p, condition, filled(self.w, 0, x.aval), x)
+        return x
+
+    def _times(self, s: SparseValue, x: Atom, use: Use = Use.PLAIN) -> Atom:
+        """Multiply a sum over entries by a value.
+
+        A function such as log, whose derivative may be infinite where there is no entry, is evaluated at these alone.
+        """
+        is_safe = use is Use.PLAIN and _is_polynomial(self.w, x)
+        found = times(self.w, s, x, at_entries(self.w, x, s, self._body, always=not is_safe), use)
+        if not x.aval.shape and use is Use.PLAIN:
+            self._products_of_sparse[found] = (s, x)
+        return found
+
+    # ---- relations
+
+    def _sparse(self, x: Atom) -> SparseValue | None:
+        """Find how a number is a sum over entries."""
+        is_number = not dtypes.is_bool(x.aval.dtype) and not x.aval.shape
+        return sparse_value(self.w, x, self._body) if is_number else None
+
+    def _relation(self, condition: Atom) -> SparseValue | None:
+        """Find the entries of a relation where alone a condition holds, once each."""
+        found = sparse_value(self.w, condition, self._body)
+        return found if found is not None and found.is_distinct else None
+
+    def _alternatives(self, condition: Atom) -> _Alternatives | None:
+        """Find the alternatives of a disjunction of relations."""
+        w = self.w
+        spread = w.made_by(condition, broadcast_in_dim_p)
+        eqn = w.made_by(condition if spread is None else spread.invars[0], or_p)
+        if eqn is None or eqn.outvars[0].aval.shape or not all(map(self._is_of_relations, eqn.invars)):
+            return None
+        x, y = eqn.invars
+        parts = [x, y, w.write(not_p, x)]
+        if spread is not None:
+            parts = [w.write(broadcast_in_dim_p, c, **spread.params) for c in parts]
+        return _Alternatives(condition, (parts[0],), (parts[1], parts[2]))
+
+    def _is_of_relations(self, condition: Atom) -> bool:
+        eqn = self.w.made_by(condition, or_p)
+        if eqn is not None:
+            return all(map(self._is_of_relations, eqn.invars))
+        return self._relation(condition) is not None
+
+    def _conjunction(self, x: Atom, y: Atom) -> Atom | None:
+        """Write a conjunction with a sum over entries as one of these."""
+        w = self.w
+        if x.aval.shape or y.aval.shape:
+            return None
+        for one, other in ((x, y), (y, x)):
+            eqn = w.made_by(one, or_p)
+            if eqn is not None and self._is_of_relations(one):
+                parts = [self._conjunction(c, other) or w.write(and_p, c, other) for c in eqn.invars]
+                return w.write(or_p, *parts)
+        a, b = [sparse_value(w, c, self._body) for c in (x, y)]
+        if a is not None and b is not None:
+            return multiplied(w, a, b)
+        for s, other in ((a, y), (b, x)):
+            if s is not None:
+                return times(w, s, other, at_entries(w, other, s, self._body, always=True))
         return None
-    x, *others = [products.get(v, _BracketedProduct((), v)) for v in eqn.invars]
-    if primitive is e.convert_element_type_p and dtypes.is_bool(eqn.invars[0].aval.dtype):
-        return _BracketedProduct((eqn.invars[0],), None)
-    if primitive is e.mul_p and others[0].conditions:
-        return _BracketedProduct((*x.conditions, *others[0].conditions), _multiplied(w, x.value, others[0].value))
-    if not x.conditions:
+
+    def _implication(self, x: Atom, y: Atom) -> Atom | None:
+        """Write `not R or p` as what does not hold at entries of R: not (R and not p)."""
+        for one, other in ((x, y), (y, x)):
+            eqn = self.w.made_by(one, not_p)
+            if eqn is not None and sparse_value(self.w, eqn.invars[0], self._body) is not None:
+                counterexample = self._conjunction(eqn.invars[0], self.w.write(not_p, other))
+                return None if counterexample is None else self.w.write(not_p, counterexample)
         return None
-    conditions = x.conditions
-    if primitive is broadcast_in_dim_p:
-        conditions = tuple([w.write(primitive, c, **eqn.params) for c in conditions])
-    if x.value is None and primitive in (broadcast_in_dim_p, e.convert_element_type_p):
-        return _BracketedProduct(conditions, None)
-    if primitive is e.mul_p:
-        return _BracketedProduct(
-            conditions, eqn.invars[1] if x.value is None else _multiplied(w, x.value, eqn.invars[1])
-        )
-    value = filled(w, 1, eqn.invars[0].aval) if x.value is None else x.value
-    return _BracketedProduct(conditions, w.write(primitive, value, *eqn.invars[1:], **eqn.params))
 
+    # ---- choices, products and sums of what is sparse
 
-def _multiplied(w: Writer, x: Atom | None, y: Atom | None) -> Atom | None:
-    return y if x is None else x if y is None else w.write(e.mul_p, x, y)
+    def _choice(self, which: Atom, otherwise: Atom, x: Atom) -> Atom | None:
+        """Write a choice by a relation between a number and a value that matters only at entries."""
+        w = self.w
+        negated = w.made_by(which, not_p)
+        if negated is not None:
+            which, otherwise, x = negated.invars[0], x, otherwise
+        known = number(w, otherwise)
+        if known is None or not dtypes.is_bool(which.aval.dtype):
+            return None
+        if self._relation(which) is None and self._alternatives(which) is None:
+            return None
+        if dtypes.is_bool(x.aval.dtype):
+            return self._conjunction(which, x) if not known else None
+        found = self._chosen((which,), x)
+        return found if known == 0 else w.write(e.select_n_p, which, otherwise, found)
 
-
-def _choice(w: Writer, product: _BracketedProduct, eqn: Equation) -> Atom:
-    """Write a product with conditions as nested selects, one for each condition."""
-    found = filled(w, 1, eqn.outvars[0].aval) if product.value is None else product.value
-    for condition in product.conditions:
-        related = _related(w, condition, found)
-        found = related or w.write(e.select_n_p, condition, filled(w, 0, found.aval), found)
-    return found
-
-
-def _related(w: Writer, condition: Atom, x: Atom) -> Atom | None:
-    """Multiply a scalar by a condition that an `ein` of brackets alone computes, as a factor of that `ein`; else None.
-
-    A sparse relation is read by such an `ein`. A function such as log, whose derivative may be infinite where the
-    relation does not hold, is selected by the condition, too.
-    """
-    read = w.made_by(condition, ein_p)
-    if read is None or x.aval.shape or len(read.params["terms"]) != 1 or read.params["terms"][0].factors:
+    def _product_of_sparse(self, primitive: Primitive, x: Atom, y: Atom) -> Atom | None:
+        """Write a product with a sparse array, or a quotient of it, as a sum over entries."""
+        (s, of_s), (other, of_other) = self._factored(x), self._factored(y)
+        if primitive is e.div_p and s is not None:
+            return self._times(s, y, Use.DIVIDED) if of_s is None else self._times(s, self.w.write(e.div_p, of_s, y))
+        if primitive is e.div_p:
+            return None
+        if s is not None and other is not None:
+            return multiplied(self.w, s, other) if of_s is None and of_other is None else None
+        for sparse, own, factor in ((s, of_s, y), (other, of_other, x)):
+            if sparse is not None:
+                return self._times(sparse, factor if own is None else self.w.write(e.mul_p, own, factor))
         return None
-    (t,), n = read.params["terms"], len(read.invars)
-    if not _is_polynomial(w, x):
-        x = w.write(e.select_n_p, condition, filled(w, 0, x.aval), x)
-    params = {**read.params, "terms": (term((), t.sizes, [Read(n, ())], t.brackets),), "dtype": None}
-    return w.write(ein_p, *read.invars, x, **params)
+
+    def _sum_of_sparse(self, eqn: Equation) -> Atom | None:
+        """Write a sum over the same entries, or a difference, as the sum of one array."""
+        w, (x, y) = self.w, [self._sparse(v) for v in eqn.invars]
+        return None if x is None or y is None else summed_entries(w, x, y, eqn.primitive)
 
 
 def _is_polynomial(w: Writer, x: Atom) -> bool:
-    """Tell whether a value is computed by sums and products alone: its derivative is finite where the inputs are."""
+    """Tell whether a value is made of sums and products of others alone: its derivative is finite where they are."""
     todo, met = [x], set[Atom]()
     while todo:
         v = todo.pop()

@@ -273,7 +273,7 @@ def under_new(
     try:
         current.set(trace)
         return f(*args, **params)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, IndexError) as error:
         source.name_line(error)
         if (hidden := hidden_by_numpy(error)) is not None:
             raise hidden from None
@@ -457,6 +457,8 @@ class Tracer(Array):
         known, origin = how_to_be_known(self.owner), self.origin()
         if help is _BOOL_HELP and origin.startswith(_IS_AN_ARGUMENT) and known.startswith("make"):
             help = _FLAG_HELP
+        elif help is _BOOL_HELP and is_in_body(self.owner):
+            help = _BODY_HELP
         help = help.format(known=known, Known=known.capitalize())
         traced = f"Traced: {self.owner.describe()}.{origin}"
         return f"{refusal}: {self.aval}, asked for{asked}.\n  {traced}{made}\n  {help}{fill}"
@@ -472,8 +474,15 @@ def how_to_be_known(trace: Trace) -> str:
     return "close over the value where it is known"
 
 
+def is_in_body(trace: Trace | None) -> bool:
+    """Tell whether a trace is of a body of the index language, or inside of one."""
+    return trace is not None and (trace.what in BODIES or is_in_body(trace.parent))
+
+
+BODIES = frozenset(("build", "index.fold", "index.scan"))  # what traces are called that bodies are written by
 _WITH_STATIC = frozenset(["jit", "checkpoint", "make_jaxpr"])  # who takes arguments that are not traced
 _BOOL_HELP = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or {known}."
+_BODY_HELP = "In a body use index.where or index.cond for a choice; both sides are computed."
 _FLAG_HELP = "{Known}, or use tnp.where or lax.cond for a choice, lax.while_loop for a loop."
 _IS_AN_ARGUMENT = "\n  It is "  # so begins the origin of a value that is no result
 _INT_HELP = "Shapes, counts and Python indices must be known when tracing: {known}."

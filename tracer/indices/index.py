@@ -241,7 +241,11 @@ class Index:
     def __trunc__(self) -> "Index":
         return self
 
-    __floor__ = __ceil__ = __trunc__
+    def __floor__(self) -> "Index":
+        return self
+
+    def __ceil__(self) -> "Index":
+        return self
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other

@@ -6,15 +6,15 @@ that a sum over all indices is one over entries, forwards and backwards. Source:
 
 import importlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from tapeless.tracer import pytree
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.indices.index import Index, TermForm, in_array, of_value
-from tapeless.tracer.numpy import asarray, stack
+from tapeless.tracer.numpy import asarray, lexsort, stack, where, zeros
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.terms.affine import Affine, variables
 from tapeless.tracer.terms.term import Lookup, NotNegative, Read, term
@@ -28,12 +28,44 @@ def _limits(c: Any, n: int) -> tuple[int, int] | None:
 
 
 def _integers(coords: Any) -> Any:
-    """Take coordinates as they are given; none at all are integers, whatever their type."""
-    return np.zeros(0, np.int32) if isinstance(coords, (list, tuple)) and not coords else coords
+    """Take coordinates as they are given, in 32 bits if these hold known ones; none at all are integers, too."""
+    if isinstance(coords, (list, tuple)) and not coords:
+        return np.zeros(0, np.int32)
+    known = None if isinstance(coords, Tracer) else np.asarray(coords)
+    if known is None or known.dtype.kind not in "iu" or not known.size:
+        return coords
+    limits = np.iinfo(np.int32)
+    return known.astype(np.int32) if known.min() >= limits.min and known.max() <= limits.max else coords
+
+
+class _Pattern:
+    """Coordinates as static data of a pytree: equal if their elements are, traced ones only if they are the same."""
+
+    def __init__(self, coords: tuple[Array, ...]) -> None:
+        self.coords = coords
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Pattern) or len(self.coords) != len(other.coords):
+            return False
+        return all(map(_are_equal, self.coords, other.coords))
+
+    def __hash__(self) -> int:
+        return hash(tuple([c.shape for c in self.coords]))
+
+    def __repr__(self) -> str:
+        return f"coordinates of {self.coords[0].shape[0]} entries"
+
+
+def _are_equal(a: Array, b: Array) -> bool:
+    if a is b or isinstance(a, Tracer) or isinstance(b, Tracer):
+        return a is b
+    return bool(np.array_equal(np.asarray(a), np.asarray(b)))
 
 
 class Entries:
     """Coordinates of entries in an array of a shape: for each axis, an integer array of as many elements as entries."""
+
+    has_distinct_entries: ClassVar[bool] = False
 
     def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
         self.coords: tuple[Array, ...] = tuple([asarray(c) for c in map(_integers, coords)])
@@ -51,6 +83,9 @@ class Entries:
 
         self.limits: tuple[tuple[int, int] | None, ...] = tuple(map(_limits, coords, self.shape))
 
+    def _replace_coords(self, coords: tuple[Array, ...], limits: tuple[tuple[int, int] | None, ...]) -> None:
+        self.coords, self.limits = coords, limits
+
     @property
     def ndim(self) -> int:
         return len(self.shape)
@@ -64,7 +99,8 @@ class Entries:
         entry = form.variable(self.coords[0].shape[0])
         for axis, (item, c, limits) in enumerate(zip(items, self.coords, self.limits, strict=True)):
             at = self._position(form, item, axis, limits is None)
-            form.brackets.append(Lookup(at, form.operand(c), (entry,), limits, limits is not None))
+            key = self.ndim if self.has_distinct_entries else 0
+            form.brackets.append(Lookup(at, form.operand(c), (entry,), limits, limits is not None, key))
         return form, entry
 
     def _position(self, form: TermForm, item: Any, axis: int, may_be_outside: bool) -> Affine:
@@ -91,8 +127,9 @@ class Entries:
 class SparseArray(Entries):
     """An array that is 0 except at given entries; entries of the same coordinates are added.
 
-    coords: [entries] integers for each axis. values: [entries]. A node of pytrees: derivatives in it are values on the
-    same pattern.
+    coords: [entries] integers for each axis. values: [entries]. A node of pytrees, whose leaf is the values, so that
+    derivatives in it are values on the same pattern. The coordinates are static there: a jitted function is compiled
+    once for each pattern. To change them at each call, pass arrays, and make the SparseArray inside.
     """
 
     def __init__(self, coords: Sequence[Any], values: Any, shape: Sequence[int]) -> None:
@@ -114,13 +151,14 @@ class SparseArray(Entries):
 
     def tree_flatten(self) -> tuple[tuple[Any], Any]:
         """Return the values, and what is known."""
-        return (self.values,), (self.coords, self.shape, self.limits)
+        return (self.values,), (_Pattern(self.coords), self.shape, self.limits)
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> "SparseArray":
         """Put the values back."""
         made = object.__new__(cls)
-        (made.values,), (made.coords, made.shape, made.limits) = children, aux
+        (made.values,), (pattern, made.shape, made.limits) = children, aux
+        made.coords = pattern.coords
         return made
 
     @classmethod
@@ -138,7 +176,7 @@ class SparseArray(Entries):
 
     @classmethod
     def from_bcoo(cls, matrix: Any) -> "SparseArray":
-        """Make one of `data` [entries], `indices` [entries, axes] and `shape`, the layout of JAX's BCOO."""
+        """Make one of an object that has `data` [entries], `indices` [entries, axes] and `shape`, as JAX's BCOO has."""
         indices = asarray(matrix.indices)
         return cls([indices[:, axis] for axis in range(indices.shape[1])], matrix.data, matrix.shape)
 
@@ -147,13 +185,34 @@ class SparseArray(Entries):
         return stack(self.coords, axis=1)
 
 
+@pytree.register_pytree_node_class
 class Relation(Entries):
-    """A boolean array that is true at known entries, each of which counts once."""
+    """A boolean array that is true at entries, each of which counts once.
+
+    A node of pytrees, whose leaves are the coordinates: they may be arguments of jitted functions.
+    """
+
+    has_distinct_entries: ClassVar[bool] = True
 
     def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
         super().__init__(coords, shape)
-        distinct = np.unique(np.stack([np.asarray(_integers(c)) for c in coords]), axis=1)
-        self.coords: tuple[Array, ...] = tuple([asarray(c) for c in distinct])
+        if any(isinstance(c, Tracer) for c in self.coords):
+            self._replace_coords(_once(self.coords), (None,) * self.ndim)
+        else:
+            distinct = np.unique(np.stack([np.asarray(c) for c in self.coords]), axis=1)
+            self._replace_coords(tuple([asarray(c) for c in distinct]), self.limits)
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
+        """Return the coordinates, and what is known of them."""
+        return self.coords, (self.shape, self.limits)
+
+    @classmethod
+    def tree_unflatten(cls, aux: Any, children: Any) -> "Relation":
+        """Put coordinates back, of which as much is known."""
+        made = object.__new__(cls)
+        made.shape, limits = aux
+        made._replace_coords(tuple(children), limits)
+        return made
 
     def __repr__(self) -> str:
         return f"Relation({self.coords[0].shape[0]} entries, shape={self.shape})"
@@ -165,6 +224,20 @@ class Relation(Entries):
     def todense(self) -> Array:
         """Return it as a boolean array."""
         return _scattered(self, (), [])
+
+
+def _once(coords: Sequence[Array]) -> tuple[Array, ...]:
+    """Move all but the first of equal entries outside, to -1 along the first axis; the others come sorted."""
+    wide = [c.astype(np.int64) if dtypes.kind(c.dtype) == "u" or c.dtype.itemsize > 4 else c.astype(np.int32)
+            for c in coords]  # fmt: skip
+    order = lexsort(wide)
+    ordered = [c[order] for c in wide]
+    is_again = zeros(order.shape, bool)
+    if order.shape[0] > 1:
+        same = [c[1:] == c[:-1] for c in ordered]
+        is_again = is_again.at[1:].set(stack(same).all(0))
+    first, *rest = ordered
+    return where(is_again, -1, first), *rest
 
 
 def _scattered(entries: Entries, operands: Sequence[Array], factors: Sequence[Read]) -> Array:

@@ -234,7 +234,7 @@ def _mask_positions(mask: Any) -> list[Any]:
     if isinstance(mask, Tracer) and mask.known() is None:
         place = describe_here()
         raise NonConcreteBooleanIndexError(
-            f"the shape of x[mask] depends on the elements of a traced mask, {mask.aval}.{mask.origin()}\n"
+            f"x[mask]: the shape depends on values, the elements of a traced mask, {mask.aval}.{mask.origin()}\n"
             f"  {_MASK_HELP}" + (f"\n  At {place}" if place else "")
         )
     known = concrete("index", mask, _MASK_HELP)

@@ -16,7 +16,6 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
-    BODIES,
     BodyIndexError,
     Cut,
     IndexPlan,
@@ -59,7 +58,7 @@ def getitem(x: Array, index: Any) -> Array:
     except (SingleBooleanError, WindowError, BodyIndexError) as error:
         otherwise = _OTHERWISE[type(error)]
     else:
-        if positions and _is_in_body(core.current_trace()):
+        if positions and core.is_in_body(core.current_trace()):
             if not any(p.shape for p in positions):
                 return _read_in_body(x, index)
             if _is_asked_by_user(2):
@@ -77,14 +76,10 @@ def _read_with_windows(x: Array, index: Any) -> Array:
     return getitem(*windows().without_windows(x, index))
 
 
-def _is_in_body(trace: core.Trace | None) -> bool:
-    return trace is not None and (trace.what in BODIES or _is_in_body(trace.parent))
-
-
 def _check_in_body(x: Array, items: tuple[Any, ...]) -> None:
     """Check that user code in an index-language body reads by no negative number. Raises: IndexError."""
     negative = [i for i in items if type(i) is int and i < 0]
-    if negative and _is_in_body(core.current_trace()) and _is_asked_by_user(3):
+    if negative and core.is_in_body(core.current_trace()) and _is_asked_by_user(3):
         raise IndexError(
             f"index {negative[0]} of {x.aval}: negative numbers are outside in a body, so that A[i - 1] is 0 at i = 0. "
             f"The element that is {-negative[0]} before the end of an axis of length n is A[n - {-negative[0]}].\n"

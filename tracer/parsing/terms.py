@@ -40,6 +40,9 @@ def read_ein(reader: Reader, params: ParamReader, operands: TermOperands) -> dic
     return {"terms": tuple(terms), "shape": operands.type.shape, **given, "precision": precision}
 
 
+_LOOKUPS = {"clip": (2,), "within": (2,), "entry": (1, 3)}  # how many numbers stand behind what is looked up
+
+
 class _TermReader:
     """Reading one term. Variables are numbered as they come."""
 
@@ -144,25 +147,33 @@ class _TermReader:
         reader = self._reader
         if self._is_operand(reader.next):
             return Lookup(index, *self._read()[:2])
-        is_within = reader.sees("within")
-        has_limits = (is_within or reader.sees("clip")) and self._is_operand(reader.ahead(2))
+        is_call = any(map(reader.sees, _LOOKUPS)) and self._is_operand(reader.ahead(2))
         bracket_behind = 4 if reader.ahead(2).text == "#" else 3
-        if not has_limits or reader.ahead(bracket_behind).text != "[":
+        if not is_call or reader.ahead(bracket_behind).text != "[":
             return None
+        name = reader.next.text
         reader.skip(2)
-        read = self._read()
-        return Lookup(index, read.operand, read.access, self._limits(), is_within)
+        read, numbers = self._read(), self._numbers(name)
+        key = numbers.pop() if name == "entry" else 0
+        limits = (numbers[0], numbers[1]) if numbers else None
+        return Lookup(index, read.operand, read.access, limits, name == "within" or bool(key and limits), key)
 
     def _is_operand(self, token: Token) -> bool:
         return token.text == "#" or token.text in self._operands.numbers
 
     def _limits(self) -> tuple[int, int]:
-        self._reader.expect(",", "clip")
-        low = self._reader.integer("the lower limit")
-        self._reader.expect(",", "clip")
-        high = self._reader.integer("the upper limit")
-        self._reader.expect(")", "clip")
+        low, high = self._numbers("clip")
         return low, high
+
+    def _numbers(self, name: str) -> list[int]:
+        """Read `, 0, 3)`: limits of a lookup; if it is of entries, also or only how many lookups tell them apart."""
+        found = list[int]()
+        while not self._reader.took(")"):
+            self._reader.expect(",", name)
+            found.append(self._reader.integer("a number of a lookup"))
+        if len(found) not in _LOOKUPS[name]:
+            self._reader.fail(f"{name} takes {' or '.join(map(str, _LOOKUPS[name]))} numbers, not {len(found)}")
+        return found
 
     # ---- indices
 

@@ -150,9 +150,10 @@ def _bracket(b: Bracket, names: TermNames) -> str:
     """Numbers that are subtracted stand on the other side."""
     if isinstance(b, Lookup):
         read = _factor(Read(b.operand, b.access), names)
-        if b.limits:  # brackets tell a scalar that is looked up from a symbol
-            name = "within" if b.is_within else "clip"
-            read = f"{name}({read if b.access else read + '[]'}, {b.limits[0]}, {b.limits[1]})"
+        if b.limits or b.key:  # brackets tell a scalar that is looked up from a symbol
+            name = "entry" if b.key else "within" if b.is_within else "clip"
+            numbers = "".join(f", {n}" for n in (*(b.limits or ()), *([b.key] if b.key else [])))
+            read = f"{name}({read if b.access else read + '[]'}{numbers})"
         return f"{named_affine(b.index, names)} = {read}"
     left, right = sides(b.index)
     return f"{named_affine(left, names)} {'=' if isinstance(b, IsZero) else '>='} {named_affine(right, names)}"

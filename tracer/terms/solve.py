@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
-from tapeless.tracer.terms.affine import Access, Affine, Variable, variables
+from tapeless.tracer.terms.affine import Access, Affine, Sizes, Variable, variables
 from tapeless.tracer.terms.printing import term_text
 from tapeless.tracer.terms.term import (
     Bracket,
@@ -58,9 +58,9 @@ def explicit(t: Term, shape: Sequence[int], stays: Axes = NO_AXES) -> Term | Non
 
 def is_solved(t: Term) -> bool:
     """Tell whether a term is in normal form: no bracket can be eliminated, and each variable is read by something."""
-    indices = [*t.out, *[a for f in t.factors for a in f.access], *[a for b in t.brackets for a in indices_of(b)]]
-    read = {v for a in indices for v in variables_of(a)}
-    return len(read) == len(t.sizes) and min(t.sizes, default=2) > 1 and all(_is_left(b, t.sizes) for b in t.brackets)
+    read = {v for a in t.indices for v in variables_of(a)}
+    is_left = all(_is_left(b, t.sizes) and _found_alone(b, t.indices, t.sizes) is None for b in t.brackets)
+    return len(read) == len(t.sizes) and min(t.sizes, default=2) > 1 and is_left
 
 
 def _is_left(b: Bracket, sizes: Sequence[int]) -> bool:
@@ -74,6 +74,15 @@ def _is_left(b: Bracket, sizes: Sequence[int]) -> bool:
         return low < 0 and (len(b.index.variables) > 1 or bool(b.index.symbols))
     few = len(b.index.variables) < 3 and not b.index.symbols
     return not few and all(abs(c) > 1 for _, c in b.index.variables)
+
+
+def _found_alone(b: Bracket, every: Sequence[Affine], sizes: Sizes) -> Variable | None:
+    """Find the variable that a lookup has one value of, if no other of these indices has it: Σ k. [k = t[i]] is 1."""
+    if not isinstance(b, Lookup) or b.limits is None or b.index.symbols or len(b.index.variables) != 1:
+        return None
+    ((v, c),), (low, high) = b.index.variables, b.index.bounds(sizes)
+    is_alone = sum(a.coefficient(v) != 0 for a in every) == 1
+    return v if abs(c) == 1 and is_alone and low <= b.limits[0] and b.limits[1] <= high else None
 
 
 def staying(factors: Sequence[Read], stays: Axes) -> frozenset[Variable]:
@@ -251,7 +260,10 @@ class _Solution:
         (low, high), (first, last) = bracket.index.bounds(self.sizes), bracket.limits
         if high < first or low > last:
             return _Rewriting((FALSE,))
-        return _Rewriting((IsZero(bracket.index - first),)) if first == last else None
+        if first == last:
+            return _Rewriting((IsZero(bracket.index - first),))
+        v = _found_alone(bracket, tuple(self._indices()), self.sizes)
+        return None if v is None or v in self.kept else _Rewriting((), (), ((v, 1),))
 
     # two brackets
 
@@ -298,7 +310,7 @@ def _joint(a: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
     if a == b:
         return (a,)
     if isinstance(a, Lookup) and isinstance(b, Lookup):
-        same = (a.operand, a.access, a.limits, a.is_within) == (b.operand, b.access, b.limits, b.is_within)
+        same = replace(a, index=b.index) == b
         return (a, IsZero(a.index - b.index)) if same else None
     if isinstance(a, IsZero) or isinstance(b, IsZero):
         return _with_equality(a, b) if isinstance(a, IsZero) else _with_equality(b, a)

@@ -58,6 +58,8 @@ class Lookup:
 
     With an index that is a number it is a case of a choice, `[b[i] = 1]`; else t is an array of positions.
     `is_within`: all that is read of t is within the limits, which somebody has checked, so nothing need be clipped.
+    `key`: for given indices, so many lookups of such arrays at one access hold at one place at most, which somebody has
+    checked, too, as of the coordinates of distinct entries; 0 if that is not known.
     """
 
     index: Affine
@@ -65,6 +67,7 @@ class Lookup:
     access: Access
     limits: tuple[int, int] | None = None
     is_within: bool = False
+    key: int = 0
 
 
 Bracket = IsZero | NotNegative | Lookup
@@ -154,7 +157,7 @@ def with_indices(bracket: Bracket, change: Callable[[Affine], Affine]) -> Bracke
     """Change every index of a bracket."""
     if isinstance(bracket, Lookup):
         access = tuple(map(change, bracket.access))
-        return Lookup(change(bracket.index), bracket.operand, access, bracket.limits, bracket.is_within)
+        return Lookup(change(bracket.index), bracket.operand, access, bracket.limits, bracket.is_within, bracket.key)
     return type(bracket)(change(bracket.index))
 
 
@@ -337,7 +340,7 @@ def _factor_key(f: Read) -> Any:
 
 def _bracket_key(b: Bracket) -> Any:
     if isinstance(b, Lookup):
-        return 2, b.operand, _access_key(b.access), (*(b.limits or ()), b.is_within), _affine_key(b.index)
+        return 2, b.operand, _access_key(b.access), (*(b.limits or ()), b.is_within, b.key), _affine_key(b.index)
     return _KINDS[type(b)], 0, _access_key((b.index,)), (), ()
 
 

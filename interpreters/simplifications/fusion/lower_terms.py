@@ -241,6 +241,12 @@ class _TermLowering:
             b.index, Indexed(*self._accesses.read(self._atoms(b.operand), b.access)), b.limits, b.is_within
         )
 
+    def is_alone(self, place: Affine) -> bool:
+        """Tell whether an index is a summed variable that nothing else has: only whether it has a value matters."""
+        v = place.variables[0][0] if len(place.variables) == 1 and not place.symbols else None
+        is_unit = v is not None and abs(place.coefficient(v)) == 1
+        return is_unit and sum(a.coefficient(v) != 0 for a in self._term.indices) == 1  # type: ignore[arg-type]
+
     def clamped(self, found: "_LookedUpIndex") -> Indexed:
         """Clamp looked-up values to their limits."""
         x = lower_steps.wide(self.w, found.value.value)
@@ -309,7 +315,9 @@ class _StepChoice:
         self.positions: list[Indexed] = []
         self._chosen: list[Bracket] = []
         for found in lookups:
-            if not self._takes(found):
+            if lowering.is_alone(found.place):
+                self.masks.append(lowering.between(lowering.clamped(found), *found.place.bounds(lowering.sizes)))
+            elif not self._takes(found):
                 self.masks.append(lowering.equal(found))
         late = [b for b in inequalities if self._may_run(b)]
         self.masks += [lowering.mask(b) for b in inequalities if b not in late]
