@@ -384,8 +384,9 @@ class Formulas:
           args: arrays of the shapes that the formulas were derived for, or trees of them, one for each argument.
           check: compare arrays with the symmetries that are declared of their spaces.
           indices: values of free indices.
-        Raises: TypeError for a wrong number of arguments or another shape, ValueError naming array and symmetry if the
-          array does not have it, IndexError for a free index outside of its axis.
+        Raises: TypeError for a wrong number of arguments, another shape, or another dtype where the formulas compute
+          with theirs only (a loop); ValueError naming array and symmetry if the array does not have it; IndexError for
+          a free index outside of its axis.
         """
         expected = [o for o in self.inputs if o.value is None and o.size is None]
         n = len(pytree.treedef_children(self.arguments))
@@ -401,7 +402,10 @@ class Formulas:
         free = {o.name: _index(o, indices) for o in self.inputs if o.size is not None}
         given |= {name: i for name, (i, _) in free.items()}
         values = [o.value if o.value is not None else given[o.name] for o in self.inputs]
-        found = evaluated(self._shared, values, self.avals)
+        try:
+            found = evaluated(self._shared, values, self.avals)
+        except TypeError as error:
+            raise _of_dtypes(error, [(o, given[o.name]) for o in expected]) from None
         for is_inside in [is_inside for _, is_inside in free.values() if is_inside is not None]:
             found = [where(is_inside, x, 0) for x in found]  # formulas are linear in each one-hot
         return pytree.unflatten(self.tree, found)
@@ -480,7 +484,20 @@ def _checked(o: Input, x: Any, check: bool) -> Any:
         raise TypeError(f"{o.name} is complex, {aval}, but the formula was derived for {o.aval}, which is real.")
     if check and o.symmetries and not isinstance(x, Tracer):
         check_symmetries(o.name, np.asarray(x), o.symmetries)
-    return x
+    is_whole = not dtypes.is_inexact(aval.dtype) and dtypes.is_inexact(o.aval.dtype)
+    return x.astype(o.aval.dtype) if is_whole else x
+
+
+def _of_dtypes(error: TypeError, given: Sequence[tuple[Input, Any]]) -> TypeError:
+    """Explain an error by the first array that is of another dtype than the formulas are of; as it is if none is."""
+    for o, x in given:
+        if x.dtype != o.aval.dtype:
+            space = f"index.Space({o.name!r}, {o.aval.shape}, {x.dtype.name!r})"
+            return TypeError(
+                f"{o.name} is {x.aval}, but the formula was derived for {o.aval}, and computes with that only.\n"
+                f"  Convert it with astype, or derive the formula for {space}."
+            )
+    return error
 
 
 def _index(o: Input, indices: Mapping[str, Any]) -> tuple[Any, Any]:

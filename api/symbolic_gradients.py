@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import update_wrapper
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -143,15 +143,33 @@ class Free(NamedTuple):
     name: str
 
 
-class _Axis(NamedTuple):
+class _Axis:
     """The index along an axis of an argument, to be compared with what it is."""
 
-    axis: int
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
 
     def __eq__(self, other: object) -> Any:
         return _OneHot({self.axis: other})
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _refused(operator: str) -> Callable[..., NoReturn]:
+    def refuse(*operands: Any) -> NoReturn:
+        raise TypeError(
+            f"index.push: along applies `{operator}` to an index, but says where a tangent is 1 by == alone, joined by "
+            "&: (i == index.free('k')) & (j == 0). For other directions, push several, and add them."
+        )
+
+    return refuse
+
+
+for _name, _operator in (
+    ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("add", "+"), ("radd", "+"), ("sub", "-"),
+    ("rsub", "-"), ("mul", "*"), ("rmul", "*"), ("floordiv", "//"), ("mod", "%"), ("neg", "-"), ("bool", "if"),
+):  # fmt: skip
+    setattr(_Axis, f"__{_name}__", _refused(_operator))
 
 
 class _OneHot:
@@ -240,8 +258,9 @@ def _position(at: Any, size: int) -> int:
 
     Raises: TypeError for none, IndexError for one outside of its axis.
     """
-    if not isinstance(at, int):
+    if not isinstance(at, (int, np.integer)) or isinstance(at, bool):
         raise TypeError(f"index.push: along compares an index with {at!r}, neither a number nor a free index.")
+    at = int(at)
     if not 0 <= at < size:
         raise IndexError(f"index.push: {at} is outside of an axis of {size}.")
     return at

@@ -166,7 +166,7 @@ class Rotation(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether this is a single rotation, not an array."""
+        """Tell whether this is a single rotation, not an array."""
         return self.quat.ndim == 1
 
 

@@ -1,10 +1,9 @@
 """Functions of NumPy that apply a user's function to parts of arrays, mapped by `vmap`: see `tapeless.numpy`."""
 
 from collections.abc import Callable, Sequence
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from typing import Any
 
-from tapeless.arguments.names import positional_names
 from tapeless.batch.vmap import vectorize, vmap
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import padding
@@ -90,13 +89,17 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
         raise TypeError(f"frompyfunc: {func!r:.80} is no function.")
     if nin < 1 or nout < 1:
         raise ValueError(f"frompyfunc: there must be operands and results, not nin={nin} and nout={nout}.")
-    name, signature = getattr(func, "__name__", "frompyfunc"), _signature_by_name(func, nin)
-    return ufunc(vectorize(func), nin, nout, name, identity, signature)
+    name = getattr(func, "__name__", "frompyfunc")
+    return ufunc(vectorize(func), nin, nout, name, identity, _signature_by_name(func, nin))
 
 
 def _signature_by_name(func: Callable[..., Any], nin: int) -> Signature | None:
     """Make the signature of a ufunc, whose operands have the names that a function gives them, if it names so many."""
-    names = positional_names(func)[:nin]
+    try:
+        parameters = signature(func).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:nin]
     if len(names) < nin or not {"out", "where"}.isdisjoint(names):
         return None
     operands = [Parameter(name, Parameter.POSITIONAL_ONLY, annotation=ArrayLike) for name in names]

@@ -153,6 +153,9 @@ def test_errors(call, kind, message):
         (lambda i: i == -1, IndexError, "index.push: -1 is outside of an axis of 3."),
         (lambda i: i == 0.5, TypeError, "index.push: along compares an index with 0.5, neither"),
         (lambda i: (i == 0) & (i == 1), ValueError, "index.push: along compares an index twice."),
+        (lambda i: i < ix.free("k"), TypeError, "index.push: along applies `<` to an index, but says where a tangent"),
+        (lambda i: i + 1 == ix.free("k"), TypeError, "index.push: along applies `+` to an index"),
+        (lambda i: ix.free("k") > i, TypeError, "index.push: along applies `<` to an index"),
         (lambda i: True, TypeError, "index.push: along gives True, no comparison of indices"),
         (lambda i: i == ix.free("x"), ValueError, "index.push: x is the name of an array, too."),
     ],
@@ -221,6 +224,15 @@ def test_trees_as_arguments(rng):
         np.testing.assert_allclose(compiled[1]["scale"], gradient["scale"], rtol=1e-12)
     with pytest.raises(ValueError, match="formula"):
         found({"scale": 1.0}, x)
+
+
+def test_tangents_at_numbers():
+    """In any order, and of any type of integers."""
+    x = ix.Space("x", (3,))
+    for along in (lambda i: i == np.int64(1), lambda i: np.int64(1) == i, lambda i: i == 1):
+        np.testing.assert_array_equal(ix.push(lambda x: x * x, x, along=along)(np.ones(3)), [0, 2, 0])
+    one = ix.push(lambda x: x * x, x, along=lambda i: ix.free("k") == i)
+    np.testing.assert_array_equal(one(np.ones(3), k=2), [0, 0, 2])
 
 
 def test_names_in_trees():
@@ -294,3 +306,19 @@ def test_constants_fold():
     z = ix.Space("z", (2,), complex)
     found = ix.grad(lambda z: (z * tnp.exp(1j * tnp.pi)).sum().real)(z)
     np.testing.assert_allclose(found(np.ones(2) + 0j), [-1, -1], atol=1e-12)
+
+
+def test_formulas_with_loops_are_of_their_dtype():
+    product = ix.grad(lambda x: lax.scan(lambda c, e: (c * e, None), 1.0, x)[0])(ix.Space("x", (4,), np.float32))
+    with pytest.raises(TypeError) as caught:
+        product(np.ones(4))
+    assert str(caught.value).split("\n  At ")[0] == (
+        "x is float64[4], but the formula was derived for float32[4], and computes with that only.\n"
+        "  Convert it with astype, or derive the formula for index.Space('x', (4,), 'float64')."
+    )
+    np.testing.assert_allclose(product(np.arange(1, 5)), [24, 12, 8, 6])
+
+
+def test_integers_are_converted_to_the_dtype_of_formulas():
+    found = ix.grad(lambda x: tnp.sum(tl.nn.sigmoid(x)))(ix.Space("x", (2,)))
+    np.testing.assert_allclose(found(np.array([0, 0])), [0.25, 0.25])

@@ -15,7 +15,9 @@ from tapeless.tracer.numpy.logic import choose_between, equal, greater, less, lo
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
+    broadcasts_to,
     cast,
+    common_shape,
     inexact,
     promoted_dtypes,
     promoted_inexact_dtypes,
@@ -145,8 +147,12 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         values, step = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, dx))
         return _trapezoid(moveaxis(values, axis, -1), step)
     values, places = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, x))
-    places = places if places.ndim == 1 else moveaxis(places, axis, -1)
-    return _trapezoid(moveaxis(values, axis, -1), _diff(places, n=1, axis=places.ndim - 1))
+    values, places = moveaxis(values, axis, -1), places if places.ndim == 1 else moveaxis(places, axis, -1)
+    steps = _diff(places, n=1, axis=places.ndim - 1)
+    if not broadcasts_to(steps.shape, (*values.shape[:-1], max(values.shape[-1] - 1, 0))):
+        given = f"y, {aval_of(y)}, and x, {aval_of(x)}"
+        raise ValueError(f"trapezoid: {given}, do not have as many samples along the axis {axis}.")
+    return _trapezoid(values, steps)
 
 
 @core.compound
@@ -315,6 +321,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
         )
     values = [cast(f(v, *args, **kw) if callable(f) else f, v.dtype) for f in funclist]
     found = full(v.shape, 0, v.dtype) if len(values) == len(conditions) else choose_between(True, values.pop(), v)
+    common_shape("piecewise", v.shape, *[np.shape(condition) for condition in conditions])
     for condition, value in zip(conditions, values, strict=True):
         found = choose_between(condition, value, found)
     return found

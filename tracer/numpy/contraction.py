@@ -96,19 +96,19 @@ def _batched(x: Any, y: Any, *, precision: Any, preferred_element_type: Any) -> 
     """Multiply batches of matrices. Axes are labelled from the end: matrices -2, -1 and -3, leading axes -4, -5, ..."""
     p, q = len(x.shape), len(y.shape)
     check_contraction("matmul", aval_of(x), aval_of(y), (((p - 1,), (q - 2,)), _NO_BATCH))
-    batch = _common_batch(x.shape[:-2], y.shape[:-2], f"{aval_of(x)} and {aval_of(y)}")
+    batch = _common_batch("matmul", x.shape[:-2], y.shape[:-2], x, y)
     leading = tuple(range(-3 - len(batch), -3))
     labels = (*leading[len(batch) - p + 2 :], -3, -2), (*leading[len(batch) - q + 2 :], -2, -1)
     out = (*leading, -3, -1)
     return _contract(x, y, labels=labels, out=out, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def _common_batch(s: tuple[int, ...], t: tuple[int, ...], operands: str) -> tuple[int, ...]:
+def _common_batch(name: str, s: tuple[int, ...], t: tuple[int, ...], x: Any, y: Any) -> tuple[int, ...]:
     try:
-        return common_shape("matmul", s, t)
+        return common_shape(name, s, t)
     except ValueError:
-        batch = f"{format_shape(s)} and {format_shape(t)}"
-        raise ValueError(f"matmul: the leading axes of {operands} do not broadcast: {batch}.") from None
+        operands, batch = f"{aval_of(x)} and {aval_of(y)}", f"{format_shape(s)} and {format_shape(t)}"
+        raise ValueError(f"{name}: the leading axes of {operands} do not broadcast: {batch}.") from None
 
 
 @core.compound
@@ -165,6 +165,9 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element
     Raises: TypeError if the numbers of elements differ; both operands are named.
     """
     x, y = _pair("vdot", arithmetic.conjugate(a), b)
+    if math.prod(x.shape) != math.prod(y.shape):
+        sizes = [f"{aval_of(v)} has {math.prod(v.shape)}" for v in (x, y)]
+        raise TypeError(f"vdot: the numbers of elements differ: {sizes[0]}, {sizes[1]}.")
     x, y = reshape(x, (math.prod(x.shape),)), reshape(y, (math.prod(y.shape),))
     return _dot("vdot", x, y, (((0,), (0,)), _NO_BATCH), precision, preferred_element_type)
 
@@ -200,6 +203,8 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = array_operand("matvec", x1), array_operand("matvec", x2)
     _check_ndims("matvec", (x, 2), (y, 1))
+    check_contraction("matvec", x.aval, y.aval, (((x.ndim - 1,), (y.ndim - 1,)), _NO_BATCH))
+    _common_batch("matvec", x.shape[:-2], y.shape[:-1], x, y)
     found = matmul(x, reshape(y, (*y.shape, 1)))
     return reshape(found, found.shape[:-1])
 
@@ -211,6 +216,8 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = arithmetic.conjugate(x1), array_operand("vecmat", x2)
     _check_ndims("vecmat", (x, 1), (y, 2))
+    check_contraction("vecmat", x.aval, y.aval, (((x.ndim - 1,), (y.ndim - 2,)), _NO_BATCH))
+    _common_batch("vecmat", x.shape[:-1], y.shape[:-2], x, y)
     found = matmul(reshape(x, (*x.shape[:-1], 1, x.shape[-1])), y)
     return reshape(found, (*found.shape[:-2], found.shape[-1]))
 

@@ -15,6 +15,7 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import dot_general
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, full, reshape, transpose
+from tapeless.tracer.types import aval_of
 
 
 def cov(
@@ -39,19 +40,28 @@ def cov(
     Raises: ValueError if m or y has more than two axes, or weights are not one for each observation; TypeError if
       `dtype` is not floating point or complex, or `fweights` are not integers.
     """
-    x = _variables("cov", m, rowvar, first=True)
+    return _covariance("cov", m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, fweights, aweights, dtype)
+
+
+def _covariance(
+    name: str, m: Any, y: Any, rowvar: bool, less: float, fweights: Any, aweights: Any, dtype: Any
+) -> Array:
+    """`cov` for the function `name`, in messages; `less` is subtracted from n."""
+    x = _variables(name, m, rowvar, first=True)
     if y is not None and x.shape[0]:
-        x, other = promoted_inexact_dtypes("cov", x, _variables("cov", y, rowvar, first=False))
+        x, other = promoted_inexact_dtypes(name, x, _variables(name, y, rowvar, first=False))
+        if x.shape[1] != other.shape[1]:
+            given = f"{aval_of(m)} has {x.shape[1]}, {aval_of(y)} has {other.shape[1]}"
+            raise ValueError(f"{name}: the numbers of observations differ: {given}.")
         x = concatenate([x, other], 0)
     if dtype is not None:
-        x = cast(x, _checked_inexact("cov", dtype))
+        x = cast(x, _checked_inexact(name, dtype))
     elif aweights is not None:
-        x, aweights = promoted_inexact_dtypes("cov", x, array_operand("cov", aweights))
-    less = (0 if bias else 1) if ddof is None else ddof
+        x, aweights = promoted_inexact_dtypes(name, x, array_operand(name, aweights))
     if fweights is None and aweights is None:
         found = _cov(x, ddof=less)
     else:
-        weights = [_observations("cov", x, name, w) for name, w in (("fweights", fweights), ("aweights", aweights))]
+        weights = [_observations(name, x, which, w) for which, w in (("fweights", fweights), ("aweights", aweights))]
         found = _weighted_cov(x, *weights, ddof=less)
     return reshape(found, ()) if found.shape == (1, 1) else found
 
@@ -117,7 +127,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, d
 
     Args, Returns, Raises: as for `cov`.
     """
-    c = cov(x, y, rowvar, dtype=dtype)
+    c = _covariance("corrcoef", x, y, rowvar, 1, None, None, dtype)
     return lax.div(c, c) if not c.ndim else _correlations(c)
 
 

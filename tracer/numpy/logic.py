@@ -29,7 +29,7 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.operands import constant, shape_of
 from tapeless.tracer.primitives.reduction import reduce_and
 from tapeless.tracer.primitives.shape import full
 from tapeless.tracer.types import aval_of, by_protocol, is_arraylike
@@ -310,6 +310,7 @@ def select_cases(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Arra
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(f"select: {len(condlist)} conditions and {len(choicelist)} choices: give one for each.")
     *choices, result = promoted_dtypes("select", *choicelist, default)
+    common_shape("select", *map(shape_of, condlist), *map(shape_of, choices), shape_of(result))
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = choose_between(condition, choice, result)
     return as_array(result)

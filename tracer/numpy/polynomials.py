@@ -21,6 +21,7 @@ from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
     cast,
+    common_shape,
     concrete,
     inexact,
     promoted_dtypes,
@@ -57,7 +58,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 @core.compound
 def _polyval(p: Any, x: Any) -> Array:
-    shape = np.broadcast_shapes(p.shape[1:], x.shape)
+    shape = common_shape("polyval", p.shape[1:], x.shape)
     at, found = stretched(x, shape), full(shape, 0, x.dtype)
     for k in range(p.shape[0]):
         found = lax.add(lax.mul(found, at), stretched(reshape(slice_in_dim(p, k, k + 1), p.shape[1:]), shape))

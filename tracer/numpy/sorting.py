@@ -372,5 +372,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         known = concrete("bincount", v, "Give `length`, the length of the result.")
         length = max(minlength, int(known.max()) + 1 if known.size else 0)
     counted = exact(1, dtypes.default_dtype("i")) if weights is None else array_operand("bincount", weights)
+    if counted.shape not in ((), (1,), v.shape):
+        raise ValueError(f"bincount: weights {aval_of(counted)} must have the shape of x, {aval_of(v)}.")
     empty = full((length,), 0, counted.dtype)
     return AtIndexer(empty, maximum(v, 0)).add(counted, mode="drop")

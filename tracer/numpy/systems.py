@@ -4,6 +4,7 @@ Matrices are in the last two axes; integers become floating point.
 """
 
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.numpy.triangles import diagonal_of, lu_solve, parity
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import factorization, spectral
-from tapeless.tracer.primitives.contraction import batch_matmul
+from tapeless.tracer.primitives.contraction import batch_matmul, check_contraction
 from tapeless.tracer.primitives.linalg import check_matrix, check_square
 from tapeless.tracer.primitives.linear_solve import System, linear_solve
 from tapeless.tracer.primitives.operands import shape_of
@@ -430,6 +431,8 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
         raise ValueError(f"multi_dot: at least two arrays, not {len(xs)}.")
     if any(x.ndim != 2 for x in xs[1:-1]) or not all(x.ndim in (1, 2) for x in xs):
         raise ValueError(f"multi_dot: matrices, between matrices or vectors, not {', '.join(str(x.aval) for x in xs)}.")
+    for x, y in itertools.pairwise(xs):
+        check_contraction("multi_dot", x.aval, y.aval, (((x.ndim - 1,), (0,)), ((), ())))
     rows = [x.shape[0] if x.ndim == 2 else 1 for x in xs[:1]] + [x.shape[0] for x in xs[1:]]
     return _chain_product(xs, (*rows, xs[-1].shape[1] if xs[-1].ndim == 2 else 1), precision)
 

@@ -453,8 +453,24 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """Select `on_true` where `pred` is true, else `on_false`; `select_n` has the opposite order."""
-    return select_n(pred, on_false, on_true)
+    """Select `on_true` where `pred` is true, else `on_false`; `select_n` has the opposite order.
+
+    Raises: TypeError, ValueError if types differ or do not fit; all are named.
+    """
+    try:
+        return select_n(pred, on_false, on_true)
+    except (TypeError, ValueError) as error:
+        of_select_n = error
+    _check_choice("select", aval_of(pred), aval_of(on_true), aval_of(on_false))
+    raise of_select_n
+
+
+def _check_choice(name: str, pred: ShapedArray, *cases: ShapedArray) -> None:
+    """Raise what is wrong with a choice of two, which are in the order of `where`."""
+    joint_type(name, cases)
+    if pred.dtype != kinds.BOOL:
+        raise TypeError(f"{name}: pred must be bool, not {pred}, to choose between {listed(cases)}.")
+    kinds.joint_shape(name, (pred, *cases))
 
 
 def _select_n_type(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray, ...]:
