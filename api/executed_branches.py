@@ -6,6 +6,7 @@ by `sys.monitoring`, and before Python 3.12 by `sys.settrace`. (From 3.12 on the
 leaves out the instructions of a function that had begun when they were asked for.)
 """
 
+import functools
 import os
 import sys
 import sysconfig
@@ -44,10 +45,14 @@ def branch_between(one: Executed, other: Executed) -> Source | None:
 
 def _is_users(frame: FrameType) -> bool:
     """Tell whether code is a user's: neither of a library nor made of text, as methods of dataclasses of ours are."""
-    code, module = frame.f_code, str(frame.f_globals.get("__name__", ""))
+    return _is_of_users(frame.f_code, frame.f_globals.get("__name__", ""))
+
+
+@functools.lru_cache(maxsize=8192)  # asked at every call of every function
+def _is_of_users(code: CodeType, module: Any) -> bool:
     file = code.co_filename
     of_library = file.startswith((*_MADE, *_LIBRARY)) or any(folder in file for folder in _PACKAGES)
-    return not (of_library or is_of_package(code) or module.startswith("tapeless."))
+    return not (of_library or is_of_package(code) or str(module).startswith("tapeless."))
 
 
 # ---- what Python tells -------------------------------------------------------------------------------------------
