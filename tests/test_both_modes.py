@@ -213,11 +213,11 @@ GUARDS: dict[str, Callable[[Any], Any]] = {
 def test_guards(name: str):
     """Forward mode is finite, and reverse mode is the same, eagerly and compiled."""
     f = GUARDS[name]
-    forwards = np.asarray(tl.jacfwd(f)(X))
+    forwards = np.asarray(tl.jit(tl.jacfwd(f))(X))
     assert np.isfinite(forwards).all()
     np.testing.assert_allclose(tl.jacrev(f)(X), forwards, rtol=1e-6, atol=1e-9)  # sums in another order
     np.testing.assert_allclose(tl.jit(tl.jacrev(f))(X), forwards, rtol=1e-6, atol=1e-9)
-    pushed = tl.vmap(tl.linearize(f, X)[1])(np.eye(7))
+    pushed = tl.jit(tl.vmap(tl.linearize(f, X)[1]))(np.eye(7))
     np.testing.assert_allclose(np.moveaxis(np.asarray(pushed), 0, -1), forwards, rtol=1e-6, atol=1e-9)
 
 

@@ -174,16 +174,12 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.parametrize("policy", [None, P.dots_saveable], ids=["none", "dots"])
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
-def test_transforms(transform, policy):
-    wrapped = functools.partial(net, wrap=lambda f: tl.checkpoint(f, policy=policy))
-    assert_close(transform(wrapped)(W, X), without_checkpoint(transform))
-
-
-@functools.cache
-def without_checkpoint(transform):
-    return transform(net)(W, X)
+def test_transforms(transform):
+    plain = transform(net)(W, X)
+    assert_close(transform(functools.partial(net, wrap=tl.checkpoint))(W, X), plain)
+    dots = functools.partial(net, wrap=lambda f: tl.checkpoint(f, policy=P.dots_saveable))
+    assert_close(tl.jit(transform(dots))(W, X), plain)
 
 
 def test_custom_jvp_inside():
@@ -356,7 +352,7 @@ def test_random_policies_give_the_same_gradient():
         return tnp.sum(y * tl.checkpoint(layer)(w, y)) + tnp.sum(ys**2)
 
     plain = tl.grad(f, (0, 1))(W, X)
-    for seed in range(5):
+    for seed in range(3):
         chance = np.random.default_rng(seed)
         policy = lambda *_, **__: bool(chance.random() < 0.5)  # noqa: B023, E731  # asked before the next seed
         assert_close(tl.grad(tl.checkpoint(f, policy=policy), (0, 1))(W, X), plain)

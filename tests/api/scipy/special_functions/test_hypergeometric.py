@@ -130,13 +130,14 @@ def test_derivatives(f: Any):
         n = len(args)
 
         def by(k: int, f: Any) -> Any:
-            return tl.grad(lambda *args: f(*args).sum(), k)
+            return tl.jit(tl.grad(lambda *args: f(*args).sum(), k))
 
-        expected = [differences(f, args, k) for k in range(n)]
-        backwards = tl.grad(lambda *args: f(*args).sum(), tuple(range(n)))(*args)
-        forwards = tl.jit(tl.vmap(tl.jacfwd(f, tuple(range(n)))))(*args)
-        for gradient in (backwards, forwards):
-            np.testing.assert_allclose(np.stack([*map(np.asarray, gradient)]), expected, rtol=1e-7, atol=1e-9)
+        expected = [differences(tl.jit(f), args, k) for k in range(n)]
+        backwards = tl.jit(tl.grad(lambda *args: f(*args).sum(), tuple(range(n))))(*args)
+        np.testing.assert_allclose(np.stack([*map(np.asarray, backwards)]), expected, rtol=1e-7, atol=1e-9)
+        along = [np.array([0.5, -1.0, 2.0, 0.25][: args[0].size]) * (k + 1) for k in range(n)]
+        forwards = tl.jit(lambda *args: tl.jvp(f, args, tuple(along))[1])(*args)
+        np.testing.assert_allclose(forwards, sum(u * e for u, e in zip(along, expected)), rtol=1e-7, atol=1e-8)
         slope = by(n - 1, f)
         np.testing.assert_allclose(by(0, slope)(*args), differences(slope, args, 0), rtol=1e-7, atol=1e-9)
         at_zero = by(n - 1, slope)(*args[:-1], 0 * args[0])
