@@ -9,7 +9,7 @@ body was used for before is gathered along that index first. Source: Bernstein e
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -269,7 +269,7 @@ def times(w: Writer, s: SparseValue, x: Atom, y: Atom | None, use: Use = Use.PLA
     t = s.term if x.aval.dtype == BOOL else _as_condition(s)
     if y is not None:  # what is not multiplied may be infinite: it is left out of the factor, too
         for b in t.brackets:
-            y = _chosen(w, s.operands[b.operand], y) if is_case(b) and b.access == s.at_entry else y
+            y = _chosen(w, _holds(w, s, b), y) if is_case(b) and b.access == s.at_entry else y
     axes = variables(x.aval.shape, len(t.sizes))
     factor = Read(len(s.operands), axes if y is None else (*s.at_entry, *axes), use)
     found = term(axes, (*t.sizes, *x.aval.shape), [*t.factors, factor], t.brackets, t.coefficient)
@@ -279,7 +279,7 @@ def times(w: Writer, s: SparseValue, x: Atom, y: Atom | None, use: Use = Use.PLA
 def multiplied(w: Writer, x: SparseValue, y: SparseValue) -> Atom:
     """Multiply two sums over entries; if one is of truth values, it is the condition of the other."""
     x, y = (y, x) if x.is_truth and not y.is_truth else (x, y)
-    if y.is_truth and y.is_distinct and not y.term.factors and set(_lookups(x)).issuperset(_lookups(y)):
+    if _implies(x, y):
         return x.value
     n, m = len(x.term.sizes), len(x.operands)
     other = (y.term if x.is_truth else _as_condition(y)).with_operands(lambda k: k + m)
@@ -296,9 +296,16 @@ def multiplied(w: Writer, x: SparseValue, y: SparseValue) -> Atom:
 def summed_entries(w: Writer, x: SparseValue, y: SparseValue, primitive: Primitive) -> Atom | None:
     """Add two sums over the same entries, or subtract them: one sum, so that differences stay exact; else None."""
     a, b = _values(w, x), _values(w, y)
-    if a is None or b is None or _lookups(x) != _lookups(y):
-        return None
-    return _with_values(w, x, w.write(primitive, a, b))
+    first, second = _brackets(x, y)
+    return None if a is None or b is None or first != second else _with_values(w, x, w.write(primitive, a, b))
+
+
+def _holds(w: Writer, s: SparseValue, b: Lookup) -> Atom:
+    """Tell for each entry whether it has the number that a bracket asks for: a truth value, or a coordinate."""
+    x = s.operands[b.operand]
+    if x.aval.dtype == BOOL and b.index.constant == 1:
+        return x
+    return summed(w, [term(s.at_entry, s.term.sizes, (), [b])], s.operands, (s.entries,), ShapedArray((), BOOL))
 
 
 def _as_condition(s: SparseValue) -> Term:
@@ -309,14 +316,19 @@ def _as_condition(s: SparseValue) -> Term:
     return term((), s.term.sizes, (), [*s.term.brackets, *cases], s.term.coefficient)
 
 
-def _lookups(s: SparseValue) -> list[Any]:
-    """Describe the lookups of entries by what they look up: equal ones are of the same entries."""
-    found = list[Any]()
-    for b in s.term.brackets:
-        if isinstance(b, Lookup) and b.access == s.at_entry and not b.index.variables and not is_case(b):
-            symbols = [(s.operands[x.operand], x.low, x.high, c) for x, c in b.index.symbols]
-            found.append((s.operands[b.operand], b.index.constant, *symbols, b.limits, b.is_within))
-    return sorted(found, key=str)
+def _brackets(x: SparseValue, y: SparseValue) -> tuple[set[Bracket], set[Bracket]]:
+    """Collect the brackets of two sums, over operands that are numbered together."""
+    number = {v: k for k, v in enumerate(dict.fromkeys([*x.operands, *y.operands]))}
+    first, second = [s.term.with_operands(lambda k, s=s: number[s.operands[k]]).brackets for s in (x, y)]
+    return set(first), set(second)
+
+
+def _implies(x: SparseValue, y: SparseValue) -> bool:
+    """Tell whether a sum of truth values is known to be 1 where the product of another is not 0."""
+    if not (y.is_truth and y.is_distinct) or y.term.factors or x.term.sizes[: len(y.term.sizes)] != y.term.sizes:
+        return False
+    first, second = _brackets(x, y)
+    return first.issuperset(second)
 
 
 def _values(w: Writer, s: SparseValue) -> Atom | None:

@@ -226,3 +226,32 @@ def test_traced_coordinates(name: str):
         wanted = tl.grad(lambda *a: (expected(*a) ** 2).sum(), (0, 1))(x, values)
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+# ---- reads at numbers ------------------------------------------------------------------------------------------------
+
+AT_NUMBERS = (
+    lambda d, x: ix.build(3, lambda i: d.r[0, i] & d.r[1, i]) * 1.0,
+    lambda d, x: ix.build(3, lambda i: ~d.r[0, i] | d.r[1, i]) * 1.0,
+    lambda d, x: ix.build(3, lambda i: d.s[0, i] * x[i] - d.s[1, i] * x[i]),
+    lambda d, x: ix.build(3, lambda i: (x[i] > 0) * (d.s[2, i] * tnp.log(x[i]))),
+    lambda d, x: ix.sum(3, lambda i: (d.r[2, i] & (x[i] > 0)) * tnp.log(x[i])),
+    lambda d, x: ix.max(3, lambda i: ix.where(d.r[0, i] & (x[i] > 0), x[i] - 5, -7.0)),
+    lambda d, x: ix.max(3, lambda i: ix.where(d.r[0, i] & ~d.r[1, i], i - 5.0, -7.0)),
+)
+
+
+def test_entries_at_numbers():
+    """Row 0 of a relation is not row 1 of it."""
+    at = ([0, 0, 1, 2], [0, 1, 1, 2])
+    of_entries = Data(3, ix.relation(at, (3, 3)), None, ix.sparse(at, [1.0, 2.0, 3.0, 4.0], (3, 3)))
+    of_all = Data(3, of_entries.r.todense(), None, of_entries.s.todense())
+
+    def everything(d: Data) -> Any:
+        return tl.jit(lambda x: [(f(d, x), tl.grad(lambda x, f=f: f(d, x).sum())(x)) for f in AT_NUMBERS])
+
+    x = tnp.array([0.0, 1.0, 2.0])
+    for found, expected in zip(everything(of_entries)(x), everything(of_all)(x), strict=True):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(everything(of_all)(x)[0][0], [0, 1, 0])
