@@ -11,16 +11,8 @@ Bernstein et al. 2020, section 4.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tapeless.interpreters.index_entries import (
-    NO_INDICES,
-    BodyIndices,
-    SparseValue,
-    at_entries,
-    multiplied,
-    sparse_value,
-    summed_entries,
-    times,
-)
+from tapeless.interpreters.entry_products import kept, met, multiplied, neutral, summed_entries, times
+from tapeless.interpreters.index_entries import NO_INDICES, BodyIndices, SparseValue, at_entries, chosen, sparse_value
 from tapeless.interpreters.index_rows import Combination
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.constants import number
@@ -147,12 +139,13 @@ class _Brackets:
         others = [c for c in conditions if all(c is not relation for relation, _ in relations)]
         sparse, factor = self._factored(x)
         if sparse is not None and others:
+            sparse = self._kept(sparse, others) if factor is None else sparse
             x = self._times(sparse, self._where(others, filled(w, 1, x.aval) if factor is None else factor))
         elif sparse is None:
             x = self._where(others, x)
         for _, s in relations:
             other = self._sparse(x)
-            x = self._times(s, x) if other is None else multiplied(w, other, s)
+            x = self._times(s, x) if other is None else self._both(other, s)
         return x
 
     def _factored(self, x: Atom) -> tuple[SparseValue | None, Atom | None]:
@@ -169,11 +162,32 @@ class _Brackets:
 
         A function such as log, whose derivative may be infinite where there is no entry, is evaluated at these alone.
         """
-        is_safe = use is Use.PLAIN and _is_polynomial(self.w, x)
-        found = times(self.w, s, x, at_entries(self.w, x, s, self._body, always=not is_safe), use)
-        if not x.aval.shape and use is Use.PLAIN:
-            self._products_of_sparse[found] = (s, x)
+        w, is_safe = self.w, use is Use.PLAIN and _is_polynomial(self.w, x)
+        y = at_entries(w, x, s, self._body, not is_safe, neutral(use))
+        if y is not None and not is_safe and len(s.term.sizes) > 1:
+            y = chosen(w, met(w, s, (), self._body), y, neutral(use))
+        found = times(w, s, x, y, use)
+        if not x.aval.shape:
+            self._products_of_sparse[found] = (s, x if use is Use.PLAIN else w.write(e.div_p, filled(w, 1, x.aval), x))
         return found
+
+    def _both(self, x: SparseValue, y: SparseValue) -> Atom:
+        """Multiply two sums over entries; what may be infinite in one is evaluated only where the other is not 0."""
+        w, parts = self.w, ((x, y), (y, x))
+        x, y = [s if self._is_safe(s) else kept(w, s, met(w, s, (other,), self._body)) for s, other in parts]
+        return multiplied(w, x, y)
+
+    def _kept(self, s: SparseValue, conditions: Sequence[Atom]) -> SparseValue:
+        """Leave out of a sum over entries what may be infinite where conditions do not hold."""
+        if self._is_safe(s):
+            return s
+        masks = [at_entries(self.w, c, s, self._body, always=True) for c in conditions]
+        for mask in masks:
+            s = s if mask is None else kept(self.w, s, mask)
+        return s
+
+    def _is_safe(self, s: SparseValue) -> bool:
+        return all(f.use is Use.PLAIN and _is_polynomial(self.w, s.operands[f.operand]) for f in s.term.factors)
 
     # ---- relations
 
@@ -259,7 +273,7 @@ class _Brackets:
         if primitive is e.div_p:
             return None
         if s is not None and other is not None:
-            return multiplied(self.w, s, other) if of_s is None and of_other is None else None
+            return self._both(s, other) if of_s is None and of_other is None else None
         for sparse, own, factor in ((s, of_s, y), (other, of_other, x)):
             if sparse is not None:
                 return self._times(sparse, factor if own is None else self.w.write(e.mul_p, own, factor))

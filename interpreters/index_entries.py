@@ -9,7 +9,7 @@ body was used for before is gathered along that index first. Source: Bernstein e
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from tapeless.interpreters import vmap
 from tapeless.interpreters.simplifications.fusion.lower_steps import wide
 from tapeless.interpreters.simplify import Writer, filled, literal, typed
 from tapeless.tracer import dtypes
-from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p
@@ -26,7 +25,7 @@ from tapeless.tracer.primitives.contraction import canonical_precision
 from tapeless.tracer.primitives.ein import ein_p, reduced
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p
 from tapeless.tracer.terms.affine import Affine, Variable, variables
-from tapeless.tracer.terms.term import Bracket, Lookup, Read, Term, Use, is_case, term, with_indices
+from tapeless.tracer.terms.term import Bracket, Lookup, Read, Term, is_case, term
 from tapeless.tracer.types import ShapedArray
 
 BOOL = np.dtype(bool)
@@ -134,8 +133,10 @@ def _told(b: object, operands: Sequence[Atom], body: BodyIndices) -> tuple[Varia
 # ---- values at entries ---------------------------------------------------------------------------------------
 
 
-def at_entries(w: Writer, x: Atom, s: SparseValue, body: BodyIndices, always: bool = False) -> Atom | None:
-    """Evaluate a value at the entries of a sparse one: [entries, ...], where no entry is 0 or false.
+def at_entries(
+    w: Writer, x: Atom, s: SparseValue, body: BodyIndices, always: bool = False, otherwise: int = 0
+) -> Atom | None:
+    """Evaluate a value at the entries of a sparse one: [entries, ...], where no entry is `otherwise`.
 
     None if it does not depend on an index that entries tell; and, unless `always`, if it has no more elements for all
     values of these than there are entries.
@@ -155,12 +156,12 @@ def at_entries(w: Writer, x: Atom, s: SparseValue, body: BodyIndices, always: bo
     (y,) = w.inlined(_without_clips(batched, known), [*given, *others])
     for i in indices:
         if not s.places[i].is_within(body.indices[i].size):
-            y = _chosen(w, _inside(w, s.places[i], body.indices[i].size), y)
+            y = chosen(w, _inside(w, s.places[i], body.indices[i].size), y, otherwise)
     others = _dependence(w, frozenset(body.indices), body).get(x, frozenset()).difference(indices)
-    return _where_others_hold(w, s, y, indices) if others else y
+    return _where_others_hold(w, s, y, indices, otherwise) if others else y
 
 
-def _where_others_hold(w: Writer, s: SparseValue, y: Atom, indices: Sequence[Atom]) -> Atom:
+def _where_others_hold(w: Writer, s: SparseValue, y: Atom, indices: Sequence[Atom], otherwise: int) -> Atom:
     """Choose values at entries where brackets hold that are not lookups of these indices."""
     lookups = [b for b in s.term.brackets if isinstance(b, Lookup) and b.access == s.at_entry]
     told = [b for b in lookups if [s.operands[x.operand] for x, _ in b.index.symbols] in [[i] for i in indices]]
@@ -168,7 +169,7 @@ def _where_others_hold(w: Writer, s: SparseValue, y: Atom, indices: Sequence[Ato
     if not rest:
         return y
     t = term(s.at_entry, s.term.sizes, (), rest)
-    return _chosen(w, summed(w, [t], s.operands, (s.entries,), ShapedArray((), BOOL)), y)
+    return chosen(w, summed(w, [t], s.operands, (s.entries,), ShapedArray((), BOOL)), y, otherwise)
 
 
 def _dependence(w: Writer, indices: frozenset[Atom], body: BodyIndices) -> dict[Atom, frozenset[Atom]]:
@@ -251,87 +252,14 @@ def _gathered(w: Writer, v: Var, on: frozenset[Atom], places: Mapping[Atom, Atom
     return summed(w, [t], [x, *[places[i] for i in indices]], (sizes[0], *shape), v.aval)
 
 
-def _chosen(w: Writer, mask: Atom, y: Atom) -> Atom:
-    """Choose what a mask of entries holds for, and 0 or false elsewhere."""
+def chosen(w: Writer, mask: Atom, y: Atom, otherwise: int = 0) -> Atom:
+    """Choose what a mask of entries holds for, and a number elsewhere."""
     if y.aval.shape != mask.aval.shape:
         mask = w.write(broadcast_in_dim_p, mask, shape=y.aval.shape, dims=(0,))
-    return w.write(e.select_n_p, mask, filled(w, 0, y.aval), y)
+    return w.write(e.select_n_p, mask, filled(w, otherwise, y.aval), y)
 
 
-# ---- products of sums over entries ---------------------------------------------------------------------------
-
-
-def times(w: Writer, s: SparseValue, x: Atom, y: Atom | None, use: Use = Use.PLAIN) -> Atom:
-    """Multiply a sum over entries by a value; by y, which is the value at entries, if that is given.
-
-    A sum of truth values is the condition of a number.
-    """
-    t = s.term if x.aval.dtype == BOOL else _as_condition(s)
-    if y is not None:  # what is not multiplied may be infinite: it is left out of the factor, too
-        for b in t.brackets:
-            y = _chosen(w, s.operands[b.operand], y) if is_case(b) and b.access == s.at_entry else y
-    axes = variables(x.aval.shape, len(t.sizes))
-    factor = Read(len(s.operands), axes if y is None else (*s.at_entry, *axes), use)
-    found = term(axes, (*t.sizes, *x.aval.shape), [*t.factors, factor], t.brackets, t.coefficient)
-    return summed(w, [found], [*s.operands, x if y is None else y], x.aval.shape, x.aval)
-
-
-def multiplied(w: Writer, x: SparseValue, y: SparseValue) -> Atom:
-    """Multiply two sums over entries; if one is of truth values, it is the condition of the other."""
-    x, y = (y, x) if x.is_truth and not y.is_truth else (x, y)
-    if y.is_truth and y.is_distinct and not y.term.factors and set(_lookups(x)).issuperset(_lookups(y)):
-        return x.value
-    n, m = len(x.term.sizes), len(x.operands)
-    other = (y.term if x.is_truth else _as_condition(y)).with_operands(lambda k: k + m)
-
-    def apart(a: Affine) -> Affine:
-        return a.renamed(lambda v: v + n)
-
-    factors = [f._replace(access=tuple(map(apart, f.access))) for f in other.factors]
-    brackets = [with_indices(b, apart) for b in other.brackets]
-    both = [*x.term.factors, *factors], [*x.term.brackets, *brackets], x.term.coefficient * other.coefficient
-    return summed(w, [term((), (*x.term.sizes, *other.sizes), *both)], [*x.operands, *y.operands], (), x.value.aval)
-
-
-def summed_entries(w: Writer, x: SparseValue, y: SparseValue, primitive: Primitive) -> Atom | None:
-    """Add two sums over the same entries, or subtract them: one sum, so that differences stay exact; else None."""
-    a, b = _values(w, x), _values(w, y)
-    if a is None or b is None or _lookups(x) != _lookups(y):
-        return None
-    return _with_values(w, x, w.write(primitive, a, b))
-
-
-def _as_condition(s: SparseValue) -> Term:
-    """The term of a sum with truth values, by which numbers are multiplied, as brackets."""
-    if not s.is_truth:
-        return s.term
-    cases = [Lookup(Affine(1), f.operand, f.access, (0, 1)) for f in s.term.factors]
-    return term((), s.term.sizes, (), [*s.term.brackets, *cases], s.term.coefficient)
-
-
-def _lookups(s: SparseValue) -> list[Any]:
-    """Describe the lookups of entries by what they look up: equal ones are of the same entries."""
-    found = list[Any]()
-    for b in s.term.brackets:
-        if isinstance(b, Lookup) and b.access == s.at_entry and not b.index.variables and not is_case(b):
-            symbols = [(s.operands[x.operand], x.low, x.high, c) for x, c in b.index.symbols]
-            found.append((s.operands[b.operand], b.index.constant, *symbols, b.limits, b.is_within))
-    return sorted(found, key=str)
-
-
-def _values(w: Writer, s: SparseValue) -> Atom | None:
-    """Multiply the factors of a sum for each entry: [entries]; None if there are other variables, or brackets."""
-    brackets = [b for b in s.term.brackets if isinstance(b, Lookup) and b.access == s.at_entry]
-    if len(s.term.sizes) != 1 or len(brackets) != len(s.term.brackets) or any(map(is_case, brackets)):
-        return None
-    t = term(s.at_entry, s.term.sizes, s.term.factors, (), s.term.coefficient)
-    return summed(w, [t], s.operands, (s.entries,), s.value.aval)
-
-
-def _with_values(w: Writer, s: SparseValue, values: Atom) -> Atom:
-    """Sum other values over the same entries."""
-    t = term((), s.term.sizes, [Read(len(s.operands), s.at_entry)], s.term.brackets)
-    return summed(w, [t], [*s.operands, values], (), values.aval)
+# ---- sums of terms ----------------------------------------------------------------------------------------------
 
 
 def summed(w: Writer, terms: Sequence[Term], operands: Sequence[Atom], shape: tuple[int, ...], of: ShapedArray) -> Atom:

@@ -17,7 +17,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from tapeless.tracer.types import aval_of
 from tests import test_compositions, test_growth, test_primitives, test_structured_growth
-from tests.index_language import test_random_bodies, test_sparsity_examples
+from tests.index_language import test_random_bodies, test_sparsity_examples, test_work_of_relations
 from tests.interpreters import numpy_operations, structured_programs, test_properties, test_random_programs
 from tests.samples import SAMPLES
 from tests.samples.sample import Sample
@@ -159,12 +159,16 @@ def suite() -> Iterator[tuple[str, Case]]:
 
 
 def indexed(seeds: range) -> Iterator[tuple[str, Case]]:
-    """Random bodies of the index language, and its examples."""
+    """Random bodies of the index language, its examples, and some that read relations and sparse arrays."""
     for seed in seeds:
         text, f = test_random_bodies.random_program(seed)
         yield f"index {seed} {text}", Case(f, (np.ones(5, np.float32), np.ones((4, 6), np.float32)))
     for f, args in test_sparsity_examples.EXAMPLES.items():
         yield f"index {f.__name__}", Case(f, args)
+    entries, n = test_work_of_relations.ENTRIES, 30
+    for name in ("squares", "either", "two steps", "softmax", "max", "values where related", "differences"):
+        f = test_work_of_relations.value_of(test_work_of_relations.PROGRAMS[name], test_work_of_relations.sparse, n)
+        yield f"index, sparse, {name}", Case(f, (np.ones(n, np.float32), np.ones(entries, np.float32)))
 
 
 def main() -> None:

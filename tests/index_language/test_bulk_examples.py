@@ -7,6 +7,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
 from tests.index_language.programs import bulk, operations
+from tests.messages import text_of
 
 MOVES = {"gather", "scatter", "scatter_add", "dynamic_slice", "dynamic_update_slice"}
 
@@ -29,13 +30,15 @@ def foo(x, y, z):
 
 
 def test_scalar_function():
-    """DA2"""
-    value, vjp = tl.vjp(foo, 1.1, 2.2, 3.3)
-    np.testing.assert_allclose(value, 4.242393641025528, rtol=1e-15)
-    expected = (2.4396285219055063, -1.953374825727421, 0.9654825811012627)
-    np.testing.assert_allclose(vjp(1.0), expected, rtol=1e-15)
-    ran = operations(lambda x, y, z: tl.vjp(foo, x, y, z)[1](1.0), 1.1, 2.2, 3.3)
-    assert (ran.count("sin"), ran.count("cos"), ran.count("div")) == (1, 1, 1), ran
+    """DA2: as a function, and as the body of each element."""
+    each = lambda x, y, z: ix.build(2, lambda i: foo(x[i], y[i], z[i]))  # noqa: E731
+    for f, args, ct in ((foo, (1.1, 2.2, 3.3), 1.0), (each, [tnp.full(2, x) for x in (1.1, 2.2, 3.3)], tnp.ones(2))):
+        value, vjp = tl.vjp(f, *args)
+        np.testing.assert_allclose(value, np.broadcast_to(4.242393641025528, np.shape(ct)), rtol=1e-15)
+        expected = (2.4396285219055063, -1.953374825727421, 0.9654825811012627)
+        np.testing.assert_allclose(vjp(ct), [np.broadcast_to(x, np.shape(ct)) for x in expected], rtol=1e-15)
+        ran = operations(lambda *args, f=f, ct=ct: tl.vjp(f, *args)[1](ct), *args)
+        assert (ran.count("sin"), ran.count("cos"), ran.count("div")) == (1, 1, 1), ran
 
 
 def test_periodic_read():
@@ -124,6 +127,8 @@ def test_many_steps_with_plain_variables():
     v = tnp.array([2.0, 3.0])
     expected = (0.3333133339329949, -0.22220888928866325)
     np.testing.assert_allclose(tl.grad(lambda v: steps(v, 2000, 1.0))(v), expected, rtol=1e-12)
+    folded = lambda v: ix.fold(lambda y, k: 0.499999985 * (y + y - 0.0), v[0] / v[1], 7000)  # noqa: E731
+    np.testing.assert_allclose(tl.grad(folded)(v), (0.3332633406816766, -0.22217556045445108), rtol=1e-12)
     copies = tl.grad(lambda v: ix.sum(1000, lambda i: steps(v, 200, 1.0)))(v)
     np.testing.assert_allclose(copies, 1000 * tl.grad(lambda v: steps(v, 200, 1.0))(v), rtol=1e-12)
     sizes = [len(bulk(tl.grad(lambda v, n=n: steps(v, n, 1.0)), v).eqns) for n in (50, 100, 200)]
@@ -194,11 +199,56 @@ def test_folds():
     np.testing.assert_allclose(each, [1.5, 1.35, 4.42], rtol=1e-14)
 
 
-def test_shapes_do_not_depend_on_values():
-    """DA17"""
-    x = tnp.arange(3.0)
-    with pytest.raises(TypeError, match="depends on an index: shapes are known when tracing"):
-        ix.build(3, lambda i: x[i : i + 2])
+def test_gradient_programs_of_bodies(tmp_path):
+    """DA16: traced once, evaluated 100 times, printed, parsed, and loaded from a file."""
+    traced = []
+
+    def loss(v):
+        traced.append(v)
+        return 42 * foo_build(v).sum()
+
+    v = np.array([1.1, 2.2, 3.3, 4])
+    p = tl.gradient_program(loss, v)
+    for _ in range(100):
+        found = p(v)
+    assert len(traced) == 1
+    expected = (-189890.46351219364, -233886.08744601303, -222532.22669716467, -206108.68889329425)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    text = str(p.gradient)
+    assert str(tl.parse_jaxpr(text, consts=p.gradient.consts)) == text
+    p.save(tmp_path / "g.tl")
+    np.testing.assert_array_equal(tl.load(tmp_path / "g.tl")(v), found)
+
+
+X = tnp.arange(3.0)
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        (lambda i: X[X[i] < X],
+         "x[mask]: the shape depends on values, the elements of a traced mask, bool[3].\n"
+         "  Use tnp.where(mask, x, other) instead of x[mask], or tnp.nonzero(mask, size=...) for positions."),
+        (lambda i: tnp.compress(X[i] < X, X),
+         "compress: the shape depends on values, the elements of a traced array, bool[3].\n"
+         "  Give `size`, the length of the result, and `fill_value`, which fills it up."),
+        (lambda i: tnp.nonzero(X[i] < X)[0],
+         "nonzero: the shape depends on values, the elements of a traced array, bool[3].\n"
+         "  Give `size`, the length of the result, and `fill_value`, which fills it up."),
+        (lambda i: X[i : i + 2],
+         "the size of a slice of float32[3] along axis 0 depends on an index: shapes are known when tracing. "
+         "Read elements: build(m, lambda k: A[i + k])."),
+        (lambda i: ix.sum(i, lambda j: X[j]),
+         "index.sum: the shape depends on Index(from 0 to 2), and shapes are known when tracing. "
+         "Go over the whole range, with a condition: sum(n, lambda j: (j < i) * x[j])."),
+    ],
+)  # fmt: skip
+def test_shapes_do_not_depend_on_values(body, message):
+    """DA17: a filter among them; each names the line of the body."""
+    with pytest.raises((TypeError, IndexError)) as caught:
+        ix.build(3, body)
+    assert text_of(caught.value) == message
+    assert f"test_bulk_examples.py:{body.__code__.co_firstlineno} (<lambda>)" in str(caught.value)
 
 
 def test_transposes_are_adjoint():

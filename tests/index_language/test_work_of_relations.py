@@ -226,3 +226,44 @@ def test_traced_coordinates(name: str):
         wanted = tl.grad(lambda *a: (expected(*a) ** 2).sum(), (0, 1))(x, values)
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+# ---- three rows and columns: entries of one relation where another has none ------------------------------------------
+
+FEW = {
+    "both rows": lambda d, x: ix.build(3, lambda i: d.r[0, i] & d.r[1, i]) * 1.0,
+    "a row in the other": lambda d, x: ix.build(3, lambda i: ~d.r[0, i] | d.r[1, i]) * 1.0,
+    "difference of rows": lambda d, x: ix.build(3, lambda i: d.s[0, i] * x[i] - d.s[1, i] * x[i]),
+    "condition on a row": lambda d, x: ix.build(3, lambda i: (x[i] > 0) * (d.s[2, i] * tnp.log(x[i]))),
+    "row and condition": lambda d, x: ix.sum(3, lambda i: (d.r[2, i] & (x[i] > 0)) * tnp.log(x[i])),
+    "max of a row": lambda d, x: ix.max(3, lambda i: ix.where(d.r[0, i] & (x[i] > 0), x[i] - 5, -7.0)),
+    "max of one of two rows": lambda d, x: ix.max(3, lambda i: ix.where(d.r[0, i] & ~d.r[1, i], i - 5.0, -7.0)),
+    "one by one": lambda d, x: ix.sum((3, 3), lambda i, j: d.r[i, j] * (d.q[i, j] * tnp.log(x[j]))),
+    "both": lambda d, x: ix.sum((3, 3), lambda i, j: (d.r[i, j] & d.q[i, j]) * tnp.log(x[j])),
+    "values": lambda d, x: ix.sum((3, 3), lambda i, j: d.q[i, j] * (d.s[i, j] * tnp.log(x[j]))),
+    "two steps": lambda d, x: ix.build(
+        3,
+        lambda i: ix.exists(3, lambda k: d.q[2 - i, k] & d.r[k, 0]) * ix.sum(3, lambda j: d.s[i, j] * tnp.log(x[j])),
+    ),
+    "quotients": lambda d, x: ix.sum((3, 3), lambda i, j: ((d.q[i, j] | d.r[j, i]) & (x[j] > 0)) * (d.s[i, j] / x[j])),
+    "quotients elsewhere": lambda d, x: ix.sum((3, 3), lambda i, j: (~d.q[i, j] & (x[j] > 0)) * (d.s[i, j] / x[j])),
+}
+
+
+@pytest.mark.parametrize("names", [list(FEW)[:7], list(FEW)[7:]], ids=["rows", "infinities"])
+def test_few_entries(names: list[str]):
+    """Row 0 of a relation is not row 1 of it; what is infinite at entries of one relation alone has no effect."""
+    at, x = ([0, 0, 1, 2], [0, 1, 1, 2]), tnp.array([0.0, 1.0, 2.0])
+    q = ix.relation(([0, 1, 1, 2], [1, 1, 2, 2]), (3, 3))
+    of_entries = Data(3, ix.relation(at, (3, 3)), q, ix.sparse(at, [1.0, 2.0, 3.0, 4.0], (3, 3)))
+    of_all = Data(3, *[y.todense() for y in of_entries[1:]])
+
+    def everything(d: Data) -> Any:
+        return tl.jit(lambda x: {k: (FEW[k](d, x), tl.grad(lambda x, k=k: FEW[k](d, x).sum())(x)) for k in names})(x)
+
+    found, expected = everything(of_entries), everything(of_all)
+    for name in names:
+        for one, other in zip(found[name], expected[name], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6, err_msg=name)
+    if "both rows" in names:
+        np.testing.assert_array_equal(expected["both rows"][0], [0, 1, 0])

@@ -366,7 +366,7 @@ def concrete(name: str, x: Any, advice: str) -> np.ndarray[Any, Any]:
     known = known_elements(x)
     if known is None:
         raise ConcretizationTypeError(
-            f"{name}: the shape of the result depends on the elements of a traced array, {x.aval}.{x.origin()}\n"
-            f"  {advice}"
+            f"{name}: the shape depends on values, the elements of a traced array, {x.aval}.{x.origin()}\n"
+            f"  {advice}" + (f"\n  At {place}" if (place := source.describe_here()) else "")
         )
     return known
