@@ -34,7 +34,7 @@ from tapeless.tracer.core import Tracer
 from tapeless.tracer.formulas.matrix_products import matrix_text
 from tapeless.tracer.formulas.numpy_source import sum_source
 from tapeless.tracer.formulas.symmetries import Symmetry
-from tapeless.tracer.formulas.text import LATEX, TEXT, Notation, Operands, equation, formula, latex_name
+from tapeless.tracer.formulas.text import LATEX, TEXT, Notation, Operands, equation, formula, free_names, latex_name
 from tapeless.tracer.indices.hints import note, note_assumptions
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.numpy import asarray, where
@@ -229,7 +229,7 @@ class Formulas:
             for axis, name in dict.fromkeys(o.hints):
                 hints.setdefault((k, axis), []).append(name)
         named = (*[o.name for o in self.inputs], *self.defined)
-        return Operands(named, booleans, indices, hints, self.form.stays)
+        return Operands(named, [x.shape for x in self.form.avals], booleans, indices, hints, self.form.stays)
 
     @property
     def terms(self) -> Any:
@@ -279,9 +279,11 @@ class Formulas:
         for name, (terms, aval) in zip(self.results, self._sums, strict=True):
             if self.is_single:
                 yield formula(terms, aval.shape, operands, notation)
+            elif _is_value(name):
+                yield equation(str(name), terms, aval.shape, operands, notation)
             else:
-                written = str(name) if _is_value(name) else f"{notation.nabla}{name}"
-                yield equation(written, terms, aval.shape, operands, notation)
+                left = notation.operand(f"{notation.nabla}{name}", free_names(aval.ndim, operands))
+                yield f"{left} = {formula(terms, aval.shape, operands, notation)}"
 
     @property
     def _applied_once(self) -> frozenset[int]:
@@ -322,9 +324,7 @@ class Formulas:
 
     def _assignment(self, name: str, terms: tuple[Term, ...], aval: ShapedArray) -> str:
         """Write an assignment, of the real part where terms add up to a real number."""
-        text = sum_source(
-            terms, aval.shape, [x.shape for x in self.form.avals], self._source_operands, self.form.periods
-        )
+        text = sum_source(terms, aval.shape, self._source_operands, self.form.periods)
         given = [self.form.avals[f.operand] for t in terms for f in t.factors]
         is_complex = any(dtypes.is_complex(x.dtype) for x in given) and not dtypes.is_complex(aval.dtype)
         if dtypes.is_bool(aval.dtype):
@@ -352,7 +352,7 @@ class Formulas:
         sums = [(d.value, d.aval) for d in self.form.definitions if not isinstance(d.value, Computed)]
         names = [*self.defined, *map(_source_name, self.results)]
         for name, (terms, aval) in zip(names, [*sums, *self._sums], strict=True):
-            text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], operands, self.form.periods)
+            text = sum_source(terms, aval.shape, operands, self.form.periods)
             if "np.broadcast_to" in text:
                 raise NotImplementedError(f"einsum: {formula(terms, aval.shape, operands)} has brackets: use numpy().")
             lines.append(text if self.is_single and len(names) == 1 else f"{name} = {text}")

@@ -87,7 +87,7 @@ raise_terms: Final = ProgramPass(
     normal_forms.raise_terms,
     """Rewrite contractions, sums, slices, products and similar operations as sums of terms, `ein`; masks as brackets.
 
-    Normal form: only what has no terms, or may be summed in no other order, is no `ein`.
+    Normal form: what is no `ein` has no terms, may be summed in no other order, would be more work, or is a conversion.
     """,
 )
 tensor_ssa: Final = ProgramPass(

@@ -9,7 +9,7 @@ Source: Bernstein et al. 2020, sections 5 and 6.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from tapeless.interpreters.analysis.cost import work
+from tapeless.interpreters.analysis.cost import equation_cost, work
 from tapeless.interpreters.inline import fully_inlined, is_inlined
 from tapeless.interpreters.lower_ein import without_ein
 from tapeless.interpreters.rows import index_row
@@ -17,8 +17,10 @@ from tapeless.interpreters.simplifications.common_subexpressions import without_
 from tapeless.interpreters.simplifications.fusion.fuse import as_ein, fuse_contractions
 from tapeless.interpreters.simplifications.fusion.statements import MOVES
 from tapeless.interpreters.simplify import Writer, filled
+from tapeless.tracer.core import remembered
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, map_carried
 from tapeless.tracer.primitives.ein import ReducedSum, ein_p, operands_of, reduced
+from tapeless.tracer.primitives.elementwise import convert_element_type_p
 from tapeless.tracer.terms.solve import composed, explicit, is_solved, merged
 from tapeless.tracer.terms.term import Sum, Term, Use, looked_up
 from tapeless.tracer.types import ShapedArray
@@ -37,17 +39,25 @@ Change = Callable[[Writer, Equation], bool]  # writes a replacement of an equati
 def _everywhere(change: Change) -> Callable[[Jaxpr], Jaxpr]:
     """Return the pass that applies `change` to each equation, first to those of bodies."""
 
-    return lambda jaxpr: _changed(change, jaxpr)
+    def changed(jaxpr: Jaxpr) -> Jaxpr:
+        w = Writer(jaxpr)
+        for eqn in jaxpr.eqns:
+            now, w.place = w.renamed(eqn), eqn.source
+            if not change(w, now):
+                w.keep(now)
+        return w.finish()
+
+    return _innermost_first(changed)
 
 
-def _changed(change: Change, jaxpr: Jaxpr) -> Jaxpr:
-    jaxpr = _with_programs(lambda inner: _changed(change, inner), jaxpr)
-    w = Writer(jaxpr)
-    for eqn in jaxpr.eqns:
-        now, w.place = w.renamed(eqn), eqn.source
-        if not change(w, now):
-            w.keep(now)
-    return w.finish()
+def _innermost_first(apply: Callable[[Jaxpr], Jaxpr]) -> Callable[[Jaxpr], Jaxpr]:
+    """Return the pass that applies `apply` to each body once, however often it is called, then to the program."""
+
+    @remembered
+    def applied(jaxpr: Jaxpr) -> Jaxpr:
+        return apply(_with_programs(applied, jaxpr))
+
+    return applied
 
 
 def _with_programs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
@@ -69,12 +79,13 @@ def _of_all(holds: Callable[[Jaxpr], bool]) -> Callable[[Jaxpr], bool]:
     """Return the predicate that `holds` is true of a program and of all bodies in it."""
 
     def of_all(jaxpr: Jaxpr) -> bool:
-        todo = [jaxpr]
+        todo, found = [jaxpr], {jaxpr}
         while todo:
             program = todo.pop()
             if not holds(program):
                 return False
-            todo += program.programs
+            todo += [p for p in dict.fromkeys(program.programs) if p not in found]
+            found.update(todo)
         return True
 
     return of_all
@@ -145,13 +156,25 @@ def _shorter(w: Writer, t: Term, operands: list[Atom]) -> Iterator[Term]:
 
 
 def _raised(w: Writer, eqn: Equation) -> bool:
-    """Rewrite an equation that has terms as `ein`; masks that compare affine indices become brackets."""
-    found = None if eqn.primitive is ein_p else as_ein(w, eqn)
-    return found is not None and w.replace(eqn, found)
+    """Rewrite an equation that has terms as `ein`; masks that compare affine indices become brackets.
+
+    Conversions stay: as an `ein` they would still need the conversion, since its operands have one dtype. So does what
+    would be more work, as a reshape without common digits, whose terms are masked.
+    """
+    found = None if eqn.primitive in (ein_p, convert_element_type_p) else as_ein(w, eqn)
+    if found is None:
+        return False
+    made = w.definition(found)
+    is_cheap = made is None or equation_cost(made).work <= equation_cost(eqn).work
+    return is_cheap and w.replace(eqn, found)
 
 
-def _shared(jaxpr: Jaxpr) -> Jaxpr:
-    return without_common_subexpressions(_with_programs(_shared, jaxpr))
+_shared = _innermost_first(without_common_subexpressions)
+
+
+def _in_tensor_ssa(jaxpr: Jaxpr) -> Jaxpr:
+    """Inline, raise and share; equal equations are one before that, too, since calls may repeat them."""
+    return _shared(raise_terms.apply(_shared(fully_inlined(jaxpr))))
 
 
 # ---- brackets, equal terms, producers --------------------------------------------------------------------------
@@ -180,8 +203,7 @@ def _is_merged(eqn: Equation) -> bool:
 
 
 def _fused(jaxpr: Jaxpr) -> Jaxpr:
-    """Fuse contractions, in bodies, too, until nothing is gained; each step lowers work or memory, so it ends."""
-    jaxpr = _with_programs(_fused, jaxpr)
+    """Fuse contractions until nothing is gained; each step lowers work or memory, so it ends."""
     while (after := _fused_once(jaxpr)) is not jaxpr:
         jaxpr = after
     return jaxpr
@@ -213,10 +235,10 @@ pair_eliminate: Final = NormalForm(lambda jaxpr: jaxpr, _of_all(_has_arrays_only
 gen_push_out: Final = _until_nothing_changes(_everywhere(_pushed_out))
 raise_terms: Final = _until_nothing_changes(_everywhere(_raised))
 tensor_ssa: Final = NormalForm(
-    lambda jaxpr: _shared(raise_terms.apply(fully_inlined(jaxpr))),
+    _in_tensor_ssa,
     lambda jaxpr: let_lift.holds(jaxpr) and raise_terms.holds(jaxpr) and _shared(jaxpr) is jaxpr,
 )
 solve: Final = NormalForm(_everywhere(_solved), _of_equations(lambda eqn: all(map(is_solved, _terms(eqn)))))
 merge: Final = NormalForm(_everywhere(_merged), _of_equations(_is_merged))
-fuse: Final = _until_nothing_changes(_fused)
+fuse: Final = _until_nothing_changes(_innermost_first(_fused))
 lower_terms: Final = NormalForm(without_ein, _of_equations(lambda eqn: eqn.primitive is not ein_p))

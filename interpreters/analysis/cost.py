@@ -422,6 +422,13 @@ def _ein(eqn: Equation) -> Arithmetic:
     return Arithmetic(max(sum(products) - first, 0), multiplies)
 
 
+def _nonlinear_ein(eqn: Equation) -> int:
+    """Count the operations of an `ein` of nonlinear values, where a term that is subtracted is one, as in `sub`."""
+    adds, multiplies = _ein(eqn)
+    negative = sum([products_of(t) for t in eqn.params["terms"] if t.coefficient == -1 and t.factors])
+    return adds + multiplies - min(negative, adds)
+
+
 def _written(t: Term) -> int:
     """Bound the elements that a term writes, by its products and by the range of its indices along each axis."""
     if 0 in t.sizes:
@@ -501,7 +508,7 @@ _computes(linalg.triangular_solve_p, _substitution)
 _computes(tridiagonal_systems.tridiagonal_solve_p, _tridiagonal)
 _computes(contraction.dot_general_p, _dot)
 _computes(contraction.conv_general_dilated_p, _conv)
-_computes(ein_p, _ein)
+prices[ein_p] = Price(_ein, _nonlinear_ein)
 reads[contraction.conv_general_dilated_p] = _conv_reads
 reads[ein_p] = _ein_reads
 

@@ -21,7 +21,7 @@ def matrix_text(terms: Sum, shape: Sequence[int], operands: Operands) -> str | N
         c = -t.coefficient if is_negative(t.coefficient) else t.coefficient
         product = " @ ".join(chain)
         parts.append((is_negative(t.coefficient), product if c == 1 else f"{c} * {product}"))
-    return signed_sum(parts)
+    return signed_sum(parts) or "0"
 
 
 def _chain(t: Term, rank: int, operands: Operands) -> list[str] | None:
@@ -31,7 +31,7 @@ def _chain(t: Term, rank: int, operands: Operands) -> list[str] | None:
     """
     left, chain = list(t.factors), list[str]()
     at: Variable | None = 0
-    if t.brackets or any(a.variable is None for f in left for a in f.access):
+    if t.brackets or not all(_reads_all(f, t, operands) for f in left):
         return None
     while left:
         near = [f for f in left if at in _variables(f)]
@@ -42,6 +42,13 @@ def _chain(t: Term, rank: int, operands: Operands) -> list[str] | None:
         at = step[1]
         chain.append(step[0])
     return chain if chain and at == (1 if rank == 2 else None) else None
+
+
+def _reads_all(f: Read, t: Term, operands: Operands) -> bool:
+    """Tell whether a factor is an array of numbers, read along each axis at a variable that has its values."""
+    axes = zip(f.access, operands.shapes[f.operand], strict=True)
+    is_whole = all(a.variable is not None and t.sizes[a.variable] == n for a, n in axes)
+    return is_whole and f.operand not in operands.booleans
 
 
 def _step(f: Read, at: Variable, operands: Operands) -> tuple[str, Variable | None] | None:

@@ -30,31 +30,24 @@ class NumPyNames(IndexNames):
         return text if text == self.operand(s.operand) else f"np.{text}"
 
 
-def sum_source(
-    terms: Sum, shape: Sequence[int], shapes: Sequence[Sequence[int]], operands: Operands, periods: Periods
-) -> str:
-    """Write a sum of terms as a NumPy expression.
-
-    Args:
-      shapes: of the operands.
-      periods: of axes that are read modulo their size.
-    """
+def sum_source(terms: Sum, shape: Sequence[int], operands: Operands, periods: Periods) -> str:
+    """Write a sum of terms as a NumPy expression; axes in `periods` are read modulo their size."""
     found = [x for t in terms if (x := explicit(wrapped(t, periods), shape)) is not None]
-    parts = [(is_negative(t.coefficient), _term_source(t, len(shape), shapes, operands)) for t in found]
+    parts = [(is_negative(t.coefficient), _term_source(t, len(shape), operands)) for t in found]
     return signed_sum(parts) or f"np.zeros({tuple(shape)})"
 
 
-def _term_source(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: Operands) -> str:
+def _term_source(t: Term, rank: int, operands: Operands) -> str:
     """Write a term, without the sign of its coefficient."""
     c = -t.coefficient if is_negative(t.coefficient) else t.coefficient
-    call = einsum_call(t, rank, shapes, operands)
+    call = einsum_call(t, rank, operands)
     if call is not None:
         return call if c == 1 else f"{c} * {call}"
     names = NumPyNames(t, rank, operands)
-    above = [_read(f, names, shapes) for f in t.factors if f.use is not Use.DIVIDED]
+    above = [_read(f, names, operands) for f in t.factors if f.use is not Use.DIVIDED]
     product = " * ".join(above if above and c == 1 else [str(c), *above])
-    product += "".join([f" / {_read(f, names, shapes)}" for f in t.factors if f.use is Use.DIVIDED])
-    conditions = [f"({_condition(b, names, shapes)})" for b in t.brackets]
+    product += "".join([f" / {_read(f, names, operands)}" for f in t.factors if f.use is Use.DIVIDED])
+    conditions = [f"({_condition(b, names, operands)})" for b in t.brackets]
     if conditions:
         product = f"np.where({' & '.join(conditions)}, {product}, 0)"
     box = f"np.broadcast_to({product}, {tuple(t.sizes)})"
@@ -65,12 +58,12 @@ def _term_source(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: 
     return f"(lambda {indices}: {text})(*np.ix_({ranges}))" if indices else text
 
 
-def einsum_call(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: Operands) -> str | None:
+def einsum_call(t: Term, rank: int, operands: Operands) -> str | None:
     """Write an explicit term without its coefficient as a call of `einsum`, or as an operand; None if it is neither."""
     variables = [a.variable for f in t.factors for a in f.access]
     if t.brackets or None in variables or len(t.sizes) > MOST_LETTERS or set(range(len(t.sizes))) != set(variables):
         return None
-    if any(t.sizes[a.variable or 0] != n for f in t.factors for a, n in zip(f.access, shapes[f.operand])):
+    if any(t.sizes[a.variable or 0] != n for f in t.factors for a, n in zip(f.access, operands.shapes[f.operand])):
         return None
     letters = [chr(ord("a") + v) for v in range(len(t.sizes))]
     subscripts = ["".join([letters[a.variable or 0] for a in f.access]) for f in t.factors]
@@ -83,13 +76,19 @@ def einsum_call(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: O
 
 
 def _array(f: Read, operands: Operands) -> str:
-    name = operands.names[f.operand]
+    name = _numbers(operands.names[f.operand], f, operands)
     return {Use.PLAIN: name, Use.CONJUGATED: f"np.conj({name})", Use.DIVIDED: f"1 / {name}"}[f.use]
 
 
-def _read(f: Read, names: NumPyNames, shapes: Sequence[Sequence[int]]) -> str:
+def _numbers(text: str, f: Read, operands: Operands) -> str:
+    """Convert booleans to numbers: of booleans NumPy's sum is `or`, and it has no difference of them."""
+    return f"np.asarray({text}, float)" if f.operand in operands.booleans else text
+
+
+def _read(f: Read, names: NumPyNames, operands: Operands) -> str:
     """Write the read of an operand, with indices clipped to its axes, as they may be outside where brackets fail."""
-    read = _indexed(names.operand(f.operand), f.access, shapes[f.operand], names)
+    read = _indexed(names.operand(f.operand), f.access, operands.shapes[f.operand], names)
+    read = _numbers(read, f, operands)
     return f"np.conj({read})" if f.use is Use.CONJUGATED else read
 
 
@@ -105,9 +104,9 @@ def _clipped(index: str, n: int) -> str:
     return f"np.clip({index}, 0, {n - 1})"
 
 
-def _condition(b: Bracket, names: NumPyNames, shapes: Sequence[Sequence[int]]) -> str:
+def _condition(b: Bracket, names: NumPyNames, operands: Operands) -> str:
     if isinstance(b, Lookup):
-        read = _indexed(names.operand(b.operand), b.access, shapes[b.operand], names)
+        read = _indexed(names.operand(b.operand), b.access, operands.shapes[b.operand], names)
         read = f"np.clip({read}, {b.limits[0]}, {b.limits[1]})" if b.limits and not b.is_within else read
         return f"{read} == {names.index(b.index)}"
     return f"{names.index(b.index)} {'==' if isinstance(b, IsZero) else '>='} 0"

@@ -1,7 +1,8 @@
 """Print sums of terms as formulas for people, in text and in LaTeX: `2 * Σ[j] A[a,j] * x[j]`.
 
 Search terms: pretty-printing, Einstein notation, Iverson bracket. Indices of the result are called a, b, .., and those
-of sums j, k, ..; brackets that bound an index from both sides are printed as one, `[0 <= i - j < 3]`.
+of sums j, k, ..; brackets that bound an index from both sides are printed as one, `[0 <= i - j < 3]`. An index has as
+many values as every axis that it alone indexes; where that does not hold, its range is printed, `Σ[j<4] x[a + j]`.
 """
 
 from collections import Counter
@@ -29,13 +30,14 @@ FREE, BOUND = "abcdefghopqrstuv", "jklmnpqrstuvwi"
 
 
 class Operands(NamedTuple):
-    """Operands by number: their names, which of them are booleans, and which are free indices.
+    """Operands by number: their names and shapes, which of them are booleans, and which are free indices.
 
     `hints`: the user's names for indices of an axis of an operand. `stays`: axes whose indices stay summed over, as in
     `solved`.
     """
 
     names: Sequence[str]
+    shapes: Sequence[Sequence[int]]
     booleans: frozenset[int] = frozenset()
     indices: frozenset[int] = frozenset()
     hints: Mapping[tuple[int, int], Sequence[str]] = {}
@@ -53,7 +55,7 @@ class Notation(NamedTuple):
     less_or_equal: str
     power: Any  # base, exponent -> text
     nabla: str
-    is_sized: bool = False  # print the sizes of sums, too
+    is_sized: bool = False  # print the ranges of all sums, and of no result
 
 
 def _indexed(name: str, indices: Sequence[str]) -> str:
@@ -97,9 +99,22 @@ LATEX = Notation(
 
 
 def equation(name: str, terms: Sum, shape: Sequence[int], operands: Operands, notation: Notation = TEXT) -> str:
-    """Write a sum of terms as an equation, `name[a,b] = ..`."""
-    left = notation.operand(name, free_names(len(shape), operands))
-    return f"{left} = {formula(terms, shape, operands, notation)}"
+    """Write a sum of terms as an equation, `name[a,b<4] = ..`, with the ranges of indices that nothing read implies."""
+    found, names = _explicit(terms, shape, operands), free_names(len(shape), operands)
+    if not notation.is_sized:
+        names = [x if _is_implied(v, n, found, operands) else f"{x}<{n}" for v, (x, n) in enumerate(zip(names, shape))]
+    return f"{notation.operand(name, names)} = {formula(terms, shape, operands, notation)}"
+
+
+def _explicit(terms: Sum, shape: Sequence[int], operands: Operands) -> list[Term]:
+    return [x for t in terms if (x := explicit(t, shape, operands.stays)) is not None]
+
+
+def _is_implied(v: Variable, size: int, terms: Sequence[Term], operands: Operands) -> bool:
+    """Tell whether a variable alone indexes some axis, and all such axes have as many elements as it has values."""
+    reads = [(x.operand, x.access) for t in terms for x in (*t.factors, *t.brackets) if isinstance(x, (Read, Lookup))]
+    axes = [zip(access, operands.shapes[k], strict=True) for k, access in reads]
+    return {n for axis in axes for a, n in axis if a.variable == v} == {size}
 
 
 def formula(terms: Sum, shape: Sequence[int], operands: Operands, notation: Notation = TEXT) -> str:
@@ -108,7 +123,7 @@ def formula(terms: Sum, shape: Sequence[int], operands: Operands, notation: Nota
     Args:
       operands: names, by number.
     """
-    found = [x for t in terms if (x := explicit(t, shape, operands.stays)) is not None]
+    found = _explicit(terms, shape, operands)
     signs = [is_negative(t.coefficient) for t in found]
     parts = [_product(t.scaled(-1) if s else t, len(shape), operands, notation) for t, s in zip(found, signs)]
     return signed_sum(list(zip(signs, parts))) or "0"
@@ -133,8 +148,7 @@ class IndexNames:
         order = [v for v in dict.fromkeys(_variables_in_order(t)) if v >= rank]
         bound = _bound_names(t, order, {*operands.names, *free}, operands)
         self._names, self._operands = {**dict(enumerate(free)), **bound}, operands
-        self.bound: list[str] = [self._names[v] for v in order]
-        self.bound_sizes: list[int] = [t.sizes[v] for v in order]
+        self.bound: list[Variable] = order
 
     def variable(self, v: Variable) -> str:
         return self._names[v]
@@ -196,12 +210,18 @@ def _product(t: Term, rank: int, operands: Operands, notation: Notation) -> str:
     above = [*brackets_text(t, names, notation), *powers([f for f in factors if f.use is not Use.DIVIDED])]
     below = powers([f for f in factors if f.use is Use.DIVIDED])
     number = [] if t.coefficient == 1 and above else [_number(t.coefficient)]
-    if names.bound and above:
-        bound = names.bound
-        if notation.is_sized:
-            bound = [f"{name}<{n}" for name, n in zip(bound, names.bound_sizes, strict=True)]
-        return notation.times.join([*number, notation.summed(bound) + notation.over(notation.times.join(above), below)])
-    return notation.over(notation.times.join([*number, *above]), below)
+    if not names.bound:
+        return notation.over(notation.times.join([*number, *above]), below)
+    summed = notation.summed([_ranged(v, t, names, operands, notation) for v in names.bound])
+    if not above:
+        return summed + notation.over(*number, below)
+    return notation.times.join([*number, summed + notation.over(notation.times.join(above), below)])
+
+
+def _ranged(v: Variable, t: Term, names: IndexNames, operands: Operands, notation: Notation) -> str:
+    """Write a summed variable, with its range unless that is implied."""
+    name, is_implied = names.variable(v), not notation.is_sized and _is_implied(v, t.sizes[v], [t], operands)
+    return name if is_implied else f"{name}<{t.sizes[v]}"
 
 
 def _number(c: Any) -> str:
@@ -236,6 +256,8 @@ def _bracket(b: Bracket, names: IndexNames, notation: Notation) -> str:
         read = notation.operand(names.operand(b.operand), [names.index(a) for a in b.access])
         if names.is_boolean(b.operand) and b.index.is_constant:
             return f"[{read}]" if b.index.constant else f"[not {read}]"
+        if b.limits and not b.is_within and not names.is_boolean(b.operand):
+            read = f"clip({read}, {b.limits[0]}, {b.limits[1]})"
         return f"[{read} = {names.index(b.index)}]"
     left, right = sides(b.index)
     if isinstance(b, IsZero):

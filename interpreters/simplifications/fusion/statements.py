@@ -69,7 +69,12 @@ def statement(eqn: Equation, definition: Definition, number: Callable[[Atom], in
 
 def _permitted(eqn: Equation) -> bool:
     (out,) = [v.aval for v in eqn.outvars]
-    if dtypes.is_bool(out.dtype) or not sums_in_any_order(out.dtype) or eqn.params.get("preferred_element_type"):
+    if (
+        dtypes.is_bool(out.dtype)
+        or dtypes.is_key(out.dtype)
+        or not sums_in_any_order(out.dtype)
+        or eqn.params.get("preferred_element_type")
+    ):
         return False
     if eqn.primitive is dot_general_p and not isinstance(eqn.params["precision"][0], Precision):
         return False  # a dot algorithm applies to this one product

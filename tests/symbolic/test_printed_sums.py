@@ -1,0 +1,145 @@
+"""Printed formulas and generated source against loops: a reader who sees only the text finds the same numbers."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import index as ix
+from tapeless.tracer.formulas.matrix_products import matrix_text
+from tapeless.tracer.formulas.numpy_source import sum_source
+from tapeless.tracer.formulas.text import Operands, equation
+from tapeless.tracer.terms.affine import Affine
+from tapeless.tracer.terms.term import Read, Term, Use, term
+from tests.symbolic.checks import run_source
+from tests.symbolic.reading import read_text
+from tests.tracer.terms.random_terms import MASK, OUT, SHAPES, looped, operands, terms
+
+NAMES = ("A", "x", "mask", "p", "s")
+OPERANDS = Operands(NAMES, SHAPES, frozenset([MASK]))
+
+
+@st.composite
+def sums(draw: Any) -> tuple[Term, ...]:
+    """One or two terms, whose factors are conjugated or divide, too."""
+    found = list[Term]()
+    for t in draw(st.lists(terms(), min_size=1, max_size=2)):
+        uses = [draw(st.sampled_from([Use.PLAIN, Use.PLAIN, *Use])) for _ in t.factors]
+        factors = [f._replace(use=use) for f, use in zip(t.factors, uses)]
+        found.append(term(t.out, t.sizes, factors, t.brackets, t.coefficient))
+    return tuple(found)
+
+
+def check_forms(found: tuple[Term, ...], given: list[Any], shape: tuple[int, ...]) -> None:
+    arrays, expected = dict(zip(NAMES, given)), looped(found, given, shape, complex)
+    text = equation("out", found, shape, OPERANDS)
+    value = read_text(text, arrays, {})["out"]
+    np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12, err_msg=text)
+    namespace: dict[str, Any] = {"np": np, **arrays}
+    for source in (sum_source(found, shape, OPERANDS, {}), matrix_text(found, shape, OPERANDS)):
+        if source is not None:
+            found_by_source = eval(source, namespace)
+            np.testing.assert_allclose(found_by_source, expected, rtol=1e-12, atol=1e-12, err_msg=source)
+
+
+def numbers(seed: int) -> list[Any]:
+    """Operands without zeros, some of them complex."""
+    A, x, *others = operands(seed)
+    return [A + 0.5 + 1j * A, x + 0.5, *others]
+
+
+@settings(max_examples=100, deadline=None)
+@given(found=sums(), seed=st.integers(0, 2**16))
+def test_random_terms(found: tuple[Term, ...], seed: int):
+    check_forms(found, numbers(seed), OUT)
+
+
+def test_random_contractions():
+    """Of whole axes and of parts of them, with products of matrices among them."""
+    rng, chains = np.random.default_rng(0), 0
+    for seed in range(150):
+        rank, n = int(rng.integers(1, 3)), int(rng.integers(2, 5))
+        reads = [(int(k), rng.integers(0, n, len(SHAPES[k]))) for k in rng.choice([0, 0, 1], rng.integers(1, 4))]
+        axes = [(v, SHAPES[k][d]) for k, at in reads for d, v in enumerate(at)]
+        sizes = [min([m for u, m in axes if u == v], default=2) for v in range(n)]
+        sizes = [m - int(rng.integers(0, 4) == 0) for m in sizes]
+        factors = [Read(k, tuple([Affine(0, ((int(v), 1),)) for v in at])) for k, at in reads]
+        t = term([Affine(0, ((v, 1),)) for v in range(rank)], sizes, factors, (), int(rng.integers(1, 3)))
+        chains += matrix_text((t,), t.sizes[:rank], OPERANDS) is not None
+        check_forms((t,), numbers(seed), t.sizes[:rank])
+    assert chains > 3
+
+
+SPACES = {"x": (6,), "g": (3,), "v": (4,), "A": (4, 4), "t": ()}
+x6, g3, v4, A44, t0 = [ix.Space(name, shape) for name, shape in SPACES.items()]
+
+
+def filtered(x: Any, g: Any) -> Any:
+    return ix.build(4, lambda i: ix.sum(3, lambda j: g[j] * x[i + j]))
+
+
+@pytest.mark.parametrize(
+    "f, argnums, spaces, text",
+    [
+        (lambda x, g: filtered(x, g).sum(), 1, (x6, g3), "Σ[j<4] x[a + j]"),
+        (lambda x: x[:3].sum() ** 2, 0, (x6,), "2 * Σ[j<3] [a < 3] * x[j]"),
+        (lambda t, x: t * (1 / x).sum(), 0, (t0, x6), "Σ[j] 1 / x[j]"),
+        (lambda v, A, g: (v * (A[:, :3] @ g)).sum(), 0, (v4, A44, g3), "Σ[j<3] A[a,j] * g[j]"),
+        (lambda x, g: tnp.sin(filtered(x, g)).sum(), 1, (x6, g3),
+         "y[a<4] = Σ[j] x[a + j] * g[j]\ny1 = cos(y)\nΣ[j] x[a + j] * y1[j]"),
+        (lambda x, g: ix.sum((3, 3), lambda i, j: g[i] * x[2 * j]), 1, (x6, g3), "Σ[j<3] x[2j]"),
+    ],
+)  # fmt: skip
+def test_ranges_of_sums(f: Any, argnums: int, spaces: Any, text: str):
+    """They are printed unless the arrays that are read say them: `Σ[j] x[a + j]` would be another sum."""
+    with tl.enable_x64():
+        args = [np.random.default_rng(0).normal(size=s.shape) for s in spaces]
+        found, expected = ix.grad(f, argnums)(*spaces), tl.grad(f, argnums)(*map(tnp.asarray, args))
+        assert found.text() == text
+        lines = text.split("\n")
+        name = f"∇{spaces[argnums].name}"
+        lines[-1] = f"{name}{'[a]' if np.ndim(expected) else ''} = {lines[-1]}"
+        arrays = {s.name: x for s, x in zip(spaces, args)}
+        read = read_text("\n".join(lines), arrays, {name: np.shape(expected)})[name]
+        np.testing.assert_allclose(read, expected, rtol=1e-12)
+        np.testing.assert_allclose(run_source(found, *args), expected, rtol=1e-12)
+
+
+def test_products_of_matrices_of_parts():
+    """They are no products of the matrices; the source cuts the parts out."""
+    found = ix.pullback(lambda A, v: A[:2] @ v, 1)(A44, v4, ix.Space("k", (2,)))
+    assert found.text() == "Σ[j<2] A[j,a] * k[j]"
+    with pytest.raises(NotImplementedError, match=r"^matrix: Σ\[j<2\] A\[j,a\] \* k\[j\] is no chain: use text\(\)\.$"):
+        found.matrix()
+    assert ix.grad(lambda x: 0 * x.sum())(x6).matrix() == "0"
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        tnp.max,
+        lambda x: (((x > 0).astype(float) + (x > 1)) * x).sum(),
+        lambda x: (((x > 0).astype(float) - (x > 1)) * x).sum(),
+    ],
+)
+def test_source_adds_booleans_as_numbers(f: Any):
+    """Two maxima share the gradient; for NumPy, True + True is True."""
+    with tl.enable_x64():
+        x = np.array([1.0, 2, 2, 0, -1, 2])
+        expected = tl.grad(f)(tnp.asarray(x))
+        np.testing.assert_allclose(run_source(ix.grad(f)(x6), x), expected, rtol=1e-12)
+
+
+def test_positions_that_are_clipped():
+    """An index of NumPy's style that is outside is the last one, and the formula says so."""
+    with tl.enable_x64():
+        x, p = np.arange(1.0, 7), np.array([0, 3, 9])
+        found = ix.grad(lambda x, p: (tnp.take(x, p, mode="clip") ** 2).sum())(x6, ix.Space("p", (3,), int))
+        assert found.text().endswith("\n2 * Σ[j] [clip(y4[j,0], 0, 5) = a] * x[a]")
+        read = read_text(found.text().replace("\n2", "\n∇x[a] = 2"), {"x": x, "p": p}, {"∇x": (6,)})["∇x"]
+        np.testing.assert_array_equal(read, [2, 0, 0, 8, 0, 12])
+        np.testing.assert_array_equal(run_source(found, x, p), read)
