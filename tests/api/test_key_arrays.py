@@ -486,7 +486,7 @@ REFUSED = [
     (lambda: tnp.arange(3)[KEY], "an index must be integer or boolean, not key<fry>[]. Convert with astype(int)."),
     (
         lambda: tl.grad(lambda key: drawn(key)[0])(KEY),
-        "grad: argument 0 of <lambda> is key<fry>[], and keys of random numbers have no derivative.\n"
+        "grad: argument key of <lambda> is key<fry>[], and keys of random numbers have no derivative.\n"
         "  Choose others with argnums=, or pass allow_int=True for float0 zeros.",
     ),
     (

@@ -94,9 +94,9 @@ def test_donation_weak_types_and_numbers_that_must_fit():
     function = stages.load(donating.serialize())
     x = tnp.ones(3, np.int8)
     assert function(x, 2).tolist() == [3, 3, 3] and x.is_deleted()
-    with pytest.raises(OverflowError, match=r"jit: argument \[1\] of <lambda> at .* is 300, but must fit int8"):
+    with pytest.raises(OverflowError, match=r"jit: argument n of <lambda> at .* is 300, but must fit int8"):
         function(tnp.ones(3, np.int8), 300)
-    with raises(TypeError, "f was compiled for int8[3] as argument [0], but called with float64[3]."):
+    with raises(TypeError, "f was compiled for int8[3] as argument x, but called with float64[3]."):
         function(X, 1)
 
 
