@@ -20,6 +20,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes, primitives, source, widths
 from tapeless.tracer.array import Array
+from tapeless.tracer.called_functions import called, name_called
 from tapeless.tracer.errors import (
     ConcretizationTypeError,
     InternalError,
@@ -97,6 +98,7 @@ class Primitive:
             return current.get().process(self, args, params)
         except (TypeError, ValueError) as error:
             widths.explain(error, args)
+            name_called(error, self.name)
             source.name_line(error)
             raise
         except RecursionError as error:
@@ -159,7 +161,7 @@ def refuse_keys(name: str, *avals: ShapedArray, **params: Any) -> None:
         return
     given = [*map(str, avals), *([f"{dtype[0]}={dtype[1]}"] if dtype else [])]
     raise TypeError(
-        f"{name} is not defined for keys of random numbers: {' and '.join(given)}.\n"
+        f"{called(name)} is not defined for keys of random numbers: {' and '.join(given)}.\n"
         "  Their words, which are uint32, are random.key_data(keys)."
     )
 

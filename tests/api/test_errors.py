@@ -1021,7 +1021,7 @@ def test_dimension_numbers_that_are_none():
     with raises(TypeError, "scatter_add: dimension_numbers must be ScatterDimensionNumbers(...), not None."):
         tl.lax.scatter_add(x, at, x, None)
     message = (
-        "conv_general_dilated: window_strides (1, 1) are 2, but lhs float32[3,3] has 0 axes of space, which are those "
+        "conv: window_strides (1, 1) are 2, but lhs float32[3,3] has 0 axes of space, which are those "
         "besides batch and features."
     )
     with raises(ValueError, message):
