@@ -419,7 +419,7 @@ class Tracer(Array):
         return f"{type(self).__name__}<{self.aval.str_short()}{self._shown()}>"
 
     def _shown(self) -> str:
-        """Print the concrete value for `repr`, if there is one."""
+        """Print for `repr` the concrete value, or the batch that this is an example of, if there is one."""
         value = self.known()
         return "" if value is None else f" = {shown(value)}"
 

@@ -1198,8 +1198,10 @@ def test_known_values_are_shown():
     tl.grad(lambda x: shown.append(x) or x)(3.0)
     tl.vmap(lambda x: shown.append(x) or x)(np.ones((2, 20)))
     tl.jvp(lambda x: shown.append(x) or x, (np.arange(100.0),), (np.ones(100),))
+    tl.vmap(tl.grad(lambda x: shown.append(x) or x))(np.arange(2.0))
     assert [*map(repr, shown)] == [
         "JVPTracer<~f32[] = 3.>",
         "BatchTracer<f64[20], axis 0 of [[1., 1., ..., 1., 1.], [1., 1., ..., 1., 1.]]>",
         "JVPTracer<f64[100] = [ 0., 1., ..., 98., 99.]>",
+        "JVPTracer<f64[], axis 0 of [0., 1.]>",
     ]
