@@ -15,7 +15,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax, random
-from tests.messages import raises
+from tests.messages import place, raises
 from tests.samples.sample import RECORD, numpys
 
 KEY = random.key(7)
@@ -315,7 +315,7 @@ def test_shapes_and_stages():
     assert words(compiled(KEY)["more"]) == words(random.split(KEY, 5))
     saved = tl.stages.load(tl.jit(lambda key: (key, ROW[1])).lower(struct).compile().serialize())
     assert [*map(words, saved(KEY))] == [words(KEY), words(ROW[1])]
-    with raises(TypeError, "f was compiled for key<fry>[] as argument key, but called with uint32[2]."):
+    with raises(TypeError, f"{place(f)} was compiled for key<fry>[] as argument key, but called with uint32[2]."):
         compiled(random.key_data(KEY))
 
 
