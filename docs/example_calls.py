@@ -1,10 +1,14 @@
 """Examples of names whose docstrings have none: calls, which run as the site is built, and as tests.
 
 Each line is a call, in which NAME stands for the names behind the bar; a line without a bar is of the name it calls.
+Those of further namespaces are in library_examples.py.
 """
 
+import contextlib
+import io
 import re
 
+import library_examples
 import numpy as np
 
 import tapeless as tl
@@ -392,20 +396,23 @@ def calls(namespace: str) -> dict[str, str]:
     module = re.sub(r"^tapeless\.numpy", "tnp", namespace)
     module = re.sub(r"^tapeless\.lax", "lax", module).replace("tapeless", "tl")
     found: dict[str, str] = {}
-    for line in TEXTS.get(namespace, "").strip().splitlines():
+    for line in (TEXTS.get(namespace, "") + "\n" + library_examples.TEXTS.get(namespace, "")).split("\n"):
         call, _, names = line.partition(" | ")
         for name in names.split() or [line.partition("(")[0].rpartition(".")[2]]:
             written = call.replace("NAME", name)
-            if written.startswith(f"{module}.{name}("):
+            if f"{module}.{name}" in written:
                 found[name] = written
     return found
 
 
 def shown(call: str) -> str:
-    """What a call gives, as Python shows it."""
-    return repr(eval(call, {"np": np, "tl": tl, "tnp": tnp, "lax": lax}))
+    """Show what a call prints and returns, as Python does."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        found = eval(call, {"np": np, "tl": tl, "tnp": tnp, "lax": lax})
+    return (printed.getvalue() + ("" if found is None else repr(found))).rstrip()
 
 
 def shown_examples(namespace: str) -> dict[str, str]:
     """Each name's example, with what it shows."""
-    return {name: f">>> {call}\n{shown(call)}" for name, call in calls(namespace).items()}
+    return {name: f">>> {call}\n{shown(call)}".rstrip() for name, call in calls(namespace).items()}

@@ -16,6 +16,7 @@ NAMESPACE = re.compile(r"^::: (?P<name>tapeless[\w.]*)$", re.MULTILINE)
 MODULES = re.compile(r"\b(?:tapeless|collections\.abc|typing|numpy\.typing|numpy)\.(?:\w+\.)*(?=[A-Za-z])")
 SECTION = re.compile(r"(Args|Returns|Raises|Attributes|Source|Yields):\s*(.*)")
 ENTRY = re.compile(r"  ([\w*][\w*, .\[\]]*): (.*)")
+ADDRESS = re.compile(r"<(?:[^<>]|<\w+>)* at 0x[0-9a-f]+>")
 WIDE = 100  # characters of a signature on one line
 
 
@@ -27,7 +28,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def reference(namespace: str, run: bool = True) -> Iterator[str]:
     """The public names of a namespace, in alphabetical order, as Markdown; `run` the examples that docstrings lack."""
     module, examples = importlib.import_module(namespace), example_calls.shown_examples(namespace) if run else {}
-    yield inspect.cleandoc(module.__doc__ or "") + "\n"
+    yield from prose(inspect.cleandoc(module.__doc__ or ""))
     for name in sorted(module.__all__, key=str.lower):
         found = getattr(module, name)
         if not inspect.ismodule(found):
@@ -50,7 +51,7 @@ def own_docstring(found: Any) -> str:
 def _signature(name: str, found: Any) -> Iterator[str]:
     """A call as it is written, with types; of a constant its value."""
     if not callable(found):
-        yield f"```python\n{name} = {found!r:.200}\n```\n"
+        yield f"```python\n{name} = {_plain(f'{found!r}'):.200}\n```\n"
         return
     try:
         signature = inspect.signature(found)
@@ -80,8 +81,8 @@ def _with_marks(signature: inspect.Signature) -> Iterator[Any]:
 
 
 def _plain(words: str) -> str:
-    """Types without the modules that they are in."""
-    return MODULES.sub("", words).replace("~", "")
+    """Leave out the modules of types, and objects of which nothing but an address is known."""
+    return MODULES.sub("", ADDRESS.sub("...", words)).replace("~", "")
 
 
 def _methods(found: Any) -> Iterator[str]:
@@ -98,10 +99,11 @@ def prose(text: str) -> Iterator[str]:
     """A docstring as Markdown: sections as lists, examples as blocks of code."""
     for block in re.split(r"\n\s*\n", text.strip()):
         lines = block.splitlines()
-        if lines and lines[0].lstrip().startswith(">>> "):
-            yield "```pycon\n" + inspect.cleandoc(block) + "\n```\n"
-        elif lines:
-            yield from _paragraph(lines)
+        code = next((i for i, line in enumerate(lines) if line.lstrip().startswith(">>> ")), len(lines))
+        if lines[:code]:
+            yield from _paragraph(lines[:code])
+        if lines[code:]:
+            yield "```pycon\n" + inspect.cleandoc("\n".join(lines[code:])) + "\n```\n"
 
 
 def _paragraph(lines: list[str]) -> Iterator[str]:

@@ -112,6 +112,9 @@ class JVPTracer(Tracer):
         primal = self.primal
         return primal.known() if isinstance(primal, Tracer) else primal
 
+    def _shown(self) -> str:
+        return self.primal._shown() if isinstance(self.primal, Tracer) else super()._shown()
+
     def where(self) -> str:
         parts = [x.where() for x in (self.tangent, self.primal) if isinstance(x, Tracer)]
         return next(filter(None, parts), "")

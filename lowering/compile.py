@@ -90,7 +90,7 @@ def compile_module(
     loaded, restored = logs.timed(
         lambda: ("compiled", _name_of(text), str(device)),
         lambda: _load_or_compile(text, device, given, callbacks, use_cache),
-        lambda done: f"{'found in the cache on disk' if done[1] else 'by XLA'}, {_types_of(text)}",
+        lambda done: f" {'from the cache on disk' if done[1] else 'by XLA'}: {_types_of(text)}",
     )
     executable = (CallingExecutable if callbacks else Executable)(loaded, device, out_avals, in_avals)
     executable.restored = restored
@@ -104,10 +104,16 @@ def _name_of(text: str | bytes) -> str:
 
 
 def _types_of(text: str | bytes) -> str:
-    """Read the types of a module's arguments and results from its text: `(tensor<3xf32>) -> tensor<3xf32>`."""
+    """Read the types of a module's arguments and results from its text: `(f32[3]) -> f32[3]`."""
     words = text if isinstance(text, str) else text.decode(errors="replace")
     found = re.search(r"public @main(\(.*?\) -> .*?) \{$", words, re.MULTILINE)
-    return re.sub(r"%\w+: ", "", found[1])[:200] if found else "a serialised module"
+    if not found:
+        return "a serialised module"
+    types = re.sub(r"%\w+: | \{.*?\}", "", found[1])
+    return _TENSOR.sub(lambda each: f"{each[2]}[{each[1].rstrip('x').replace('x', ',')}]", types)[:200]
+
+
+_TENSOR = re.compile(r"tensor<((?:\d+x)*)(\w+)>")
 
 
 class Executable:
@@ -385,7 +391,7 @@ def _progress(text: str | bytes, device: Device) -> Callable[[], None] | None:
 
     def tell() -> None:
         since = time.strftime("%H:%M:%S", time.localtime(began))
-        logs.warn(f"compiling {_name_of(text)} for {device} since {since} (config.progress = False silences this)")
+        logs.warn(f"Compiling {_name_of(text)} for {device} since {since}. (config.progress = False silences this.)")
 
     return tell
 

@@ -105,7 +105,7 @@ def test_arrays_of_the_other_are_refused():
         x, f = jnp.float32(3), lambda x: tnp.sin(x)
         for call, message in (
             (tnp.sin, "sin: argument 0 must be an array or a number, not ArrayImpl: Array(3., dtype=float32)."),
-            (tl.grad(f), "grad: argument 0 of <lambda> is Array(3., dtype=float32) of type ArrayImpl, "
+            (tl.grad(f), "grad: argument x of <lambda> is Array(3., dtype=float32) of type ArrayImpl, "
                 "which is not an array."),
         ):
             try:

@@ -20,6 +20,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes, primitives, source, widths
 from tapeless.tracer.array import Array
+from tapeless.tracer.called_functions import called, name_called
 from tapeless.tracer.errors import (
     ConcretizationTypeError,
     InternalError,
@@ -97,6 +98,7 @@ class Primitive:
             return current.get().process(self, args, params)
         except (TypeError, ValueError) as error:
             widths.explain(error, args)
+            name_called(error, self.name)
             source.name_line(error)
             raise
         except RecursionError as error:
@@ -159,7 +161,7 @@ def refuse_keys(name: str, *avals: ShapedArray, **params: Any) -> None:
         return
     given = [*map(str, avals), *([f"{dtype[0]}={dtype[1]}"] if dtype else [])]
     raise TypeError(
-        f"{name} is not defined for keys of random numbers: {' and '.join(given)}.\n"
+        f"{called(name)} is not defined for keys of random numbers: {' and '.join(given)}.\n"
         "  Their words, which are uint32, are random.key_data(keys)."
     )
 
@@ -417,7 +419,7 @@ class Tracer(Array):
         return f"{type(self).__name__}<{self.aval.str_short()}{self._shown()}>"
 
     def _shown(self) -> str:
-        """Print the concrete value for `repr`, if there is one."""
+        """Print for `repr` the concrete value, or the batch that this is an example of, if there is one."""
         value = self.known()
         return "" if value is None else f" = {shown(value)}"
 

@@ -4,7 +4,9 @@ They are also imported under `if typing.TYPE_CHECKING:`, for type checkers and f
 """
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any
 
 
@@ -14,7 +16,7 @@ def imported_late(namespace: dict[str, Any], names: Mapping[str, str]) -> Callab
     Args:
       namespace: its `globals()`, to which a name is added when it is found.
       names: modules of `tapeless`, and the names from each, separated by spaces; "" stands for submodules.
-    Raises: when it is called, AttributeError for any other name, with a suggestion.
+    Raises: when called, AttributeError for any other name, with a suggestion; ImportError in `from .. import name`.
     """
     module_of = {name: module for module, listed in names.items() for name in listed.split()}
 
@@ -22,8 +24,11 @@ def imported_late(namespace: dict[str, Any], names: Mapping[str, str]) -> Callab
         module = module_of.get(name)
         if module is None:
             missing = importlib.import_module("tapeless.tracer.missing_names")
+            refusal = missing.Refusal(namespace["__name__"], name)
+            if imports_from(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]  # the documented way to a frame
+                raise ImportError(refusal, name=namespace["__name__"])  # Python's own would not have the suggestion
             # With obj=None Python suggests no name of its own beside ours.
-            raise AttributeError(missing.Refusal(namespace["__name__"], name), name=name, obj=None)
+            raise AttributeError(refusal, name=name, obj=None)
         if not module:
             return importlib.import_module(f"{namespace['__name__']}.{name}")
         found = namespace[name] = getattr(importlib.import_module(f"tapeless.{module}"), name)
@@ -31,6 +36,11 @@ def imported_late(namespace: dict[str, Any], names: Mapping[str, str]) -> Callab
 
     namespace["__dir__"] = lambda: sorted({*namespace["__all__"], *filter(_is_special, namespace)})
     return find
+
+
+def imports_from(frame: FrameType) -> bool:
+    """Tell whether a frame is at `from module import name`, whose errors are ImportErrors."""
+    return frame.f_code.co_code[frame.f_lasti] == importlib.import_module("opcode").opmap["IMPORT_FROM"]
 
 
 def _is_special(name: str) -> bool:

@@ -18,7 +18,7 @@ def warn(message: str) -> None:
 
 
 def timed(event: Callable[[], Event], work: Callable[[], T], result: Callable[[T], str]) -> T:
-    """Run work, and notify listeners; with `config.log_compiles`, log how long it took, and its result."""
+    """Run work, and notify listeners; with `config.log_compiles`, log how long it took, and what `result` says."""
     if not config.log_compiles and not listeners:
         return work()
     start = time.perf_counter()
@@ -28,5 +28,12 @@ def timed(event: Callable[[], Event], work: Callable[[], T], result: Callable[[T
     for listener in listeners:
         listener(what, name, purpose)
     if config.log_compiles:
-        warn(f"{what} {name} for {purpose} in {seconds:.6f} sec: {result(done)}")
+        warn(f"{what.capitalize()} {name} for {purpose} in {_duration(seconds)}{result(done)}")
     return done
+
+
+def _duration(seconds: float) -> str:
+    """Write a duration in the unit that suits it: `0.2 ms`, `59 ms`, `1.25 s`."""
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    return f"{1000 * seconds:.1f} ms" if seconds < 0.01 else f"{1000 * seconds:.0f} ms"

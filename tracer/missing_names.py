@@ -32,6 +32,8 @@ _MEANT = {
     "RandomState": "tl.random.key",
     "default_rng": "tl.random.key",
     "seed": "tl.random.key",
+    "test_util": "tl.testing",
+    "linear_util": "tl.extend.linear_util",
     "tensor": "tnp.array",
     "Tensor": "tl.Array",
     "tree_flatten": "tl.tree.flatten",

@@ -88,7 +88,7 @@ def current() -> Source | None:
         code = frame.f_code
         if id(code) not in _ours:
             key = id(code), frame.f_lasti, _scope.get()
-            if key in _known or _is_users(code):
+            if key in _known or is_users(code):
                 return _known.get(key) or bounded(_known, _LIMIT).setdefault(key, Source(code, *key[1:]))
             bounded(_ours, _LIMIT)[id(code)] = code
         frame = frame.f_back
@@ -137,7 +137,7 @@ def name_line(error: Exception) -> None:
     frames = [(tb.tb_frame.f_code, tb.tb_lasti) for tb in walk_traceback(error.__traceback__)]
     if not _is_ours(frames[-1][0]):
         return
-    users = [Source(*frame) for frame in frames if _is_users(frame[0])]
+    users = [Source(*frame) for frame in frames if is_users(frame[0])]
     place = users[-1] if users else current()
     if place is not None and not _NAMED.search(error.args[0]):
         error.args = (f"{error.args[0]}\n  At {place.describe()}",)
@@ -201,7 +201,7 @@ def include_frame(frame: FrameType) -> bool:
     return not _is_ours(frame.f_code)
 
 
-def _is_users(code: CodeType) -> bool:
+def is_users(code: CodeType) -> bool:
     """Tell whether code is a user's: neither ours nor that of a library that calls our methods back."""
     file = os.path.abspath(code.co_filename)
     return not (_is_ours(code) or (file.startswith(_CALL_BACK) and not _is_of_another_package(file)))

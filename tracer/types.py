@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.called_functions import prefixed
 from tapeless.tracer.extended_dtypes import KEY, KeyDType
 from tapeless.tracer.incoming import Exact
 from tapeless.tracer.recency import bounded
@@ -169,7 +170,7 @@ def aval_of(value: Any) -> ShapedArray:
         if isinstance(value, base):
             return ShapedArray((), dtypes.scalar_dtype(base), base is not bool)
     hint = conversion_hint(value) if is_masked(value) else ""
-    raise TypeError(f"{value!r} of type {kind.__name__} is not an array or a number.{hint}")
+    raise TypeError(f"{prefixed(f'{value!r} of type {kind.__name__}')} is not an array or a number.{hint}")
 
 
 _PYTHON_SCALARS = (bool, int, float, complex)

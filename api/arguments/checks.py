@@ -97,9 +97,10 @@ def _registration_hint(x: Any) -> str:
     kind = type(x)
     if kind.__module__ in ("builtins", "types", "numpy", "functools") or isinstance(x, type):
         return ""
-    is_dataclass = hasattr(kind, "__dataclass_fields__")
-    how = "" if is_dataclass else ", if you make it a dataclass, else tl.tree_util.register_pytree_node_class"
-    return f"\n  If {kind.__name__} holds arrays, make it a pytree: tl.tree_util.register_dataclass{how}."
+    how = "tl.tree_util.register_dataclass"
+    if not hasattr(kind, "__dataclass_fields__"):
+        how = f"a dataclass with {how}, or tl.tree_util.register_pytree_node_class"
+    return f"\n  If {kind.__name__} holds arrays, make it a pytree: {how}."
 
 
 def check_arguments(

@@ -4,13 +4,13 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tapeless.arguments.checks import arguments, structure
+from tapeless.arguments.checks import arguments, not_an_array, structure
 from tapeless.arguments.names import name_of_leaf
 from tapeless.tracer import weak_int_overflow, widths
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.references import Ref
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 from tapeless.tracer.weak_int_overflow import IntegerNarrowing
 
 
@@ -64,20 +64,21 @@ class Signature(NamedTuple):
         """Check the arguments of a call. Raises: TypeError if they are of other types; as `check_fit`."""
         if tree != self.in_tree:
             raise TypeError(
-                f"{self.name} was compiled for arguments {arguments(self.in_tree, self.in_avals)}, "
+                f"{self.function} was compiled for arguments {arguments(self.in_tree, self.in_avals)}, "
                 f"but called with {arguments(tree, leaves)}."
             )
         for i, (x, want) in enumerate(zip(leaves, self.in_avals, strict=True)):
+            if not (is_arraylike(x) or isinstance(x, Ref)):
+                raise TypeError(not_an_array(f"{self._compiled_for(i)}, which", x, ""))
             have = aval_of(x.value if isinstance(x, Ref) else x)
             if have.shape != want.shape or have.dtype != want.dtype:
                 mixed = widths.is_wide(x) and have.dtype.kind == want.dtype.kind and have.dtype != want.dtype
                 raise TypeError(
-                    f"{self.name} was compiled for {want} as argument {self._leaf(i)}, but called with {have}."
-                    f"{widths.advice([x]) if mixed else ''}"
+                    f"{self._compiled_for(i)}, but called with {have}.{widths.advice([x]) if mixed else ''}"
                 )
             if isinstance(x, Tracer):
                 raise TypeError(
-                    f"{self.name} is compiled, and a compiled program cannot be transformed: "
+                    f"{self.function} is compiled, and a compiled program cannot be transformed: "
                     f"argument {self._leaf(i)} is traced, {have}.\n  Call the jitted function instead."
                 )
         self.check_fit(leaves)
@@ -90,7 +91,12 @@ class Signature(NamedTuple):
 
     def named_argument(self, i: int) -> str:
         """Name a leaf of the arguments, for a message; of a negative number, an array that is none of them."""
-        return f"argument {self._leaf(i)} of {self.name}" if i >= 0 else f"an array that {self.name} takes from outside"
+        if i >= 0:
+            return f"argument {self._leaf(i)} of {self.function}"
+        return f"an array that {self.function} takes from outside"
+
+    def _compiled_for(self, i: int) -> str:
+        return f"{self.function} was compiled for {self.in_avals[i]} as argument {self._leaf(i)}"
 
     def _whose(self, i: int) -> str:
         return f"jit: argument {self._leaf(i)} of {self.function}"

@@ -26,14 +26,16 @@ def explained(who: str, fun: Any, key: TraceKey, known: Iterable[TraceKey], has_
       has_twin: whether another function of the same code was traced.
     """
     where = source.describe_here()
-    called = f"{core.describe_function(fun)} is traced for {who}{f', called at {where}' if where else ''}"
+    what, called = f"{who} traces {core.describe_function(fun)}", f" Called at {where}." if where else ""
     differences = [list(_differences(fun, key, other)) for other in known]
     if not differences:
-        twin = " Another function of the same code was:\n  define and jit it once, not each time that it is called."
-        return f"{called}: it was not before.{twin if has_twin else ''}"
+        twin = "\n  It traced another function of the same code: define and jit one function once, not for each call."
+        return f"{what} for the first time.{called}{twin if has_twin else ''}"
     closest = min(differences, key=len)
     lines = "".join(pytree.first([f"  {line}\n" for line in closest])).rstrip("\n")
-    return f"{called}: of {len(differences)} trace(s) of it the closest differs.\n{lines}"
+    n = len(differences)
+    since = "its earlier trace" if n == 1 else f"the most similar of its {n} earlier traces"
+    return f"{what} again.{called} New since {since}:\n{lines}"
 
 
 def _differences(fun: Any, key: TraceKey, other: TraceKey) -> Iterator[str]:

@@ -356,7 +356,7 @@ class Jitted(Generic[P, R]):
             found = logs.timed(
                 lambda: ("traced", core.describe_function(self._fun), self._who),
                 lambda: leaks.checked(lambda: self._trace(statics, leaves, tree)),
-                Traced.signature,
+                lambda traced: f": {traced.signature()}",
             )
             if config.debug_key_reuse:
                 key_reuse.check(found.jaxpr.jaxpr)

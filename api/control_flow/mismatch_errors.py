@@ -58,20 +58,20 @@ def branches_error(
     which = ", ".join(f"{name} is {describe_function(f)}" for name, f in zip(names, functions))
     other = next((i for i, x in enumerate(results) if pytree.structure(x) != pytree.structure(results[0])), None)
     if other is None:
-        kind, lines = "types", _type_lines(names, results)
+        kind, lines, advice = "types", _type_lines(names, results), "Convert them (astype, broadcast_to)"
         columns = zip(*map(pytree.leaves, results), strict=True)
         mixed = any(widths.are_mixed([aval_of(x).dtype for x in column]) for column in columns)
     else:
-        kind = "structures"
+        kind, advice = "structures", "Return one structure, with zeros for what a branch lacks"
         lines = [
             f"  result{path} is {x} from {names[0]}, {y} from {names[other]}.\n"
             for path, x, y in structure_differences(results[0], results[other])
         ]
-    told = f"{who}: the branches return different {kind}: {which}.\n{''.join(lines)}{_SAME}"
+    told = f"{who}: the branches return different {kind}: {which}.\n{''.join(lines)}  {advice}: {_SAME}"
     return TypeError(told + (widths.advice(others) if mixed else ""))
 
 
-_SAME = "  All branches must return the same, whichever is taken."
+_SAME = "all branches must return the same, whichever is taken."
 
 
 def _type_lines(names: Sequence[str], results: Sequence[Any]) -> list[str]:

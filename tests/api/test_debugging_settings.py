@@ -69,10 +69,10 @@ def test_compilations_are_logged(told):
     with tl.log_compiles():
         tl.jit(lambda x: x / 7)(tnp.ones(3))
     first, second = [record.getMessage() for record in told.records if record.name == "tapeless"][-2:]
-    assert first.startswith("traced <lambda> at ") and " for jit in 0." in first
-    assert first.endswith(" sec: f(float32[3]) -> float32[3]")
-    assert second.startswith("compiled f for CpuDevice(id=0) in ")
-    assert second.endswith(", (tensor<3xf32>) -> (tensor<3xf32>)")
+    assert first.startswith("Traced <lambda> at ") and " for jit in " in first
+    assert first.endswith(" ms: f(float32[3]) -> float32[3]")
+    assert second.startswith("Compiled f for CpuDevice(id=0) in ")
+    assert second.endswith(": (f32[3]) -> (f32[3])")
 
 
 def test_cache_misses_are_explained(told):
@@ -88,7 +88,8 @@ def test_cache_misses_are_explained(told):
         f(y.astype(np.int32), n=3)
         f({"a": [x]}["a"][0], 3)
     messages = [record.getMessage() for record in told.records]
-    assert messages[0].startswith("triple at ") and messages[0].endswith(": it was not before.")
+    assert messages[0].startswith("jit traces triple at ") and " for the first time. Called at " in messages[0]
+    assert " New since the most similar of its 3 earlier traces:\n" in messages[3]
     assert [message.partition("\n  ")[2] for message in messages[1:]] == [
         "Argument x is float32[4], and was float32[3]: another shape.",
         "Static argument n is 2, and was not given.",
@@ -176,9 +177,9 @@ def test_functions_that_are_made_anew_are_told_of(told):
         for _ in range(2):
             tl.jit(lambda x: x + 1)(1.0)
     first, second = [record.getMessage() for record in told.records]
-    assert first.endswith("it was not before.")
+    assert " for the first time. Called at " in first
     assert second.endswith(
-        "Another function of the same code was:\n  define and jit it once, not each time that it is called."
+        "\n  It traced another function of the same code: define and jit one function once, not for each call."
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.tracer.jaxpr import eval_jaxpr
-from tests.messages import WIDTHS, dotted, place, raises
+from tests.messages import NO_CHILD, WIDTHS, dotted, place, raises
 
 # ---- a traced value where Python needs a number ---------------------------------------------------------------
 
@@ -427,7 +427,7 @@ def test_gradient_of_a_pair():
 
 def test_gradient_in_an_integer():
     message = (
-        "grad: argument 1['n'] of f is int32[], and integers have no derivative.\n"
+        "grad: argument d['n'] of f is int32[], and integers have no derivative.\n"
         "  Convert it with astype(float), choose others with argnums=, or pass allow_int=True for float0 zeros."
     )
 
@@ -452,9 +452,9 @@ def test_gradient_of_what_is_no_array():
 
     with raises(TypeError, "grad: the result of f is 'abc' of type str, which is not an array."):
         tl.grad(f)(1.0)
-    with raises(TypeError, f"grad: argument 0 of f is 'abc' of type str, which is not an array.{NO_CHILD}"):
+    with raises(TypeError, f"grad: argument x of f is 'abc' of type str, which is not an array.{NO_CHILD}"):
         tl.grad(f)("abc")
-    with raises(TypeError, f"grad: argument 0['name'] of f is 'abc' of type str, which is not an array.{NO_CHILD}"):
+    with raises(TypeError, f"grad: argument x['name'] of f is 'abc' of type str, which is not an array.{NO_CHILD}"):
         tl.grad(f)({"name": "abc", "x": 1.0})
 
 
@@ -469,7 +469,7 @@ def test_gradient_of_a_complex_function():
 
     with raises(TypeError, message):
         tl.grad(f)(1j)
-    with raises(TypeError, "grad: with holomorphic=True inputs must be complex, but argument 0 of f is float32[]."):
+    with raises(TypeError, "grad: with holomorphic=True inputs must be complex, but argument z of f is float32[]."):
         tl.grad(f, holomorphic=True)(1.0)
 
 
@@ -565,15 +565,19 @@ def test_static_arrays_are_called_arrays():
             "jvp: primals and tangents differ in structure.\n"
             "  [0] is a dict with 'a' in primals, a list of 1 in tangents.",
         ),
-        ((A,), (B,), "jvp: tangent 0 is float64[4,5], but the primal float64[2,3] asks for float64[2,3]."),
+        ((A,), (B,), "jvp: the tangent of x is float64[4,5], but the primal float64[2,3] asks for float64[2,3]."),
         (
             (np.float32(1.0),),
             (np.array(1.0),),
-            "jvp: tangent 0 is float64[], but the primal float32[] asks for float32[].\n  float64[] is a NumPy array, "
-            "and NumPy's width is kept: convert where data come in, set tl.config.numpy_bits = 32 for all of them, or "
-            "make 64 bits the default: with tl.enable_x64().",
+            "jvp: the tangent of x is float64[], but the primal float32[] asks for float32[].\n  float64[] is a "
+            "NumPy array, and NumPy's width is kept: convert where data come in, set tl.config.numpy_bits = 32 for all "
+            "of them, or make 64 bits the default: with tl.enable_x64().",
         ),
-        ((3,), (1,), "jvp: tangent 0 belongs to a primal of integer type, int32[]: it must be of dtype float0, not 1."),
+        (
+            (3,),
+            (1,),
+            "jvp: the tangent of x belongs to a primal of integer type, int32[]: it must be of dtype float0, not 1.",
+        ),
     ],
 )
 def test_jvp_of_what_does_not_fit(primals, tangents, message):
@@ -775,18 +779,19 @@ def test_static_argument_that_is_not_hashable():
 
 def test_argument_that_is_no_array():
     message = (
-        f"jit: argument [1]['k'] of {place(power)} is 'abc' of type str, which is not an array.\n"
+        f"jit: argument n['k'] of {place(power)} is 'abc' of type str, which is not an array.\n"
         "  Make it a static argument of its own (static_argnames), or a static field (tl.tree_util.register_dataclass)."
     )
     with raises(TypeError, message):
         tl.jit(power)(1.0, {"k": "abc"})
     with pytest.raises(TypeError, match=r"Make it static \(static_argnums or static_argnames\)\."):
         tl.jit(power)(1.0, "abc")
-    model, said = Model(), f"argument [1] of {place(power)} is"
+    model, said = Model(), f"argument n of {place(power)} is"
     with raises(
         TypeError,
         f"jit: {said} {model!r} of type Model, which is not an array.\n"
-        "  If Model holds arrays, make it a pytree: tl.tree_util.register_pytree_node_class.\n"
+        "  If Model holds arrays, make it a pytree: a dataclass with tl.tree_util.register_dataclass, or "
+        "tl.tree_util.register_pytree_node_class.\n"
         "  Make it static (static_argnums or static_argnames), unless it holds arrays: they would be read once, when "
         "the function is traced.",
     ):
@@ -941,7 +946,6 @@ def test_rules_that_are_no_functions():
 
 
 NO_ARRAY = "'abc' of type str, which is not an array."
-NO_CHILD = "\n  Close over it, or make it a field that is no child: meta_fields of tl.tree_util.register_dataclass."
 WORDS = {"w": "abc"}
 
 
@@ -956,15 +960,15 @@ def same(x):
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: tl.jvp(same, (WORDS,), (WORDS,)), "jvp: argument 0['w'] of same is"),
-        (lambda: tl.jvp(same, (1.0,), ("abc",)), "jvp: tangent 0 is"),
+        (lambda: tl.jvp(same, (WORDS,), (WORDS,)), "jvp: argument x['w'] of same is"),
+        (lambda: tl.jvp(same, (1.0,), ("abc",)), "jvp: the tangent of x is"),
         (lambda: tl.jvp(words, (1.0,), (1.0,)), "jvp: the result['w'] of words is"),
-        (lambda: tl.vjp(same, WORDS), "vjp: argument 0['w'] of same is"),
+        (lambda: tl.vjp(same, WORDS), "vjp: argument x['w'] of same is"),
         (lambda: tl.vjp(words, 1.0), "vjp: the result['w'] of words is"),
         (lambda: tl.vjp(same, 1.0)[1]("abc"), "vjp: cotangent 0 is"),
-        (lambda: tl.linearize(same, WORDS), "linearize: argument 0['w'] of same is"),
+        (lambda: tl.linearize(same, WORDS), "linearize: argument x['w'] of same is"),
         (lambda: tl.linearize(words, 1.0), "linearize: the result['w'] of words is"),
-        (lambda: tl.grad(same)(WORDS), "grad: argument 0['w'] of same is"),
+        (lambda: tl.grad(same)(WORDS), "grad: argument x['w'] of same is"),
         (lambda: tl.value_and_grad(words)(1.0), "value_and_grad: the result['w'] of words is"),
         (lambda: tl.jacfwd(words)(1.0), "jacfwd: the result['w'] of words is"),
         (lambda: tl.jacrev(words)(1.0), "jacrev: the result['w'] of words is"),
@@ -973,16 +977,16 @@ def same(x):
         (lambda: tl.vmap(words)(tnp.ones(3)), f"vmap: the result['w'] of {place(words)} is"),
         (lambda: tl.make_jaxpr(words)(1.0), f"make_jaxpr: the result['w'] of {place(words)} is"),
         (lambda: tl.checkpoint(words)(1.0), f"checkpoint: the result['w'] of {place(words)} is"),
-        (lambda: tl.closure_convert(same, WORDS), f"closure_convert: argument 0['w'] of {place(same)} is"),
+        (lambda: tl.closure_convert(same, WORDS), f"closure_convert: argument x['w'] of {place(same)} is"),
         (lambda: tl.closure_convert(words, 1.0), f"closure_convert: the result['w'] of {place(words)} is"),
         (lambda: tl.device_put(WORDS), "device_put: x['w'] is"),
-        (lambda: tl.pure_callback(same, 1.0, WORDS), f"pure_callback: argument [0]['w'] of {place(same)} is"),
-        (lambda: tl.testing.check_grads(same, ("abc",), 1), f"check_grads: argument 0 of {place(same)} is"),
+        (lambda: tl.pure_callback(same, 1.0, WORDS), f"pure_callback: argument x['w'] of {place(same)} is"),
+        (lambda: tl.testing.check_grads(same, ("abc",), 1), f"check_grads: argument x of {place(same)} is"),
         (lambda: tl.testing.check_grads(words, (1.0,), 1), f"check_grads: the result['w'] of {place(words)} is"),
     ],
 )
 def test_what_is_no_array_is_named_with_its_place(call, message):
-    advice = NO_CHILD if "argument 0" in message else ""
+    advice = NO_CHILD if "argument x" in message else ""
     with raises(TypeError, f"{message} {NO_ARRAY}{advice}"):
         call()
 
@@ -1017,7 +1021,7 @@ def test_dimension_numbers_that_are_none():
     with raises(TypeError, "scatter_add: dimension_numbers must be ScatterDimensionNumbers(...), not None."):
         tl.lax.scatter_add(x, at, x, None)
     message = (
-        "conv_general_dilated: window_strides (1, 1) are 2, but lhs float32[3,3] has 0 axes of space, which are those "
+        "conv: window_strides (1, 1) are 2, but lhs float32[3,3] has 0 axes of space, which are those "
         "besides batch and features."
     )
     with raises(ValueError, message):
@@ -1194,8 +1198,10 @@ def test_known_values_are_shown():
     tl.grad(lambda x: shown.append(x) or x)(3.0)
     tl.vmap(lambda x: shown.append(x) or x)(np.ones((2, 20)))
     tl.jvp(lambda x: shown.append(x) or x, (np.arange(100.0),), (np.ones(100),))
+    tl.vmap(tl.grad(lambda x: shown.append(x) or x))(np.arange(2.0))
     assert [*map(repr, shown)] == [
         "JVPTracer<~f32[] = 3.>",
         "BatchTracer<f64[20], axis 0 of [[1., 1., ..., 1., 1.], [1., 1., ..., 1., 1.]]>",
         "JVPTracer<f64[100] = [ 0., 1., ..., 98., 99.]>",
+        "JVPTracer<f64[], axis 0 of [0., 1.]>",
     ]

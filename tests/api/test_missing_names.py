@@ -107,6 +107,21 @@ def test_an_optimizer_has_no_steps():
     assert not hasattr(optimizer, "zero_grad") and copy.deepcopy(optimizer) == optimizer
 
 
+@pytest.mark.parametrize(
+    "statement, advice",
+    [
+        ("from tapeless.interpreters import ad", "What jax.interpreters.ad offers is tl.extend.ad."),
+        ("from tapeless import test_util", "Do you mean tl.testing?"),
+        ("from tapeless.numpy import arange, gradiant", "Do you mean tnp.gradient?"),
+    ],
+)
+def test_imports_of_names_say_what_is_meant(statement, advice):
+    with pytest.raises(ImportError) as caught:
+        exec(statement)
+    assert str(caught.value).endswith(f"\n  {advice}")
+    assert not hasattr(tl.interpreters, "ad") and not hasattr(tl, "test_util")
+
+
 def test_python_adds_no_suggestion_of_its_own():
     code = "import tapeless\ntapeless.nn.sofmax"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -13,7 +13,7 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.tracer import dtypes
 from tapeless.tracer.types import aval_of
-from tests.messages import WIDTHS, raises, text_of
+from tests.messages import WIDTHS, place, raises, text_of
 from tests.samples import SAMPLES
 from tests.samples.sample import Sample
 
@@ -271,10 +271,15 @@ def test_other_errors_say_nothing_of_it():
         assert "numpy_bits" not in text_of(raised.value)
 
 
+def same(x):
+    return x
+
+
 def test_a_compiled_program_that_is_given_wider_arrays():
-    compiled = tl.jit(lambda x: x).lower(ONES).compile()
+    compiled = tl.jit(same).lower(ONES).compile()
     with raises(
         TypeError,
-        "f was compiled for float32[3] as argument [0], but called with float64[3]." + NAMED.format("float64[3]"),
+        f"{place(same)} was compiled for float32[3] as argument x, but called with float64[3]."
+        + NAMED.format("float64[3]"),
     ):
         compiled(np.ones(3))

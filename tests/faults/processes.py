@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 
-_PROGRESS = re.compile(r"compiling .* since .* \(config\.progress = False")  # a busy machine takes its time
+_PROGRESS = re.compile(r"Compiling .* since .* \(config\.progress = False")  # a busy machine takes its time
 
 
 def run(program: str, *arguments: object, timeout: float = 60, **environment: str) -> str:

@@ -312,7 +312,7 @@ def test_errors():
         jet(tnp.sin, (1.0,), ((1.0,), (1.0,)))
     with raises(TypeError, "jet: primals and series must be tuples or lists, and each of series, too."):
         jet(tnp.sin, (1.0,), (1.0,))
-    with raises(TypeError, "jet: term 2 of argument 0 is float32[2], but the primal float32[3] asks for float32[3]."):
+    with raises(TypeError, "jet: term 2 of x is float32[2], but the primal float32[3] asks for float32[3]."):
         jet(tnp.sin, (tnp.ones(3),), ((tnp.ones(3), tnp.ones(2)),))
     with pytest.raises(TypeError, match="belongs to a primal of integer type, int32"):
         jet(lambda x: x * 1.0, (3,), ((1.0,),))

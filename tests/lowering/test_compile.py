@@ -281,7 +281,9 @@ def test_long_compilations_are_told_of(monkeypatch, caplog):
     monkeypatch.setattr(uninterrupted, "LATE", 0.0)
     compiled(unary("stablehlo.sine %a"))
     (told,) = caplog.messages
-    text = r"compiling a module for CpuDevice\(id=0\) since \d\d:\d\d:\d\d \(config.progress = False silences this\)"
+    text = (
+        r"Compiling a module for CpuDevice\(id=0\) since \d\d:\d\d:\d\d\. \(config.progress = False silences this\.\)"
+    )
     assert re.fullmatch(text, told)
     with config.scope(progress=False):
         compiled(unary("stablehlo.sine %a"))

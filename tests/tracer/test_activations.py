@@ -138,7 +138,7 @@ def test_choices_that_are_no_truth_values_are_refused():
     for given in ("none", "tanh", None):
         with raises(TypeError, f"gelu: approximate (by tanh) must be True or False, not {given!r}."):
             nn.gelu(X, given)  # pyright: ignore[reportArgumentType]  # which is the test
-    with raises(TypeError, "logsumexp: keepdims must be True or False, not 'yes'."):
+    with raises(TypeError, "logmeanexp: keepdims must be True or False, not 'yes'."):
         nn.logmeanexp(X, keepdims="yes")  # pyright: ignore[reportArgumentType]
     with raises(TypeError, "logsumexp: return_sign must be True or False, not 'yes'."):
         nn.logsumexp(X, return_sign="yes")  # pyright: ignore[reportArgumentType]

@@ -37,7 +37,7 @@ FUNCTIONS = [shifted, called, written, chosen, stretched]
 def refusal(f, line):
     where = place(shifted, "return") if f is called else place(f, line)
     return (
-        f"jit: argument [1] of {place(f)} is 300, but must fit int8, which holds -128 to 127.\n"
+        f"jit: argument n of {place(f)} is 300, but must fit int8, which holds -128 to 127.\n"
         f"  It meets int8 at {where}.\n"
         "  Use an array of a wider dtype, or convert the number with astype, which wraps."
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.numpy.promotion import (
     Operand,
     apply,
@@ -88,7 +89,8 @@ def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Operand, Operand]:
     """Promoted operands; booleans become the default integer, complex ones are refused."""
     x, y = promoted(name, x, y)
     if dtypes.is_complex(x.dtype):
-        raise TypeError(f"{name}: complex numbers have no remainder; the operands are {aval_of(x)} and {aval_of(y)}.")
+        given = f"the operands are {aval_of(x)} and {aval_of(y)}"
+        raise TypeError(f"{called(name)}: complex numbers have no remainder; {given}.")
     if dtypes.is_bool(x.dtype):
         integer = dtypes.default_dtype("i")
         return cast(x, integer), cast(y, integer)
@@ -463,7 +465,8 @@ def clip(
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     arr = number_operand("clip", arr)
     if dtypes.is_complex(arr.dtype):
-        raise TypeError(f"clip: complex numbers are not ordered: {arr.aval}. Clip the real and imaginary parts.")
+        name = called("clip")
+        raise TypeError(f"{name}: complex numbers are not ordered: {arr.aval}. Clip the real and imaginary parts.")
     common_shape("clip", arr.shape, *[x.shape for x in (low, high) if isinstance(x, (Array, np.ndarray))])
     if low is not None:
         arr = maximum(low, arr)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.indexing import getitem, take
 from tapeless.tracer.numpy.joining import append, concatenate
@@ -281,7 +282,7 @@ def correlate(
 def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> list[Array]:
     xs = [as_array(u) for u in promoted_dtypes(name, a, v)]
     if any(x.ndim != 1 or not x.size for x in xs):
-        raise ValueError(f"{name}: operands must be vectors with elements, not {xs[0].aval} and {xs[1].aval}.")
+        raise ValueError(f"{called(name)}: operands must be vectors with elements, not {xs[0].aval} and {xs[1].aval}.")
     return xs
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.incoming import exact, incoming_number, narrowed
@@ -75,13 +76,12 @@ def array(
     elif is_arraylike(object):
         found = _from_value(object, dtype, copy)
     elif is_masked(object):
-        raise TypeError(f"array: {type(object).__name__} is not an array here.{conversion_hint(object)}")
+        raise TypeError(f"{called('array')}: {type(object).__name__} is not an array here.{conversion_hint(object)}")
     elif hasattr(object, "__array__") or _is_buffer(object):
         found = _from_value(np.asarray(object), dtype, copy)
     else:
-        raise TypeError(
-            f"array: {object!r:.80} of type {type(object).__name__} is not an array, a number or a list of these."
-        )
+        given = f"{object!r:.80} of type {type(object).__name__}"
+        raise TypeError(f"{called('array')}: {given} is not an array, a number or a list of these.")
     found = found if found.ndim >= ndmin else expand_dims(found, tuple(range(ndmin - found.ndim)))
     return core.placed(found, device)
 
@@ -139,7 +139,9 @@ def _from_list(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
         return _stacked(items, dtype)
     for x in leaves:
         if not is_arraylike(x):
-            raise TypeError(f"array: {x!r:.80} of type {type(x).__name__} in a list is not a number or an array.")
+            raise TypeError(
+                f"{called('array')}: {x!r:.80} of type {type(x).__name__} in a list is not a number or an array."
+            )
     try:
         values = np.array(items)
     except ValueError:

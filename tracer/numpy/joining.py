@@ -9,6 +9,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.logic import greater_equal
@@ -26,7 +27,7 @@ from tapeless.tracer.numpy.reductions import cumsum, sum
 from tapeless.tracer.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
 from tapeless.tracer.numpy.shaping import expand_dims as expand
 from tapeless.tracer.primitives import shape as shapes
-from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, exact_integer
 from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, reshape, slice_in_dim
 from tapeless.tracer.types import aval_of, by_protocol
 
@@ -48,11 +49,11 @@ def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype
     if axis is None:
         xs, axis = [reshape(x, (x.size,)) for x in xs], 0
     if not xs[0].shape:
-        raise ValueError("concatenate: arrays without axes cannot be joined. Use tnp.stack.")
+        raise ValueError(f"{called('concatenate')}: arrays without axes cannot be joined. Use tnp.stack.")
     axis = canonical_axis(axis, xs[0].ndim, "concatenate: axis")
     rest = {x.shape[:axis] + x.shape[axis + 1 :] for x in xs}
     if len(rest) > 1 or len({x.ndim for x in xs}) > 1:
-        raise ValueError(f"concatenate: shapes must agree in all axes except {axis}: {_listed(xs)}.")
+        raise ValueError(f"{called('concatenate')}: shapes must agree in all axes except {axis}: {_listed(xs)}.")
     return shapes.concatenate(xs, axis)
 
 
@@ -63,9 +64,9 @@ def _promoted(name: str, arrays: Sequence[ArrayLike] | Array, dtype: Any = None)
     if isinstance(arrays, (Array, np.ndarray)):
         arrays = list(unstack(arrays))
     if not isinstance(arrays, (list, tuple)):
-        raise TypeError(f"{name}: a list or tuple of arrays is needed, not {type(arrays).__name__}.")
+        raise TypeError(f"{called(name)}: a list or tuple of arrays is needed, not {type(arrays).__name__}.")
     if not arrays:
-        raise ValueError(f"{name}: at least one array is needed.")
+        raise ValueError(f"{called(name)}: at least one array is needed.")
     xs = promoted_dtypes(name, *arrays)
     return [as_array(x if dtype is None else cast(x, dtypes.canonical(dtype))) for x in xs]
 
@@ -178,7 +179,8 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 
     axis = canonical_axis(axis, x.ndim)
     if np.ndim(indices_or_sections) == 0 and x.shape[axis] % _sections("split", indices_or_sections):
         raise ValueError(
-            f"split: axis {axis} of {x.aval} does not divide into {indices_or_sections} equal parts. Use array_split."
+            f"{called('split')}: axis {axis} of {x.aval} does not divide into {indices_or_sections} equal parts. "
+            "Use array_split."
         )
     return array_split(x, indices_or_sections, axis)
 
@@ -201,9 +203,9 @@ def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: 
 
 
 def _sections(name: str, given: Any) -> int:
-    count = operator.index(given)
+    count = exact_integer(given, f"{name}: indices_or_sections")
     if count < 1:
-        raise ValueError(f"{name}: an array is cut into 1 part or more, not {count}.")
+        raise ValueError(f"{called(name)}: an array is cut into 1 part or more, not {count}.")
     return count
 
 
@@ -232,7 +234,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """
     x = array_operand("unstack", x)
     if not x.ndim:
-        raise ValueError("unstack: an array without axes has no parts.")
+        raise ValueError(f"{called('unstack')}: an array without axes has no parts.")
     axis = canonical_axis(axis, x.ndim)
     parts = shapes.split(x, (1,) * x.shape[axis], axis) if x.shape[axis] else ()
     return tuple(shapes.squeeze(p, (axis,)) for p in parts)

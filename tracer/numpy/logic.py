@@ -7,6 +7,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.promotion import (
@@ -168,7 +169,7 @@ bitwise_right_shift = right_shift
 def _shift(name: str, signed: Primitive, unsigned: Primitive, x: ArrayLike, y: ArrayLike) -> Array:
     x, y = promoted(name, x, y)
     if not dtypes.is_integer(x.dtype):
-        raise TypeError(f"{name}: operands must be integers, not {aval_of(x)} and {aval_of(y)}.")
+        raise TypeError(f"{called(name)}: operands must be integers, not {aval_of(x)} and {aval_of(y)}.")
     return (unsigned if dtypes.kind(x.dtype) == "u" else signed).bind(x, y)[0]
 
 

@@ -27,7 +27,7 @@ from tapeless.tracer.primitives.shape import (
     slice_in_dim,
     transpose,
 )
-from tapeless.tracer.types import aval_of, by_protocol
+from tapeless.tracer.types import aval_of
 
 # ---- identity and triangles ----------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
 
 
 def _lengths(name: str, arr: Array) -> tuple[int, int]:
-    arr = by_protocol(arr)
+    arr = array_operand(name, arr)
     if len(arr.shape) != 2:
         raise ValueError(f"{name}: a matrix has two axes, {aval_of(arr)} has {len(arr.shape)}.")
     return arr.shape[-2], arr.shape[-1]
@@ -134,7 +134,7 @@ def _lengths(name: str, arr: Array) -> tuple[int, int]:
 
 def diag_indices_from(arr: Array) -> tuple[Array, ...]:
     """Make the `diag_indices` of arr. Raises: ValueError unless it has two or more axes of one length."""
-    arr = by_protocol(arr)
+    arr = array_operand("diag_indices_from", arr)
     if arr.ndim < 2 or len(set(arr.shape)) > 1:
         raise ValueError(f"diag_indices_from: the axes must be two or more of one length, not those of {aval_of(arr)}.")
     return diag_indices(arr.shape[0], arr.ndim)

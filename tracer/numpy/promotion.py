@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import ConcretizationTypeError
@@ -75,7 +76,7 @@ def check_operands(name: str, *xs: Any) -> None:
     for i, x in enumerate(xs):
         if not isinstance(x, Array) and not is_arraylike(x):
             raise TypeError(
-                f"{name}: argument {i} must be an array or a number, not {type(x).__name__}: {x!r:.80}."
+                f"{called(name)}: argument {i} must be an array or a number, not {type(x).__name__}: {x!r:.80}."
                 f"{conversion_hint(x)}"
             )
 
@@ -248,7 +249,7 @@ def ordered(x: Operand, name: str) -> Operand:
     """Return x, which has a sign. Raises: TypeError for complex numbers, which have none."""
     if dtypes.is_complex(aval_of(x).dtype):
         raise TypeError(
-            f"{name}: complex numbers have no sign, and x is {aval_of(x)}. Take tnp.real(x), or tnp.abs(x)."
+            f"{called(name)}: complex numbers have no sign, and x is {aval_of(x)}. Take tnp.real(x), or tnp.abs(x)."
         )
     return x
 
@@ -313,7 +314,9 @@ def check_ranks(name: str, *xs: Any) -> None:
     if how == "allow" or len({len(np.shape(x)) for x in xs} - {0}) < 2:
         return
     shapes = " and ".join(format_shape(np.shape(x)) for x in xs)
-    message = f"{name}: operands of shapes {shapes} differ in their numbers of axes, and config.numpy_rank_promotion"
+    message = (
+        f"{called(name)}: operands of shapes {shapes} differ in their numbers of axes, and config.numpy_rank_promotion"
+    )
     if how == "raise":
         raise ValueError(f"{message} is 'raise'.\n  Reshape them to one number of axes, or set it to 'allow'.")
     source.warn(f"{message} is 'warn'.")
@@ -333,7 +336,7 @@ def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     for sizes in zip(*padded, strict=True):
         wide = {n for n in sizes if n != 1}
         if len(wide) > 1:
-            raise ValueError(f"{name}: shapes {' and '.join(map(format_shape, shapes))} do not broadcast.")
+            raise ValueError(f"{called(name)}: shapes {' and '.join(map(format_shape, shapes))} do not broadcast.")
         found.append(wide.pop() if wide else 1)
     return tuple(found)
 
@@ -366,7 +369,7 @@ def concrete(name: str, x: Any, advice: str) -> np.ndarray[Any, Any]:
     known = known_elements(x)
     if known is None:
         raise ConcretizationTypeError(
-            f"{name}: the shape depends on values, the elements of a traced array, {x.aval}.{x.origin()}\n"
+            f"{called(name)}: the shape depends on values, the elements of a traced array, {x.aval}.{x.origin()}\n"
             f"  {advice}" + (f"\n  At {place}" if (place := source.describe_here()) else "")
         )
     return known

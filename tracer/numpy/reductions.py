@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.arithmetic import add as add_arrays
@@ -166,11 +167,11 @@ def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(x.aval.ndim))
     try:
-        return canonical_axes(axis, x.aval.ndim)
+        return canonical_axes(axis, x.aval.ndim, f"{name}: axis")
     except ConcretizationTypeError:
         raise
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error} The array is {x.aval}.") from None
+        raise type(error)(f"{error} The array is {x.aval}.") from None
 
 
 # ---- extremes ------------------------------------------------------------------------------------------------
@@ -231,9 +232,11 @@ def greatest(dtype: np.dtype[Any]) -> Any:
 
 def _nonempty(name: str, x: Array, axis: Axis, initial: Any, where: Any) -> Array:
     if where is not None and initial is None:
-        raise ValueError(f"{name}: with `where` there may be no element left; give `initial` for that case.")
+        raise ValueError(f"{called(name)}: with `where` there may be no element left; give `initial` for that case.")
     if initial is None and 0 in [x.shape[i] for i in checked_axes(name, x, axis)]:
-        raise ValueError(f"{name}: there is no element to choose along axis {axis} of {x.aval}; give `initial`.")
+        raise ValueError(
+            f"{called(name)}: there is no element to choose along axis {axis} of {x.aval}; give `initial`."
+        )
     return x
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.numpy.arithmetic import remainder, subtract
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_shape, stretched
@@ -80,7 +81,8 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
         two = (
             f"\n  To exchange two axes, write swapaxes(x, {order[0]}, {order[1]})." if len(order) == 2 < x.ndim else ""
         )
-        raise ValueError(f"transpose: {tuple(axes)} is not a permutation of the {x.ndim} axes of {x.aval}.{two}")
+        name = called("transpose")
+        raise ValueError(f"{name}: {tuple(axes)} is not a permutation of the {x.ndim} axes of {x.aval}.{two}")
     return shapes.transpose(x, order)
 
 
@@ -214,7 +216,8 @@ def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Array:
     wanted = (shape,) if isinstance(shape, int) else static_ints(shape, "broadcast_to", "shape")
     extra = len(wanted) - x.ndim
     if extra < 0 or any(n not in (1, k) for n, k in zip(x.shape, wanted[extra:], strict=True)):
-        raise ValueError(f"broadcast_to: shape {format_shape(x.shape)} does not broadcast to {format_shape(wanted)}.")
+        from_to = f"{format_shape(x.shape)} does not broadcast to {format_shape(wanted)}"
+        raise ValueError(f"{called('broadcast_to')}: shape {from_to}.")
     return stretched(x, wanted)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes, widths
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
@@ -318,8 +319,8 @@ def conv_general_dilated(
 def _check_strides(name: str, strides: Sequence[int] | None, lhs: Any, n: int) -> None:
     if isinstance(strides, Sequence) and len(strides) != n:
         raise ValueError(
-            f"{name}: window_strides {tuple(strides)} are {len(strides)}, but lhs {aval_of(lhs)} has {n} axes of space,"
-            " which are those besides batch and features."
+            f"{called(name)}: window_strides {tuple(strides)} are {len(strides)}, but lhs {aval_of(lhs)} has {n} axes "
+            "of space, which are those besides batch and features."
         )
 
 

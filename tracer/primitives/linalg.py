@@ -4,6 +4,7 @@ from typing import Final
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.elementwise import add, conj, mul
 from tapeless.tracer.primitives.operands import constant, ndim
@@ -98,14 +99,14 @@ triangular_solve_p: Final = Primitive("triangular_solve", _triangular_solve_type
 def check_square(who: str, x: ShapedArray, given: str) -> None:
     """Check that x is a square matrix of a dtype that LAPACK has. Raises: ValueError, TypeError."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"{who}: the matrix must be square, [.., n, n]: {given}.")
+        raise ValueError(f"{called(who)}: the matrix must be square, [.., n, n]: {given}.")
     check_dtype(who, x, given)
 
 
 def check_matrix(who: str, x: ShapedArray) -> None:
     """Check that x has at least two axes and a dtype that LAPACK has. Raises: ValueError, TypeError."""
     if x.ndim < 2:
-        raise ValueError(f"{who}: a matrix has at least two axes, [.., m, n]: {x}.")
+        raise ValueError(f"{called(who)}: a matrix has at least two axes, [.., m, n]: {x}.")
     check_dtype(who, x, f"{x}")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
+from tapeless.tracer.called_functions import prefixed
 from tapeless.tracer.core import Tracer, primitive_named
 from tapeless.tracer.errors import AxisError, ConcretizationTypeError
 from tapeless.tracer.incoming import exact
@@ -128,7 +129,7 @@ def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     """Return `axis` counted from the front. Raises: TypeError if it is no integer, AxisError if it is out of range."""
     i = exact_integer(axis, name)
     if not -ndim <= i < ndim:
-        raise AxisError(f"{name} {i} is out of range for an array of {ndim} axes.")
+        raise AxisError(f"{prefixed(name)} {i} is out of range for an array of {ndim} axes.")
     return i + ndim if i < 0 else i
 
 
@@ -139,14 +140,14 @@ def exact_integer(value: Any, name: str) -> int:
     except ConcretizationTypeError:
         raise
     except TypeError:
-        raise TypeError(f"{name} must be an integer, not {value!r}.") from None
+        raise TypeError(f"{prefixed(name)} must be an integer, not {value!r}.") from None
 
 
 def exact_bool(value: Any, name: str) -> bool:
     """Convert the parameter `name` to True or False. Raises: TypeError if it is anything else, such as a name."""
     if isinstance(value, (int, np.bool_, Array)):
         return bool(value)
-    raise TypeError(f"{name} must be True or False, not {value!r}.")
+    raise TypeError(f"{prefixed(name)} must be True or False, not {value!r}.")
 
 
 def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
@@ -156,7 +157,7 @@ def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     given = axes if isinstance(axes, Iterable) and getattr(axes, "ndim", 1) else (axes,)
     found = tuple(sorted(canonical_axis(a, ndim, name) for a in given))
     if len(set(found)) < len(found):
-        raise ValueError(f"{name} {tuple(axes)} names an axis twice.")
+        raise ValueError(f"{prefixed(name)} {tuple(axes)} names an axis twice.")
     return found
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.errors import ConcretizationTypeError, not_supported
 from tapeless.tracer.primitives.elementwise import convert_element_type
@@ -39,7 +40,7 @@ def static_shape(shape: Any, name: str) -> tuple[int, ...]:
     """
     sizes = static_ints(shape, name, "shape")
     if sizes and min(sizes) < 0:
-        raise ValueError(f"{name}: shape {sizes} has a negative size.")
+        raise ValueError(f"{called(name)}: shape {sizes} has a negative size.")
     return sizes
 
 
@@ -51,9 +52,9 @@ def static_ints(items: Any, name: str, what: str) -> tuple[int, ...]:
         told = str(error).removeprefix("the integer value of a traced array")
         if what != "shape" or told == str(error):
             raise
-        raise type(error)(f"{name}: the size given by a traced array{told}") from None
+        raise type(error)(f"{called(name)}: the size given by a traced array{told}") from None
     except TypeError:
-        raise TypeError(f"{name}: {what} must be a sequence of integers, not {items!r}.") from None
+        raise TypeError(f"{called(name)}: {what} must be a sequence of integers, not {items!r}.") from None
 
 
 # ---- creation and broadcasting -------------------------------------------------------------------------------
@@ -397,7 +398,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 
     Raises: IndexError if it is out of range.
     """
-    n = shape_of(operand)[axis]
+    n = shape_of(operand)[canonical_axis(axis, ndim(operand), "index_in_dim: axis")]
     if not -n <= index < n:
         raise IndexError(f"index_in_dim: index {index} is out of range for axis {axis} of {aval_of(operand)}.")
     part = slice_in_dim(operand, index % n, index % n + 1, axis=axis)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.called_functions import called
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.kinds import NUMERIC, ORDERED, joint_type
@@ -48,12 +49,14 @@ def explicit_padding(
         return _named_padding(name, padding.upper(), shape, window, strides)
     if not isinstance(padding, Iterable) or not all(isinstance(pair, Iterable) for pair in padding):
         raise TypeError(
-            f"{name}: padding is 'SAME', 'SAME_LOWER', 'VALID' or a pair (before, after) for each of the {len(shape)} "
-            f"axes of the windows, not {padding!r}."
+            f"{called(name)}: padding is 'SAME', 'SAME_LOWER', 'VALID' or a pair (before, after) for each of the "
+            f"{len(shape)} axes of the windows, not {padding!r}."
         )
     pairs = tuple(tuple(exact_integer(v, f"{name}: padding") for v in pair) for pair in padding)
     if len(pairs) != len(shape) or any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"{name}: padding {pairs} is not a pair for each of the {len(shape)} axes of the windows.")
+        raise ValueError(
+            f"{called(name)}: padding {pairs} is not a pair for each of the {len(shape)} axes of the windows."
+        )
     return tuple((before, after) for before, after in pairs)
 
 
@@ -63,7 +66,9 @@ def _named_padding(
     if kind == "VALID":
         return ((0, 0),) * len(shape)
     if kind not in ("SAME", "SAME_LOWER"):
-        raise ValueError(f"{name}: padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, not {kind!r}.")
+        raise ValueError(
+            f"{called(name)}: padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, not {kind!r}."
+        )
     total = [max(0, (-(-n // s) - 1) * s + w - n) for n, w, s in zip(shape, window, strides)]
     if kind == "SAME":
         return tuple((t // 2, t - t // 2) for t in total)
@@ -86,10 +91,11 @@ def padtype_to_pads(
 def per_axis(name: str, what: str, values: Any, n: int) -> tuple[int, ...]:
     """Return one positive integer for each of `n` axes, ones if None. Raises: TypeError, ValueError naming `what`."""
     if not isinstance(values, (Iterable, type(None))):
-        raise TypeError(f"{name}: {what} must be integers, one for each of {n} axes, not {values!r}: {(values,) * n}.")
+        given = f"{values!r}: {(values,) * n}"
+        raise TypeError(f"{called(name)}: {what} must be integers, one for each of {n} axes, not {given}.")
     exact = (1,) * n if values is None else tuple(exact_integer(v, f"{name}: {what}") for v in values)
     if len(exact) != n or any(v < 1 for v in exact):
-        raise ValueError(f"{name}: {what} {exact} must be positive, one for each of {n} axes.")
+        raise ValueError(f"{called(name)}: {what} {exact} must be positive, one for each of {n} axes.")
     return exact
 
 

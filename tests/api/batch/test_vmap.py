@@ -234,13 +234,13 @@ def identity(x, w=None):
 
 def test_error_sizes():
     text = (
-        "vmap: mapped axes differ in size. argument [0] has 2 (float64[2,3], axis 0), "
-        "argument [1]['w'] has 4 (float64[3,4], axis 1).\n  Give one of them in_axes=None, or make the sizes equal."
+        "vmap: mapped axes differ in size. x has 2 (float64[2,3], axis 0), "
+        "w['w'] has 4 (float64[3,4], axis 1).\n  Give one of them in_axes=None, or make the sizes equal."
     )
     with raises(ValueError, text):
         tl.vmap(identity, in_axes=(0, 1))(X, {"w": Y})
     text = (
-        "vmap: mapped axes differ in size. axis_size is 5, argument [0] has 2 (float64[2,3], axis 0).\n"
+        "vmap: mapped axes differ in size. axis_size is 5, x has 2 (float64[2,3], axis 0).\n"
         "  Give one of them in_axes=None, or make the sizes equal."
     )
     with raises(ValueError, text):
@@ -249,8 +249,8 @@ def test_error_sizes():
 
 def test_error_sizes_of_keyword_arguments_and_nested_ones():
     text = (
-        "vmap: mapped axes differ in size. argument [0]['a'][0] has 2 (float64[2,3], axis 0), "
-        "argument [0]['a'][1] has 4 (float64[3,4], axis 1), argument ['w']['b'] has 3 (float64[3,4], axis 0).\n"
+        "vmap: mapped axes differ in size. x['a'][0] has 2 (float64[2,3], axis 0), "
+        "x['a'][1] has 4 (float64[3,4], axis 1), w['b'] has 3 (float64[3,4], axis 0).\n"
         "  Give one of them in_axes=None, or make the sizes equal."
     )
     with raises(ValueError, text):
@@ -337,7 +337,7 @@ def test_error_in_axes_of_another_structure():
 
 
 def test_error_not_an_array():
-    for given, path in (("text", "[0]"), ({"w": "text"}, "[0]['w']")):
+    for given, path in (("text", "x"), ({"w": "text"}, "x['w']")):
         text = f"vmap: argument {path} of {place(identity)} is 'text' of type str, which is not an array."
         with raises(TypeError, f"{text}\n  Give it in_axes=None."):
             tl.vmap(identity)(given)

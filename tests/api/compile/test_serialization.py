@@ -94,9 +94,10 @@ def test_donation_weak_types_and_numbers_that_must_fit():
     function = stages.load(donating.serialize())
     x = tnp.ones(3, np.int8)
     assert function(x, 2).tolist() == [3, 3, 3] and x.is_deleted()
-    with pytest.raises(OverflowError, match=r"jit: argument \[1\] of <lambda> at .* is 300, but must fit int8"):
+    with pytest.raises(OverflowError, match=r"jit: argument n of <lambda> at .* is 300, but must fit int8"):
         function(tnp.ones(3, np.int8), 300)
-    with raises(TypeError, "f was compiled for int8[3] as argument [0], but called with float64[3]."):
+    wrong = r"^<lambda> at .* was compiled for int8\[3\] as argument x, but called with float64\[3\]\."
+    with pytest.raises(TypeError, match=wrong):
         function(X, 1)
 
 
@@ -247,7 +248,7 @@ def test_functions_that_call_the_host():
 
 def test_loaded_functions_cannot_be_transformed():
     function = loaded(scaled, X)
-    with pytest.raises(TypeError, match="scaled is compiled, and a compiled program cannot be transformed"):
+    with pytest.raises(TypeError, match=r"scaled at .* is compiled, and a compiled program cannot be transformed"):
         tl.grad(lambda x: function(x).sum())(X)
 
 

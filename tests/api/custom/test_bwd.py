@@ -172,32 +172,32 @@ MISFITS = {
     ),
     "structure": (
         lambda res, ct: ([ct], ct),
-        f"{BWD} must return for argument 0 a pytree of its structure, with None where there is no "
-        "derivative.\n  The root is a dict with 'a', 'b' in argument 0, a list of 1 in its cotangent.",
+        f"{BWD} must return for argument p a pytree of its structure, with None where there is no "
+        "derivative.\n  The root is a dict with 'a', 'b' in argument p, a list of 1 in its cotangent.",
     ),
     "missing": (
         lambda res, ct: ({"a": ct}, ct),
-        f"{BWD} must return for argument 0 a pytree of its structure, with None where there is no "
-        "derivative.\n  ['b'] is a list of 2 in argument 0, nothing in its cotangent.",
+        f"{BWD} must return for argument p a pytree of its structure, with None where there is no "
+        "derivative.\n  ['b'] is a list of 2 in argument p, nothing in its cotangent.",
     ),
     "leaf": (
         lambda res, ct: (ct, ct),
-        f"{BWD} must return for argument 0 a pytree of its structure, with None where there is no "
-        "derivative.\n  The root is a dict with 'a', 'b' in argument 0, a leaf in its cotangent.",
+        f"{BWD} must return for argument p a pytree of its structure, with None where there is no "
+        "derivative.\n  The root is a dict with 'a', 'b' in argument p, a leaf in its cotangent.",
     ),
     "shape": (
         lambda res, ct: ({"a": ct, "b": [tnp.ones(3), ct]}, ct),
-        "custom_vjp: the cotangent that the backward rule <lambda> of f returned for argument 0['b'][0] is float32[3], "
-        "but argument 0['b'][0] asks for float64[].",
+        "custom_vjp: the cotangent that the backward rule <lambda> of f returned for argument p['b'][0] is float32[3], "
+        "but argument p['b'][0] asks for float64[].",
     ),
     "dtype": (
         lambda res, ct: (None, tnp.ones((), "float32")),
-        "custom_vjp: the cotangent that the backward rule <lambda> of f returned for argument 1 is float32[], "
-        "but argument 1 asks for float64[].",
+        "custom_vjp: the cotangent that the backward rule <lambda> of f returned for argument x is float32[], "
+        "but argument x asks for float64[].",
     ),
     "no array": (
         lambda res, ct: (None, "abc"),
-        "custom_vjp: the cotangent that the backward rule <lambda> of f returned for argument 1 is 'abc' of type str, "
+        "custom_vjp: the cotangent that the backward rule <lambda> of f returned for argument x is 'abc' of type str, "
         "which is not an array.",
     ),
 }
@@ -261,7 +261,7 @@ def test_arguments_that_are_no_arrays():
     f.__name__ = "f"
     f.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
     message = (
-        "custom_vjp: argument 0[1] of f is 'abc' of type str, which is not an array.\n"
+        "custom_vjp: argument x[1] of f is 'abc' of type str, which is not an array.\n"
         "  Name it in nondiff_argnums if it is not to be differentiated."
     )
     with raises(TypeError, message):

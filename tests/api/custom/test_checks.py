@@ -147,7 +147,7 @@ def test_arguments_that_are_no_arrays():
     f.__name__ = "f"
     f.defjvp(lambda n, p, t: (p, t))
     message = (
-        "custom_jvp: argument 1['a'] of f is 'abc' of type str, which is not an array.\n"
+        "custom_jvp: argument p['a'] of f is 'abc' of type str, which is not an array.\n"
         "  Name it in nondiff_argnums if it is not to be differentiated."
     )
     with raises(TypeError, message):

@@ -75,7 +75,7 @@ def test_a_wrong_derivative_is_found_where_it_is(make):
     with pytest.raises(AssertionError) as caught:
         check_custom_rule(f, {"x": X}, modes="rev")
     text = str(caught.value)
-    begin = "check_custom_rule: the cotangent in reverse mode disagrees at argument 0['x'][1, 0]: the rule of f gives "
+    begin = "check_custom_rule: the cotangent in reverse mode disagrees at argument p['x'][1, 0]: the rule of f gives "
     assert text.startswith(begin) and text.endswith(" (rtol=1e-09, atol=1e-09).")
     ours, theirs = [float(part) for part in text.removeprefix(begin).split(" (")[0].split(", its body ")]
     np.testing.assert_allclose(ours, 1.5 * theirs, rtol=1e-12)

@@ -222,7 +222,7 @@ def test_method():
         def rule(axis_size, in_batched, self, x):  # arguments come as the function has them
             return 2 * x, True
 
-    with pytest.raises(TypeError, match=r"argument \[0\] of f is <.*Model object.*> of type Model"):
+    with pytest.raises(TypeError, match=r"argument self of f is <.*Model object.*> of type Model"):
         Model().f(X)
 
 

@@ -1,0 +1,104 @@
+"""Errors name the function that was called, not one that it calls: of every function, given what it does not take."""
+
+import ast
+import inspect
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+from tapeless.tracer import core
+from tests.messages import raises, text_of
+from tests.pages import hook
+
+examples = hook("example_calls")
+NAMES = {"np": np, "tl": tl, "tnp": tnp, "lax": lax}
+WALKED = {
+    "tapeless.lax": lax,
+    "tapeless.lax.linalg": lax.linalg,
+    "tapeless.nn": tl.nn,
+    "tapeless.numpy": tnp,
+    "tapeless.numpy.fft": tnp.fft,
+    "tapeless.numpy.linalg": tnp.linalg,
+    "tapeless.scipy.linalg": tl.scipy.linalg,
+    "tapeless.scipy.signal": tl.scipy.signal,
+    "tapeless.scipy.special": tl.scipy.special,
+}
+BAD = "'text'", "tl.random.key(0)", "tnp.ones((7, 5, 3))"
+# The message is about a function that was an argument, or about subscripts.
+OTHERS = {("platform_dependent", "add"), ("einsum_path", "einsum")}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("namespace", WALKED)
+def test_errors_of_operands_that_are_not_taken(namespace: str):
+    named = {name for module in WALKED.values() for name in module.__all__} | {p.name for p in core.all_primitives()}
+    heads = {(name, _head(call)) for name, call in bad_calls(namespace)}
+    assert {(name, head) for name, head in heads if head in named - {name}} - OTHERS == set()
+
+
+def bad_calls(namespace: str) -> Iterator[tuple[str, str]]:
+    """Yield the examples of functions with something else in the place of the first operand."""
+    for name, example in examples.calls(namespace).items():
+        tree = ast.parse(example, mode="eval").body
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+        for call in calls:
+            if ast.unparse(call.func).rpartition(".")[2] == name and inspect.isroutine(
+                getattr(WALKED[namespace], name)
+            ):
+                for bad in BAD:
+                    call.args[0] = ast.parse(bad, mode="eval").body
+                    yield name, ast.unparse(call)
+
+
+def _head(call: str) -> str:
+    """Return what the error of a call begins with: a name, before a colon or `is not defined`."""
+    try:
+        tl.make_jaxpr(lambda: eval(call, dict(NAMES)))()
+    except (TypeError, ValueError, IndexError) as error:
+        return str(error).partition(":")[0].partition(" is not defined")[0]
+    return ""
+
+
+X, V, Z = tnp.ones(3), tnp.ones(4), tnp.ones(3, "complex64")
+DIFFER = "shapes (3,) and (4,) do not broadcast."
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: tnp.hypot(X, V), f"hypot: {DIFFER}"),
+        (lambda: tl.jit(lambda x: tl.vmap(tnp.hypot)(x, V[None]))(X[None]), f"hypot: {DIFFER}"),
+        (lambda: tnp.acos("x"), "acos: argument 0 must be an array or a number, not str: 'x'."),
+        (lambda: tnp.arccos("x"), "arccos: argument 0 must be an array or a number, not str: 'x'."),
+        (lambda: lax.abs("x"), "abs: 'x' of type str is not an array or a number."),
+        (lambda: tnp.copysign(1j, X), "copysign: complex numbers have no sign, and x is complex64[3]. Take "
+         "tnp.real(x), or tnp.abs(x)."),
+        (lambda: tnp.bitwise_and(X, X), "bitwise_and: the operand must be boolean or an integer, not float32[3] and "
+         "float32[3]."),
+        (lambda: tnp.fix(Z), "fix: the operand must be a real number or boolean, not complex64[3] and complex64[]."),
+        (lambda: tl.nn.softmax(X, axis=3), "softmax: axis 3 is out of range for an array of 1 axes. The array is "
+         "float32[3]."),
+        (lambda: tnp.argsort(X, axis=2), "argsort: axis 2 is out of range for an array of 1 axes."),
+        (lambda: tnp.full((2,), X), "full: float32[3] does not broadcast to (2,) along (0,)."),
+        (lambda: tnp.hstack([X, tnp.ones((2, 2))]), "hstack: shapes must agree in all axes except 0: float32[3], "
+         "float32[2,2]."),
+        (lambda: X * V, f"*: {DIFFER}"),
+    ],
+)  # fmt: skip
+def test_messages(call, message):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    assert text_of(caught.value) == message
+
+
+def test_errors_of_functions_that_a_users_function_calls():
+    def normalized(x):
+        return x / tnp.linalg.norm(x, axis=5)
+
+    message = "norm: axis 5 is out of range for an array of 1 axes. The array is float32[3]."
+    with raises(tl.errors.AxisError, message):
+        tl.grad(normalized)(X)

@@ -1,0 +1,91 @@
+"""Name the public function that a user's line called, in errors that an inner function raises.
+
+`tnp.hypot(x, y)` divides; an error about its operands says `hypot`, not `div`. Only errors pay for this: when one is
+raised, the stack is walked from the user's frame inwards, to the first frame of a function of a public namespace.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+from tapeless.tracer import source
+
+_ROOT = __name__.rpartition(".tracer.")[0]
+# Namespaces of functions of arrays, with those in them. What transforms functions, or runs them, is not renamed.
+_PUBLIC = tuple(f"{_ROOT}.{name}" for name in ("numpy", "lax", "nn", "random", "scipy", "image", "ops"))
+_DEFINED = (*_PUBLIC, f"{_ROOT}.tracer", f"{_ROOT}.batch.reductions")
+
+
+def called(name: str) -> str:
+    """Return the public name of the function that the user's line called; `name` if none is found, as of an operator.
+
+    Of several names of one function, the one in the user's program.
+
+    Args:
+      name: what the function that raises an error is called; "" if it is a helper without a name.
+    """
+    users, ours = _frames()
+    for frame in ours:
+        if _is_operator(frame.f_code.co_name):
+            return name
+        names = _public_names(frame, name) if frame.f_globals.get("__name__", "").startswith(_DEFINED) else ()
+        if name.rpartition(".")[2] in names and "." in name:  # the name of a distribution is said, too: gamma.cdf
+            return name
+        if names:
+            written = [each for each in names if users is not None and each in users.f_code.co_names]
+            return written[0] if len(written) == 1 else name if name in names else names[0]
+    return name
+
+
+def prefixed(what: str) -> str:
+    """Begin a message with the called function: "axis" becomes "argmax: axis", "flip: axis" may "flipud: axis"."""
+    named = re.match(r"([\w.]+): ", what)
+    found = called(named[1] if named else "")
+    return f"{found}: {what[named.end() :] if named else what}" if found else what
+
+
+def name_called(error: Exception, name: str) -> None:
+    """Let the message of an error that begins with `name` begin with the function that was called."""
+    if [*map(type, error.args)] == [str] and re.match(rf"{re.escape(name)}(: | is not defined)", error.args[0]):
+        error.args = (called(name) + error.args[0][len(name) :],)
+
+
+def _frames() -> tuple[FrameType | None, list[FrameType]]:
+    """Return the frame of the user that is running, and those below it, which are ours, the outermost first."""
+    ours, frame = list[FrameType](), sys._getframe(2)  # pyright: ignore[reportPrivateUsage]  # as in source.py
+    while frame is not None and not source.is_users(frame.f_code):
+        ours.append(frame)
+        frame = frame.f_back
+    return frame, ours[::-1]
+
+
+def _is_operator(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and name != "__call__"
+
+
+def _public_names(frame: FrameType, name: str) -> tuple[str, ...]:
+    """List the public names of the function that a frame runs, its own first; none if it is private, or not unique.
+
+    Functions that one factory made share their code: of these, the one called `name`.
+    """
+    found = dict[int, list[str]]()
+    for public, function in _public_functions():
+        if _code_of(function) is frame.f_code:
+            found.setdefault(id(function), []).append(public)
+    groups = [names for names in found.values() if len(found) == 1 or name in names]
+    own = frame.f_code.co_name
+    return tuple(sorted(set(groups[0]), key=lambda each: (each != own, each))) if len(groups) == 1 else ()
+
+
+def _public_functions() -> Iterator[tuple[str, Any]]:
+    """Yield the functions of the public namespaces that are imported, by their names there."""
+    for module in [module for path, module in sys.modules.items() if path.startswith(_PUBLIC)]:
+        names = vars(module)
+        yield from [(name, names[name]) for name in names.get("__all__", ()) if callable(names.get(name))]
+
+
+def _code_of(function: Any) -> CodeType | None:
+    return getattr(inspect.unwrap(function), "__code__", None)
