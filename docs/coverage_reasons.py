@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 _DEVICES = "for several devices, which are not supported yet"
 _PROCESSES = "for several processes, which are not supported yet"
-_LATER = "not built yet"
 
 REASONS: Mapping[str, Mapping[str, str]] = {
     "jax": {

@@ -16,7 +16,7 @@ import numpy as np
 from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.numpy.promotion import array_operand, inexact
+from tapeless.tracer.numpy.promotion import inexact
 from tapeless.tracer.primitives.spectral import eigh
 from tapeless.tracer.random import normal
 
@@ -221,7 +221,7 @@ def _axes(name: str, seq: str, counts: tuple[int, ...]) -> tuple[tuple[int, ...]
 
 
 def _vectors(name: str, x: ArrayLike, degrees: bool = False) -> Array:
-    found = array_operand(f"Rotation.{name}", inexact(f"Rotation.{name}", x))
+    found = inexact(f"Rotation.{name}", tnp.asarray(x))
     return tnp.deg2rad(found) if degrees else found
 
 

@@ -42,6 +42,13 @@ def test_representations():
     same(Rotation.from_mrp(right.as_mrp()), right)
 
 
+def test_lists():
+    """Of numbers, as SciPy takes them; they become float32."""
+    theirs = pytest.importorskip("scipy.spatial.transform")
+    ours, right = Rotation.from_quat([1, 2, 0, 2]), theirs.Rotation.from_quat([1, 2, 0, 2])
+    close(ours.apply([0.5, 2.0, -1.0]), right.apply([0.5, 2.0, -1.0]), 1e-6)
+
+
 def test_products_and_means(rng: np.random.Generator):
     theirs = pytest.importorskip("scipy.spatial.transform")
     ours, right = Rotation.from_quat(QUAT), theirs.Rotation.from_quat(QUAT)

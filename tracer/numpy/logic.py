@@ -10,6 +10,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.called_functions import called
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.numpy.arithmetic import select
+from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.numpy.promotion import (
     Operand,
     apply,
@@ -364,14 +365,22 @@ def allclose(
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Test whether two arrays have the same shape and elements, as a scalar array; nan equals nan if `equal_nan`."""
-    a, b = promoted_dtypes("array_equal", a1, a2)
+    """Test whether two arrays have the same shape and elements, as a scalar array; nan equals nan if `equal_nan`.
+
+    Args:
+      a1, a2: arrays, numbers, or lists of them, of any shapes.
+    """
+    a, b = promoted_dtypes("array_equal", asarray(a1), asarray(a2))
     return _all_equal(a, b, equal_nan) if a.shape == b.shape else full((), False)
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Test whether two arrays broadcast to one shape and then have the same elements, as a scalar array."""
-    a, b = promoted_dtypes("array_equiv", a1, a2)
+    """Test whether two arrays broadcast to one shape and then have the same elements, as a scalar array.
+
+    Args:
+      a1, a2: arrays, numbers, or lists of them, of any shapes.
+    """
+    a, b = promoted_dtypes("array_equiv", asarray(a1), asarray(a2))
     try:
         a, b = broadcast("array_equiv", a, b)
     except ValueError:

@@ -256,7 +256,7 @@ def _padded_roots(p: Array) -> Array:
     found = take(found, argsort(lax.abs(found), descending=True), mode="clip")
     missing = arithmetic.select(none, n, missing)
     there = lax.lt(broadcasted_iota(np.int32, (n - 1,), 0), lax.sub(n - 1, missing))
-    return arithmetic.select(there, found, np.nan)
+    return arithmetic.select(there, found, complex(np.nan, np.nan))
 
 
 # ---- fitting -------------------------------------------------------------------------------------------------

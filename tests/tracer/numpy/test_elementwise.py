@@ -216,6 +216,8 @@ def test_closeness():
     assert bool(tnp.array_equal(FLOATS, FLOATS)) and not tnp.array_equal(FLOATS, FLOATS[0])
     assert bool(tnp.array_equal(SPECIAL, SPECIAL, equal_nan=True)) and not tnp.array_equal(SPECIAL, SPECIAL)
     assert bool(tnp.array_equiv(FLOATS[0], FLOATS[:1])) and not tnp.array_equiv(FLOATS[0], OTHERS)
+    assert bool(tnp.array_equal([1, 2], [1, 2.0])) and not tnp.array_equal([1, 2], [[1, 2]])
+    assert bool(tnp.array_equiv([1, 2], [[1, 2], [1, 2]])) and not tnp.array_equiv([1, 2], [1, 3])
 
 
 # ---- dtypes --------------------------------------------------------------------------------------------------
