@@ -52,7 +52,7 @@ def scanned(f: Any, c: Any, n: int) -> Any:
     return c, bodies.Reader(ys)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("around", ["build", "scan"])
 def test_values_and_derivatives(seed: int, around: str):
     rng = np.random.default_rng([seed, len(around)])

@@ -64,7 +64,7 @@ def test_nothing_else_is(shape):
 
 
 def test_choices_are_not():
-    with raises(ValueError, "select_n: operands differ in shape: float64[2,1] and float64[1,3]. Broadcast them first."):
+    with raises(ValueError, "select: operands differ in shape: float64[1,3] and float64[2,1]. Broadcast them first."):
         lax.select(True, ROW, COLUMN)
     with pytest.raises(ValueError, match="clamp: operands differ in shape"):
         lax.clamp(ROW, np.ones((2, 3)), ROW)

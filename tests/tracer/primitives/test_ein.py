@@ -11,6 +11,7 @@ from tapeless.tracer.errors import InternalError
 from tapeless.tracer.primitives.ein import ein, ein_p
 from tapeless.tracer.terms.affine import Affine, variables
 from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Read, Term, Use, term
+from tests.messages import text_of
 
 i, j, k = variables((0, 0, 0))
 X, Y = np.ones((3, 4), np.float32), np.ones((4, 2), np.float32)
@@ -85,7 +86,7 @@ def test_what_leaves_an_array_needs_a_bracket():
     t = term((i,), (3, 4), [Read(0, (i, j + 1))])
     with pytest.raises(IndexError) as raised:
         tl.make_jaxpr(lambda x: ein_p.bind(x, terms=(t,), shape=(3,), dtype=None, precision=None)[0])(X)
-    assert str(raised.value) == (
+    assert text_of(raised.value) == (
         "ein: factor a[i,j + 1], operand 0 of type float32[3,4], is out of range along axis 1 of 4: j + 1 is 1 to 4, "
         "and no bracket keeps it inside.\n  out[i] += Σ j. a[i,j + 1]"
     )

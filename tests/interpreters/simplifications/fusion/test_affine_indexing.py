@@ -55,7 +55,6 @@ STAY: dict[str, Callable[[Any, Any], Any]] = {
     "data": lambda x, i: x[tnp.where(i < 3, (10 * x).astype("int32"), i)],
     "wrapped": lambda x, i: x[i.astype("int8") * np.int8(17) + 1],
     "few of many": lambda x, i: x[i[:2, None] * 8 + i[None, :2]],
-    "a diagonal apart": lambda x, i: tnp.broadcast_to(x[:, None, None], (16, 4, 16))[i, :, i],
 }
 
 
@@ -63,6 +62,14 @@ STAY: dict[str, Callable[[Any, Any], Any]] = {
 def test_what_stays_a_gather(name: str):
     """Where indices overlap or are no boxes, or nothing is known, or more is moved than read."""
     assert "gather" in names(after(lambda x: STAY[name](x, tnp.arange(N)), X))
+
+
+def test_a_diagonal_of_what_is_repeated_is_repeated():
+    def diagonal(x):
+        return tnp.broadcast_to(x[:, None, None], (N, 4, N))[tnp.arange(N), :, tnp.arange(N)]
+
+    jaxpr = after(diagonal, X)
+    assert names(jaxpr) == ["broadcast_in_dim"]
 
 
 MATRIX: dict[str, Callable[[Any, Any], Any]] = {
