@@ -16,6 +16,7 @@ from tapeless.interpreters.body_contractions import with_contractions
 from tapeless.interpreters.enclosing_indices import axes_of_body, enclosing, indices_of_body
 from tapeless.interpreters.index_brackets import with_brackets
 from tapeless.interpreters.index_entries import IndexAxis
+from tapeless.interpreters.jvp import JVPTrace
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.indices.hints import parameter_names
@@ -82,12 +83,22 @@ def over(
     if select_n_p not in written.primitives:  # a select keeps derivatives of its other cases out, so it stays
         written = simplified(written)
     given = [*more, *consts]
-    return list(eval_jaxpr(written, given) if _is_staged(core.current_trace()) else jit(written, *given))
+    return list(eval_jaxpr(written, given) if _is_written_out(core.current_trace()) else jit(written, *given))
 
 
-def _is_staged(trace: core.Trace | None) -> bool:
-    """Tell whether a trace writes equations into a program, where they can be simplified with those around them."""
-    return trace is not None and (isinstance(trace, StagingTrace) or _is_staged(trace.parent))
+def _is_written_out(trace: core.Trace | None) -> bool:
+    """Tell whether a body is evaluated as equations, not as one call.
+
+    In a program they are simplified with those around them. In a derivative of a derivative, a residual of a call would
+    be infinite where a bracket that the call has does not hold, and its own derivative 0 times infinity.
+    """
+    derivatives = 0
+    while trace is not None:
+        derivatives += isinstance(trace, JVPTrace)
+        if isinstance(trace, StagingTrace) or derivatives > 1:
+            return True
+        trace = trace.parent
+    return False
 
 
 def _batched(f: Callable[..., Sequence[Any]], axes: Sequence[IndexAxis]) -> list[Any]:

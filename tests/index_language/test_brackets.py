@@ -161,3 +161,26 @@ def test_conditions_that_never_hold(body):
     np.testing.assert_array_equal(tl.jvp(f, (x,), (x,))[1], 0)
     of_batch = tl.vmap(tl.grad(lambda x: f(x).sum()))(tnp.stack([x, x]))
     np.testing.assert_array_equal(of_batch, 0)
+
+
+SECOND = {
+    "data": lambda x: ix.sum(4, lambda i: (x[i] > 0) * tnp.log(x[i])),
+    "indices": lambda x: ix.build(4, lambda i: ((i > 0) & (i < 3)) * tnp.log(x[i])).sum(),
+    "quotient": lambda x: ix.sum((4, 4), lambda i, j: (i < j) / (x[i] - x[j])),
+    "relation": lambda x: ix.sum((4, 4), lambda i, j: RELATED[i, j] * ((x[j] > 0) * tnp.log(x[j]))),
+    "where": lambda x: ix.sum(4, lambda i: ix.where(x[i] > 0, x[i] ** 1.5, 0.0)),
+    "fold": lambda x: ix.fold(lambda c, k: c + (x[k] > 0) * tnp.log(x[k]), 0.0, 4),
+    "maximum": lambda x: ix.max(4, lambda i: ix.where(x[i] > 0, tnp.log(x[i]), -9.0)),
+}
+RELATED = ix.relation(([0, 1, 1, 3], [1, 2, 1, 0]), (4, 4))
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_reverse_over_reverse(name):
+    """Eager as compiled, without nan of what brackets leave out."""
+    x, g = tnp.array([0.0, 1.0, 2.0, -1.0]), tl.grad(SECOND[name])
+    twice = tl.grad(lambda x: (g(x) ** 2).sum())
+    expected = 2 * tl.jvp(g, (x,), (g(x),))[1]
+    for f in (twice, tl.jit(twice)):
+        assert np.all(np.isfinite(f(x)))
+        np.testing.assert_allclose(f(x), expected, rtol=1e-5)

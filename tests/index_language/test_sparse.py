@@ -173,3 +173,35 @@ def test_entries_are_read_one_by_one():
 def test_no_entries():
     assert not ix.relation(([],), (3,)).todense().any()
     np.testing.assert_array_equal(ix.sparse(([],), tnp.zeros(0), (3,)).todense(), [0, 0, 0])
+
+
+def test_one_compilation_for_each_pattern():
+    """Whatever values are, and whether coordinates are the same objects; of relations, for each number of entries."""
+    traced = []
+
+    @tl.jit
+    def doubled(s):
+        traced.append(s)
+        return tl.tree.map(lambda v: 2 * v, s)
+
+    @tl.jit
+    def counted(r):
+        traced.append(r)
+        return r.todense().sum()
+
+    rows, columns = np.array([0, 3, 3]), np.array([1, 0, 2])
+    s = ix.sparse((rows, columns), tnp.ones(3), (4, 4))
+    same = ix.sparse((tnp.asarray(rows), list(columns)), tnp.arange(3.0), (4, 4))
+    for given in (s, s, same, doubled(s), tl.grad(lambda s: (s.todense() ** 2).sum())(s)):
+        np.testing.assert_array_equal(doubled(given).todense(), 2 * given.todense())
+    assert len(traced) == 1
+    doubled(ix.sparse((columns, rows), tnp.ones(3), (4, 4)))
+    assert len(traced) == 2
+    for given in ((rows, columns), (columns, rows)):
+        assert counted(ix.relation(given, (4, 4))) == 3
+    assert len(traced) == 3
+
+
+def test_sparse_arrays_made_in_jitted_functions():
+    made = tl.jit(lambda v: ix.sparse(([0, 2], [1, 0]), 2 * v, (3, 3)))(tnp.ones(2))
+    np.testing.assert_array_equal(made.todense(), [[0, 2, 0], [0, 0, 0], [2, 0, 0]])

@@ -12,7 +12,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array
-from tapeless.tracer.core import Tracer
+from tapeless.tracer.core import Tracer, ensure_compile_time_eval
 from tapeless.tracer.indices.index import Index, TermForm, in_array, of_value
 from tapeless.tracer.numpy import asarray, lexsort, stack, where, zeros
 from tapeless.tracer.primitives.ein import ein
@@ -36,6 +36,14 @@ def _integers(coords: Any) -> Any:
         return coords
     limits = np.iinfo(np.int32)
     return known.astype(np.int32) if known.min() >= limits.min and known.max() <= limits.max else coords
+
+
+def _kept(c: Any) -> Array:
+    """Make an array of coordinates; if they are known, one that is known in traces, too, and outlives them."""
+    if isinstance(c, Tracer):
+        return c
+    with ensure_compile_time_eval():
+        return asarray(c)
 
 
 class _Pattern:
@@ -68,7 +76,7 @@ class Entries:
     has_distinct_entries: ClassVar[bool] = False
 
     def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
-        self.coords: tuple[Array, ...] = tuple([asarray(c) for c in map(_integers, coords)])
+        self.coords: tuple[Array, ...] = tuple([_kept(_integers(c)) for c in coords])
         self.shape: tuple[int, ...] = tuple(shape)
         if not self.shape:
             raise ValueError(f"{type(self).__name__}: an array of the shape () has no axes that coordinates are along.")
@@ -129,7 +137,8 @@ class SparseArray(Entries):
 
     coords: [entries] integers for each axis. values: [entries]. A node of pytrees, whose leaf is the values, so that
     derivatives in it are values on the same pattern. The coordinates are static there: a jitted function is compiled
-    once for each pattern. To change them at each call, pass arrays, and make the SparseArray inside.
+    once for each pattern. To change them at each call, pass arrays, and make the SparseArray inside; a function that is
+    given coordinates so cannot return it, only its values.
     """
 
     def __init__(self, coords: Sequence[Any], values: Any, shape: Sequence[int]) -> None:
@@ -200,7 +209,7 @@ class Relation(Entries):
             self._replace_coords(_once(self.coords), (None,) * self.ndim)
         else:
             distinct = np.unique(np.stack([np.asarray(c) for c in self.coords]), axis=1)
-            self._replace_coords(tuple([asarray(c) for c in distinct]), self.limits)
+            self._replace_coords(tuple(map(_kept, distinct)), self.limits)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
         """Return the coordinates, and what is known of them."""

@@ -200,6 +200,8 @@ class _Fusion:
         joint = () if found is None else merged(found)
         if found is None or len(joint) > TERMS or any(len(t.factors) > FACTORS for t in joint):
             return None
+        if _tells_sums(joint) and not _tells_sums((*reader.terms, *producer.terms)):
+            return None
         if _cancel(found, joint) and not licence.may_cancel(self._linear or r.linear, r.aval.dtype):
             return None
         return Statement(joint, reader.precision or producer.precision, reader.exact or producer.exact)
@@ -318,6 +320,11 @@ def _is_worth_it(old: ContractionCost, new: ContractionCost, shrinks: bool) -> b
 def _cancel(terms: Sum, joint: Sum) -> bool:
     """Tell whether terms of opposite signs cancelled when they were merged to `joint`."""
     return sum(abs(t.coefficient) for t in joint) < sum(abs(t.coefficient) for t in terms)
+
+
+def _tells_sums(terms: Sum) -> bool:
+    """Tell whether what is looked up is a sum of variables: all values of all but one of them are then compared."""
+    return any(isinstance(b, Lookup) and len(b.index.variables) > 1 for t in terms for b in t.brackets)
 
 
 def _reads(found: Statement) -> dict[int, None]:
