@@ -13,9 +13,10 @@ import numpy as np
 from tapeless.arguments.checks import check_callable
 from tapeless.compile.jit import jit
 from tapeless.constant_names import constant_names
+from tapeless.interpreters.formulas.definition_text import application_text, definition_text
+from tapeless.interpreters.formulas.index_expressions import index_expressions, printed_where_read
 from tapeless.interpreters.formulas.let_form import (
     Computed,
-    Definition,
     LetForm,
     bound,
     evaluated,
@@ -34,11 +35,10 @@ from tapeless.tracer.core import Tracer
 from tapeless.tracer.formulas.matrix_products import matrix_text
 from tapeless.tracer.formulas.numpy_source import sum_source
 from tapeless.tracer.formulas.symmetries import Symmetry
-from tapeless.tracer.formulas.text import LATEX, TEXT, Notation, Operands, equation, formula, free_names, latex_name
+from tapeless.tracer.formulas.text import LATEX, TEXT, Notation, Operands, equation, formula, free_names, index_equation
 from tapeless.tracer.indices.hints import note, note_assumptions
-from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.numpy import asarray, where
-from tapeless.tracer.primitives.opaque import derivative_name, opaque_p
+from tapeless.tracer.primitives.opaque import opaque_p
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.terms.term import Term
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -229,7 +229,8 @@ class Formulas:
             for axis, name in dict.fromkeys(o.hints):
                 hints.setdefault((k, axis), []).append(name)
         named = (*[o.name for o in self.inputs], *self.defined)
-        return Operands(named, [x.shape for x in self.form.avals], booleans, indices, hints, self.form.stays)
+        shapes = [x.shape for x in self.form.avals]
+        return Operands(named, shapes, booleans, indices, hints, self.form.stays, printed_where_read(self.form))
 
     @property
     def terms(self) -> Any:
@@ -269,12 +270,16 @@ class Formulas:
 
     def _lines(self, notation: Notation) -> Iterator[str]:
         operands, n = self.operands, len(self.inputs)
-        applied_once = self._applied_once
+        applied_once, of_indices = self._applied_once, index_expressions(self.form)
         for k, (name, d) in enumerate(zip(self.defined, self.form.definitions, strict=True), n):
-            if k not in applied_once:
-                yield _definition_text(name, d, operands, notation)
+            if k in operands.expressions:
+                continue
+            if k in of_indices:
+                yield index_equation(name, of_indices[k], d.aval.shape, operands, notation)
+            elif k not in applied_once:
+                yield definition_text(name, d, operands, notation)
             else:  # stands where it is read
-                text, names = _computed_text(d.value, operands, notation), operands.names
+                text, names = application_text(d.value, operands, notation), operands.names
                 operands = operands._replace(names=(*names[:k], text, *names[k + 1 :]))
         for name, (terms, aval) in zip(self.results, self._sums, strict=True):
             if self.is_single:
@@ -451,27 +456,10 @@ def _definition_names(inputs: Sequence[Input], form: LetForm) -> tuple[str, ...]
     most = len(form.definitions) + len(taken) + 1
     primal = (name for k in range(most) if (name := f"y{k or ''}") not in taken)
     linear = (name for k in range(1, most + 1) if (name := f"l{k}") not in taken)
-    return tuple([next(linear if d.is_linear else primal) for d in form.definitions])
-
-
-def _definition_text(name: str, d: Definition, operands: Operands, notation: Notation) -> str:
-    if not isinstance(d.value, Computed):
-        return equation(name, d.value, d.aval.shape, operands, notation)
-    written = latex_name if notation.nabla == LATEX.nabla else str
-    return f"{written(name)} = {_computed_text(d.value, operands, notation)}"
-
-
-def _computed_text(c: Any, operands: Operands, notation: Notation) -> str:
-    """Write an application of a primitive, or of an opaque function."""
-    is_latex = notation.nabla == LATEX.nabla
-    written: Callable[[str], str] = latex_name if is_latex else str
-    given = [str(x.value) if isinstance(x, Literal) else written(operands.names[int(x)]) for x in c.operands]
-    if c.primitive is opaque_p:
-        name, ranks, orders = written(c.params["function"]), c.params["ranks"], c.params["orders"]
-        return f"{derivative_name(name, ranks, orders, is_latex=is_latex)}({', '.join(given)})"
-    given += [f"{key}={value}" for key, value in c.params.items()]
-    text = f"{written(c.primitive.name)}({', '.join(given)})"
-    return text + (f"[{c.result}]" if c.result else "")
+    hidden = {k - len(inputs) for k in printed_where_read(form)}  # only source has them
+    order = sorted(range(len(form.definitions)), key=lambda k: k in hidden)
+    found = {k: next(linear if form.definitions[k].is_linear else primal) for k in order}
+    return tuple([found[k] for k in range(len(found))])
 
 
 def _checked(o: Input, x: Any, check: bool) -> Any:

@@ -7,8 +7,10 @@ composed. Equal definitions are one, so that nothing is computed twice. Real par
 terms here, as numbers in a formula have no precision. Source: Li & Damle 2024.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,7 @@ from tapeless.tracer.types import ShapedArray
 
 # Limits: a larger sum becomes a definition.
 MOST_TERMS, MOST_FACTORS, MOST_POWER = 32, 12, 6
+MOST_PIECES = 2  # of a mask of indices that are terms: a checkerboard is no sum of diagonals
 
 
 def raised(
@@ -87,17 +90,22 @@ class _Raising:
         self._named = dict[Var, Sum]()  # for values of several terms, one term that reads a definition
         self._avals, self._inputs = avals, len(avals)
         self._made = dict[Var, Equation]()
+        self._decided = dict[Var, Literal]()  # booleans that numbers decide
         self._known = dict[Any, int]()  # numbers of definitions, by their content
         self._indices = Values(lambda v: self._made.get(v) if isinstance(v, Var) else None, {})
 
     def program(self, jaxpr: Jaxpr) -> None:
         for eqn in jaxpr.eqns:
+            eqn = eqn.replace(invars=[self._decided.get(x, x) if isinstance(x, Var) else x for x in eqn.invars])
             self._made.update((v, eqn) for v in eqn.outvars)
             is_linear = any(v in self.linear for v in eqn.invars)
             (self.linear.update if is_linear else self.linear.difference_update)(eqn.outvars)
             for v in eqn.outvars:  # left from an earlier call of the same function
                 self._named.pop(v, None)
-            if eqn.primitive is jit_p:
+            truth = _truth_of_numbers(eqn)
+            if truth is not None:
+                self._decided[eqn.outvars[0]], self.values[eqn.outvars[0]] = truth, _number(truth)
+            elif eqn.primitive is jit_p:
                 self._call(eqn)
             else:
                 self._equation(eqn)
@@ -123,12 +131,28 @@ class _Raising:
         (self.linear.add if x in self.linear else self.linear.discard)(v)
 
     def _equation(self, eqn: Equation) -> None:
+        same = self._same(eqn)
+        if same is not None:
+            self._copy(eqn.outvars[0], same)
+            return
         sums = self._constant(eqn) or _terms_of(eqn)
         if sums is None:
             self._opaque(eqn)
             return
         for v, terms in zip(eqn.outvars, sums, strict=True):
             self._define(eqn, v, terms)
+
+    def _same(self, eqn: Equation) -> Atom | None:
+        """Return the operand that a result equals: the only case of a select, or that of a maximum with -inf."""
+        if eqn.primitive is e.select_n_p:
+            (p, *others) = self._indices.pieces(eqn.invars[0])
+            is_known = not others and p.value is not None and p.value.is_constant
+            found = eqn.invars[1 + p.value.constant] if is_known and p.value is not None else None
+            return found if found is not None and found.aval.shape == eqn.outvars[0].aval.shape else None
+        if eqn.primitive is e.max_p:
+            shape = eqn.outvars[0].aval.shape
+            return next((x for x, y in permutations(eqn.invars) if _is_least(y) and x.aval.shape == shape), None)
+        return None
 
     def _constant(self, eqn: Equation) -> tuple[Sum] | None:
         """Return the terms of a value that is constant where brackets hold, as identities and triangles, or None."""
@@ -141,7 +165,7 @@ class _Raising:
                 return None
             if p.value.constant:
                 found.append(term(variables(v.aval.shape), v.aval.shape, (), p.brackets, p.value.constant))
-        return (tuple(found),)
+        return (tuple(found),) if len(found) <= MOST_PIECES else None
 
     def _define(self, eqn: Equation, v: Var, terms: Sum) -> None:
         """Set the value of a variable, given as terms over the operands of its equation."""
@@ -186,7 +210,7 @@ class _Raising:
         if number is not None:
             self.values[eqn.outvars[0]] = (term((), (), (), (), number),)
             return
-        operands = tuple([self._operand(x) if isinstance(x, Var) else x for x in eqn.invars])
+        operands = tuple(map(self._operand_or_number, eqn.invars))
         for k, v in enumerate(eqn.outvars):
             number = self._new(Definition(v.aval, Computed(eqn.primitive, eqn.params, operands, k)))
             self.values[v] = (_read(number, v.aval.shape),)
@@ -209,11 +233,17 @@ class _Raising:
         is_number = len(terms) == 1 and not terms[0].factors and not terms[0].brackets and not terms[0].sizes
         return terms[0].coefficient if is_number else None
 
+    def _operand_or_number(self, x: Atom) -> int | Literal:
+        number = self._as_number(x)
+        if isinstance(x, Literal) or number is None or isinstance(number, complex):
+            return x if isinstance(x, Literal) else self._operand(x)
+        return Literal(x.aval.dtype.type(number), x.aval)
+
     def _operand(self, v: Var) -> int:
         """Return the number of the operand that a variable is; a new definition if it is none yet."""
         terms = self._factor(v)
         k = next((f.operand for t in terms for f in t.factors), None)
-        if k is not None and terms == (_read(k, v.aval.shape),) and _have_one_kind(self._avals[k], v.aval):
+        if k is not None and _are_alike(self._avals[k], v.aval) and terms == (_read(k, v.aval.shape),):
             return k
         return self._new(Definition(v.aval, terms))
 
@@ -228,7 +258,8 @@ class _Raising:
         for k in sorted(x for x in looked_up(t) if x < 0):
             v = eqn.invars[-1 - k]
             pieces = self._indices.pieces(v)
-            if all(p.value is not None for p in pieces) and not _is_symbol(t, k):
+            is_mask = dtypes.is_bool(v.aval.dtype) and len([p for p in pieces if p.value != Affine()]) > MOST_PIECES
+            if not is_mask and all(p.value is not None for p in pieces) and not _is_symbol(t, k):
                 for found in without_lookups(t, k, pieces, v.aval.shape):
                     assert found is not None
                     yield from self._composed(found, eqn, value)
@@ -384,8 +415,30 @@ def _terms_of(eqn: Equation) -> tuple[Sum, ...] | None:
     return row.results if numeric or all(map(_is_move, row.results)) else None
 
 
-def _have_one_kind(x: ShapedArray, y: ShapedArray) -> bool:
-    return dtypes.kind(x.dtype) == dtypes.kind(y.dtype)
+def _are_alike(x: ShapedArray, y: ShapedArray) -> bool:
+    """Tell whether two arrays have one shape and numbers of one kind; a term that reads one may be a part of it."""
+    return x.shape == y.shape and dtypes.kind(x.dtype) == dtypes.kind(y.dtype)
+
+
+_truths: Table[Callable[..., bool]] = Table(
+    "truths of numbers", "holds(x, y): a comparison of Python's", absent="its result is no truth of numbers"
+)
+_truths[e.eq_p], _truths[e.ne_p], _truths[e.lt_p] = operator.eq, operator.ne, operator.lt
+_truths[e.le_p], _truths[e.gt_p], _truths[e.ge_p] = operator.le, operator.gt, operator.ge
+_truths[e.copy_p] = bool
+
+
+def _truth_of_numbers(eqn: Equation) -> Literal | None:
+    """Compute a boolean that literals decide; None for others."""
+    literals = [x.value for x in eqn.invars if isinstance(x, Literal) and not x.aval.shape]
+    if eqn.primitive not in _truths or len(literals) < len(eqn.invars):
+        return None
+    out = eqn.outvars[0].aval
+    return Literal(np.bool_(_truths[eqn.primitive](*literals)), out) if dtypes.is_bool(out.dtype) else None
+
+
+def _is_least(x: Atom) -> bool:
+    return isinstance(x, Literal) and dtypes.is_inexact(x.aval.dtype) and bool(np.isneginf(np.asarray(x.value, float)))
 
 
 def _is_finite(x: Literal) -> bool:

@@ -13,14 +13,17 @@ import numpy as np
 
 READ = re.compile(r"(∇?[A-Za-z_]\w*)\[([^\[\]]*)\]")
 SUM = re.compile(r"Σ\[([^\]]*)\] ")
+REDUCTIONS = {"max": max, "min": min, "Π": np.prod, "∃": any, "∀": all}
+REDUCED = re.compile(r"(max|min|Π|∃|∀)\[([^\]]*)\] (.*)")
+POWER = re.compile(r"(\w+)\*\*(\S+)")
 CALL = re.compile(r"(\w+)\((.*)\)(?:\[0\])?")
 FUNCTIONS = {
     "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos, "max": np.maximum, "sign": np.sign, "eq": np.equal,
     "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "add": np.add,
     "sub": np.subtract, "mul": np.multiply, "and": np.logical_and, "or": np.logical_or, "not": np.logical_not,
+    "convert_element_type": lambda x, **_: np.asarray(x, float),
     "pow": np.power, "is_finite": np.isfinite, "any": np.any, "all": np.all, "argmax": np.argmax,
-    "integer_pow": lambda x, y: x ** float(y), "select_n": lambda c, x, y: np.where(c, y, x),
-    "reduce_max": np.max,
+    "select_n": lambda c, x, y: np.where(c, y, x),
 }  # fmt: skip
 
 
@@ -31,13 +34,20 @@ def read_text(text: str, arrays: Mapping[str, Any], shapes: Mapping[str, Sequenc
         left, right = line.split(" = ", 1)
         call = CALL.fullmatch(right)
         if call is not None and call[1] in FUNCTIONS:
-            known[left] = eval(f"f({call[2]})", {"f": FUNCTIONS[call[1]], "inf": np.inf, **known})
+            known[left] = eval(
+                f"f({call[2]})", {"f": FUNCTIONS[call[1]], "inf": np.inf, "float64": 0, "float32": 0, **known}
+            )
+            continue
+        if power := POWER.fullmatch(right):
+            known[left] = known[power[1]] ** float(power[2])
             continue
         head = READ.fullmatch(left)
         name, indices = (head[1], head[2].split(",")) if head else (left, [])
         names = [i.split("<")[0] for i in indices]
         shape = shapes.get(name) or [_size(i, right, known) for i in indices]
-        found = [_formula(right, known, dict(zip(names, at))) for at in product(*map(range, shape))]
+        is_index = "[" not in right and set(re.findall(r"[A-Za-z_]\w*", right)) <= {*names, "and", "or", "not"}
+        read = _of_indices if is_index else _formula
+        found = [read(right, known, dict(zip(names, at))) for at in product(*map(range, shape))]
         known[name] = np.reshape(np.array(found), shape)
     return known
 
@@ -52,12 +62,24 @@ def _size(index: str, text: str, known: Mapping[str, Any]) -> int:
     return int(size)
 
 
+def _of_indices(text: str, known: Mapping[str, Any], at: Mapping[str, int]) -> Any:
+    return eval(_condition(text), dict(at))
+
+
 def _formula(text: str, known: Mapping[str, Any], at: Mapping[str, int]) -> Any:
+    if reduction := REDUCED.fullmatch(text):
+        return _reduced(reduction[1], reduction[2].split(","), reduction[3], known, at)
     signs = {" + ": 1, " - ": -1}
     text, total = (" + " + text).replace(" + -", " - ", 1), 0
     for sign, part in _split(text, signs):
         total += signs[sign] * _term(part, known, at)
     return total
+
+
+def _reduced(how: str, indices: list[str], text: str, known: Mapping[str, Any], at: Mapping[str, int]) -> Any:
+    sizes, names = [_size(i, text, known) for i in indices], [i.split("<")[0] for i in indices]
+    read = _formula if "[" in text else _of_indices
+    return REDUCTIONS[how]([read(text, known, {**at, **dict(zip(names, v))}) for v in product(*map(range, sizes))])
 
 
 def _term(text: str, known: Mapping[str, Any], at: Mapping[str, int]) -> Any:

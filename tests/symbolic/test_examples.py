@@ -8,6 +8,7 @@ import tapeless.numpy as tnp
 from tapeless import index as ix
 from tests.index_language.programs import work
 from tests.symbolic.checks import check, gradient, hermitian, random, run_source
+from tests.symbolic.reading import read_text
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +153,15 @@ def test_second_derivative_of_hartree_fock(rng):
     assert found.assumptions == first.assumptions == ("J[i,j,k,l] = conj(J[j,i,l,k])", "J[i,j,k,l] = J[k,l,i,j]")
     assert ix.pullback(first)(C, J, k).assumptions == first.assumptions  # also of what was simplified before
     c, j, direction = random(rng, (3, 2)), repulsion(rng), random(rng, (3, 2))
+    given = {"C": c, "J": j, "k": direction}
+    values = [read_text(f"t[a,b] = {t}", given, {"t": (3, 2)})["t"] for t in found.terms]
+    expected = [
+        4 * np.einsum("pe,aspd,de,sb->ab", c.conj(), j, direction, c),
+        4 * np.einsum("rapd,de,pe,rb->ab", j.conj(), direction.conj(), c, c),
+        4 * np.einsum("rj,rsad,db,sj->ab", c.conj(), j, direction, c),
+    ]
+    for term in expected:
+        assert sum(np.allclose(term, value, rtol=1e-10) for value in values) == 1
 
     def derivative(c):
         return np.asarray(tl.grad(lambda c: tnp.real(hartree_fock(c, tnp.asarray(j))))(c)).conj()
@@ -199,6 +209,7 @@ def test_masks(rng):
         return ix.build((4, 4), lambda i, j: ((i + j) % 2 == 0) * A[i, j])
 
     found, x = ix.pullback(checkered)(A, k), random(rng, (4, 4), False)
+    assert found.text() == "[(a + b) % 2 = 0] * k[a,b]"
     np.testing.assert_array_equal(found(x, x), np.where(np.add.outer(range(4), range(4)) % 2 == 0, x, 0))
     assert ix.grad(tnp.trace)(space("A", 3, 3, dtype=float)).text() == "[a = b]"
     assert ix.grad(lambda A: ix.sum(3, lambda i: A[i, i]))(space("A", 3, 3, dtype=float)).text() == "[a = b]"
@@ -207,6 +218,52 @@ def test_masks(rng):
         return ix.sum(3, lambda j: ix.sum(2, lambda i: (i == j) * x[j]))
 
     assert ix.grad(first_two)(space("x", 3, dtype=float)).text() == "[a < 2]"
+
+
+def stencil(x, g):
+    return ix.build(4, lambda i: ix.sum(3, lambda j: g[j] * x[i + j]))
+
+
+def test_gradient_of_a_stencil_prints_as_two_stencils():
+    """TL3: a convolution, then correlations with what it is; no scatter."""
+    x, g = space("x", 6, dtype=float), space("g", 3, dtype=float)
+    found = ix.grad(lambda x, g: ix.sum(4, lambda i: stencil(x, g)[i] ** 2), (0, 1), lets=True)(x, g)
+    assert found.text().split("\n") == [
+        "y[a<4] = Σ[j] x[a + j] * g[j]",
+        "∇x[a] = 2 * Σ[j] [0 <= a - j < 3] * g[a - j] * y[j]",
+        "∇g[a] = 2 * Σ[j] x[a + j] * y[j]",
+    ]
+    in_x, in_g = found(np.arange(1.0, 7), np.array([1.0, 2, 3]))
+    np.testing.assert_array_equal(in_x, [28, 96, 216, 288, 284, 192])
+    np.testing.assert_array_equal(in_g, [520, 704, 888])
+
+
+def test_gradients_of_outer_products():
+    """TL7, TL8, in array operations: what is printed, and costs for all sizes, as written and as they run."""
+
+    def trace(x):
+        return tnp.trace(x[:, None] * x)
+
+    def row_times_column(x):
+        outer = x[:, None] * x
+        return outer[:, 0] @ outer[0]
+
+    def cost(f, n, as_written=False):
+        return ix.cost(f, space("x", n, dtype=float), as_written=as_written).at()
+
+    def both(f):
+        return lambda x: tl.value_and_grad(f)(x)
+
+    assert ix.grad(trace)(space("x", 3, dtype=float)).text() == "2 * x[a]"
+    for n in (5, 12):
+        assert cost(trace, n, as_written=True) == n**2 + n - 1
+        assert cost(both(trace), n, as_written=True) == n**2 + 2 * n - 1 <= n**2 + 4 * n - 1
+        assert (cost(trace, n), cost(tl.grad(trace), n)) == (2 * n - 1, n)
+    found = ix.grad(row_times_column)(space("x", 3, dtype=float)).simplify()
+    assert found.text() == "2 * Σ[j] [a = 0] * x[0] * x[j]**2 + 2 * x[0]**2 * x[a]"
+    np.testing.assert_array_equal(found(np.array([1.0, 2, 3])), [30, 4, 6])
+    for f in (row_times_column, tl.grad(row_times_column), both(row_times_column)):
+        assert cost(f, 32) <= 2 * cost(f, 16) < 2 * 16**2
 
 
 def test_push_of_a_one_hot():

@@ -15,6 +15,7 @@ from tapeless.tracer.formulas.numpy_source import sum_source
 from tapeless.tracer.formulas.text import Operands, equation
 from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.term import Read, Term, Use, term
+from tests.index_language.test_random_bodies import random_program
 from tests.symbolic.checks import run_source
 from tests.symbolic.reading import read_text
 from tests.tracer.terms.random_terms import MASK, OUT, SHAPES, looped, operands, terms
@@ -143,3 +144,88 @@ def test_positions_that_are_clipped():
         read = read_text(found.text().replace("\n2", "\n∇x[a] = 2"), {"x": x, "p": p}, {"∇x": (6,)})["∇x"]
         np.testing.assert_array_equal(read, [2, 0, 0, 8, 0, 12])
         np.testing.assert_array_equal(run_source(found, x, p), read)
+
+
+# ---- masks and numbers of indices --------------------------------------------------------------------------------
+
+A9, k9 = ix.Space("A", (9, 9)), ix.Space("k", (9, 9))
+OF_INDICES = {
+    "2 * [(a + b) % 2 = 0] * A[a,b]": lambda A: ix.sum((9, 9), lambda i, j: ((i + j) % 2 == 0) * A[i, j] ** 2),
+    "2 * [(a // 2 + b // 2) % 2 = 0] * A[a,b]": lambda A: ix.sum(
+        (9, 9), lambda i, j: ((i // 2 + j // 2) % 2 == 0) * A[i, j] ** 2
+    ),
+    "a * (b + 1)": lambda A: ix.sum((9, 9), lambda i, j: A[i, j] * i * (j + 1)),
+    "2 * A[a,b] * ((a + 1) // 3 - 1)": lambda A: ix.sum((9, 9), lambda i, j: A[i, j] ** 2 * ((i - 2) // 3)),
+    "((a + 1) % 3) * ((a + 2) % 5)": lambda A: ix.sum((9, 9), lambda i, j: A[i, j] * ((i - 2) % 3) * ((i - 3) % 5)),
+    "[not ((b + a) % 3 = 0 or b * a > 7)] * A[a,b] + [(a + b) % 3 = 0 or a * b > 7]": lambda A: ix.sum(
+        (9, 9), lambda i, j: ix.where(((i + j) % 3 == 0) | (i * j > 7), A[i, j], 0.5 * A[j, i] ** 2)
+    ),
+    "Σ[i,j] [a * b % 9 = i] * [a * a % 9 = j] * A[i,j] + Σ[i,j] [i * j % 9 = a] * [i * i % 9 = b] * A[i,j]": (
+        lambda A: ix.sum((9, 9), lambda i, j: A[(i * j) % 9, (i * i) % 9] * A[i, j])
+    ),
+}
+
+
+@pytest.mark.parametrize("text", OF_INDICES)
+def test_functions_of_indices_are_printed_where_they_are_read(text: str):
+    with tl.enable_x64():
+        A, f = np.random.default_rng(0).normal(size=(9, 9)), OF_INDICES[text]
+        found, expected = ix.grad(f)(A9), tl.grad(f)(tnp.asarray(A))
+        assert found.text() == text
+        read = read_text(f"∇A[a,b] = {text}", {"A": A}, {"∇A": (9, 9)})["∇A"]
+        for value in (read, found(A), run_source(found, A)):
+            np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_definitions_of_indices_and_reductions():
+    """What a function is applied to has a name; a quantifier, a maximum and a power print as such."""
+
+    def f(A: Any) -> Any:
+        some = ix.sum(9, lambda i: ix.exists(9, lambda j: A[i, j] > 1) * A[i, i] ** 2.5)
+        return some + ix.sum((9, 9), lambda i, j: A[i, j] * tnp.sin(i * 1.0)) + tnp.max(A[0])
+
+    with tl.enable_x64():
+        A = np.abs(np.random.default_rng(0).normal(size=(9, 9)))
+        found = ix.grad(f)(A9)
+        for part in ("[a<9] = a\n", " = sin(", " = ∃[j] ", " = max[j] ", "**1.5"):
+            assert part in found.text()
+        definitions, result = found.text().rsplit("\n", 1)
+        read = read_text(f"{definitions}\n∇A[a,b] = {result}", {"A": A}, {"∇A": (9, 9)})["∇A"]
+        np.testing.assert_allclose(read, tl.grad(f)(tnp.asarray(A)), rtol=1e-12)
+    assert r"&= \exists_{j} " in found.latex() and r"&= \max_{j} " in found.latex()
+
+
+def test_guards_that_numbers_decide_are_not_printed():
+    x = ix.Space("x", (6,))
+    assert ix.grad(lambda x: (x**2.5).sum())(x).text() == "y = x**1.5\n2.5 * y[a]"
+    assert ix.grad(tl.nn.logsumexp)(x).text() == (
+        "y = max[j] x[j]\ny1[a<1] = y\ny2 = is_finite(y1)\ny3[a] = x[a] - [y2[0]] * y\n"
+        "y4 = exp(y3)\ny5 = Σ[j] y4[j]\ny4[a] / y5"
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_bodies(seed: int):
+    """The text of gradients, read as it stands, the formulas and their source against `tl.grad`."""
+    rng, (_, f) = np.random.default_rng(seed), random_program(seed)
+    x, a = rng.normal(size=5), rng.normal(size=(4, 6))
+    with tl.enable_x64():
+        expected = tl.grad(lambda x, a: f(x, a).sum(), (0, 1))(tnp.asarray(x), tnp.asarray(a))
+        found = ix.grad(lambda x, a: f(x, a).sum(), (0, 1))(ix.Space("x", (5,)), ix.Space("a", (4, 6)))
+        others = {o.name: np.asarray(o.value) for o in found.inputs if o.value is not None}
+        for form in (found, found.simplify()):
+            read = read_text(form.text(), {"x": x, "a": a, **others}, {"∇x": (5,), "∇a": (4, 6)})
+            for values in ((read["∇x"], read["∇a"]), form(x, a), run_source(form, x, a, **others)):
+                for value, wanted in zip(values, expected, strict=True):
+                    np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-9, err_msg=form.text())
+
+
+def test_functions_of_the_first_elements():
+    """They are of these, not of the whole array: a maximum of the first three, and its value."""
+    x = np.array([1.0, 2, 3, 9, 4, 5])
+    with tl.enable_x64():
+        found = ix.grad(lambda x: tnp.max(x[:3]) ** 2, value=True)(x6)
+        assert found.text().startswith("y[a<3] = x[a]\ny1 = max[j] y[j]\n")
+        for value, slope in (found(x), run_source(found, x)):
+            np.testing.assert_allclose(value, 9)
+            np.testing.assert_allclose(slope, [0, 0, 6, 0, 0, 0])

@@ -29,11 +29,36 @@ from tapeless.tracer.terms.term import (
 FREE, BOUND = "abcdefghopqrstuv", "jklmnpqrstuvwi"
 
 
+PRODUCT, SUM, COMPARISON, LOGIC = 1, 2, 3, 4  # how loosely operators bind; 0 is a number or an index
+
+
+class IndexExpression(NamedTuple):
+    """A function of indices in text and LaTeX, in which `{0}`, `{1}`, .. stand for them, and how loosely it binds."""
+
+    text: str
+    latex: str
+    level: int = 0
+
+    def over(self, indices: Sequence[str]) -> "IndexExpression":
+        """Substitute texts for the indices."""
+        return IndexExpression(self.text.format(*indices), self.latex.format(*indices), self.level)
+
+    def in_parentheses(self, needed: bool = True) -> "IndexExpression":
+        """Put the expression in parentheses, if these are needed."""
+        return IndexExpression(f"({self.text})", f"({self.latex})") if needed else self
+
+    def at(self, indices: Sequence[str]) -> "IndexExpression":
+        """Substitute texts for the indices, in parentheses where they are sums."""
+        if self.level == 0:
+            return self.over(indices)._replace(level=0 if all(i.isalnum() for i in indices) else SUM)
+        return self.over([i if i.isalnum() else f"({i})" for i in indices])
+
+
 class Operands(NamedTuple):
     """Operands by number: their names and shapes, which of them are booleans, and which are free indices.
 
     `hints`: the user's names for indices of an axis of an operand. `stays`: axes whose indices stay summed over, as in
-    `solved`.
+    `solved`. `expressions`: operands that are printed as functions of their indices.
     """
 
     names: Sequence[str]
@@ -42,6 +67,19 @@ class Operands(NamedTuple):
     indices: frozenset[int] = frozenset()
     hints: Mapping[tuple[int, int], Sequence[str]] = {}
     stays: Axes = NO_AXES
+    expressions: Mapping[int, IndexExpression] = {}
+
+
+class Reduction(NamedTuple):
+    """A reduction over indices, in text and in LaTeX."""
+
+    text: str
+    latex: str
+
+
+TOTAL, PRODUCT_OF = Reduction("Σ", r"\sum"), Reduction("Π", r"\prod")
+LARGEST, SMALLEST = Reduction("max", r"\max"), Reduction("min", r"\min")
+SOME, EVERY = Reduction("∃", r"\exists"), Reduction("∀", r"\forall")
 
 
 class Notation(NamedTuple):
@@ -49,12 +87,13 @@ class Notation(NamedTuple):
 
     operand: Any  # name, indices -> text
     conjugated: Any  # text -> text
-    summed: Any  # names -> text
+    reduced: Any  # reduction, names -> text
     times: str
     over: Any  # numerator, denominators -> text
     less_or_equal: str
     power: Any  # base, exponent -> text
     nabla: str
+    expression: Any  # IndexExpression -> text
     is_sized: bool = False  # print the ranges of all sums, and of no result
 
 
@@ -79,22 +118,24 @@ def _latex_indexed(name: str, indices: Sequence[str]) -> str:
 TEXT = Notation(
     _indexed,
     lambda read: f"conj({read})",
-    lambda names: f"Σ[{','.join(names)}] ",
+    lambda how, names: f"{how.text}[{','.join(names)}] ",
     " * ",
     lambda above, below: " / ".join([above, *below]),
     "<=",
     lambda base, n: f"{base}**{n}",
     "∇",
+    lambda x: x.text,
 )
 LATEX = Notation(
     _latex_indexed,
     lambda read: rf"\overline{{{read}}}",
-    lambda names: rf"\sum_{{{','.join(names)}}} ",
+    lambda how, names: rf"{how.latex}_{{{','.join(names)}}} ",
     r" \, ",
     lambda above, below: rf"\frac{{{above}}}{{{' '.join(below)}}}" if below else above,
     r"\le",
     lambda base, n: f"{{{base}}}^{{{n}}}",
     r"\nabla ",
+    lambda x: x.latex,
 )
 
 
@@ -106,6 +147,33 @@ def equation(name: str, terms: Sum, shape: Sequence[int], operands: Operands, no
     return f"{notation.operand(name, names)} = {formula(terms, shape, operands, notation)}"
 
 
+def index_equation(name: str, x: IndexExpression, shape: Sequence[int], operands: Operands, notation: Notation) -> str:
+    """Write a function of indices as an equation, `name[a<4] = 2 * a`."""
+    names = free_names(len(shape), operands)
+    ranges = names if notation.is_sized else [f"{i}<{n}" for i, n in zip(names, shape)]
+    return f"{notation.operand(name, ranges)} = {notation.expression(x.at(names))}"
+
+
+def reduction_equation(
+    name: str, how: Reduction, k: int, axes: Sequence[int], operands: Operands, notation: Notation
+) -> str:
+    """Write the reduction of operand k over some axes as an equation, `name[a] = max[j] x[a,j]`."""
+    shape, expression = operands.shapes[k], operands.expressions.get(k)
+    free = free_names(len(shape) - len(axes), operands)
+    taken = {*operands.names, *free}
+    bound = list(islice((x for x in letters(BOUND) if x not in taken), len(axes)))
+    names = iter(free), iter(bound)
+    indices = [next(names[d in axes]) for d in range(len(shape))]
+    ranged = [f"{i}<{n}" if expression or (notation.is_sized and i in bound) else i for i, n in zip(indices, shape)]
+    left = notation.operand(name, [i for d, i in enumerate(ranged) if d not in axes])
+    read = (
+        notation.operand(operands.names[k], indices)
+        if expression is None
+        else notation.expression(expression.at(indices))
+    )
+    return f"{left} = {notation.reduced(how, [ranged[d] for d in axes])}{read}"
+
+
 def _explicit(terms: Sum, shape: Sequence[int], operands: Operands) -> list[Term]:
     return [x for t in terms if (x := explicit(t, shape, operands.stays)) is not None]
 
@@ -113,7 +181,7 @@ def _explicit(terms: Sum, shape: Sequence[int], operands: Operands) -> list[Term
 def _is_implied(v: Variable, size: int, terms: Sequence[Term], operands: Operands) -> bool:
     """Tell whether a variable alone indexes some axis, and all such axes have as many elements as it has values."""
     reads = [(x.operand, x.access) for t in terms for x in (*t.factors, *t.brackets) if isinstance(x, (Read, Lookup))]
-    axes = [zip(access, operands.shapes[k], strict=True) for k, access in reads]
+    axes = [zip(access, operands.shapes[k], strict=True) for k, access in reads if k not in operands.expressions]
     return {n for axis in axes for a, n in axis if a.variable == v} == {size}
 
 
@@ -163,6 +231,11 @@ class IndexNames:
     def is_boolean(self, k: int) -> bool:
         return k in self._operands.booleans
 
+    def expression(self, k: int, access: Sequence[Affine]) -> IndexExpression | None:
+        """Write the read of an operand that is a function of its indices; None if it is none."""
+        found = self._operands.expressions.get(k)
+        return None if found is None else found.at(list(map(self.index, access)))
+
     def index(self, a: Affine) -> str:
         return named_affine(a, self)
 
@@ -199,6 +272,10 @@ def _product(t: Term, rank: int, operands: Operands, notation: Notation) -> str:
     names = IndexNames(t, rank, operands)
 
     def read(f: Read) -> str:
+        found = names.expression(f.operand, f.access)
+        if found is not None:
+            text = notation.expression(found.in_parentheses(found.level > 0 and not names.is_boolean(f.operand)))
+            return f"[{text}]" if names.is_boolean(f.operand) else text
         text = notation.operand(names.operand(f.operand), [names.index(a) for a in f.access])
         return notation.conjugated(text) if f.use is Use.CONJUGATED else text
 
@@ -212,7 +289,7 @@ def _product(t: Term, rank: int, operands: Operands, notation: Notation) -> str:
     number = [] if t.coefficient == 1 and above else [_number(t.coefficient)]
     if not names.bound:
         return notation.over(notation.times.join([*number, *above]), below)
-    summed = notation.summed([_ranged(v, t, names, operands, notation) for v in names.bound])
+    summed = notation.reduced(TOTAL, [_ranged(v, t, names, operands, notation) for v in names.bound])
     if not above:
         return summed + notation.over(*number, below)
     return notation.times.join([*number, summed + notation.over(notation.times.join(above), below)])
@@ -253,7 +330,12 @@ def _is_range(b: Bracket, other: Bracket) -> bool:
 
 def _bracket(b: Bracket, names: IndexNames, notation: Notation) -> str:
     if isinstance(b, Lookup):
-        read = notation.operand(names.operand(b.operand), [names.index(a) for a in b.access])
+        found = names.expression(b.operand, b.access)
+        if found is not None:
+            needed = found.level >= COMPARISON and not (b.index.is_constant and b.index.constant)
+            read = notation.expression(found.in_parentheses(needed))
+        else:
+            read = notation.operand(names.operand(b.operand), [names.index(a) for a in b.access])
         if names.is_boolean(b.operand) and b.index.is_constant:
             return f"[{read}]" if b.index.constant else f"[not {read}]"
         if b.limits and not b.is_within and not names.is_boolean(b.operand):

@@ -17,7 +17,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.indices.sizes import Size
-from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.elementwise import convert_element_type, div, rem
 from tapeless.tracer.terms.affine import Affine, Symbol
 from tapeless.tracer.terms.term import Bracket, IsZero
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -55,7 +55,22 @@ class IndexQuotient:
 
     @property
     def value(self) -> Scalar:
-        return self.dividend.value // self.divisor
+        """Return the quotient, computed of a dividend that is not negative: there it is rounded down."""
+        x, shift = self._shifted
+        found = div(x.value, x.value.dtype.type(self.divisor))
+        return found - shift if shift else found
+
+    @property
+    def remainder(self) -> Scalar:
+        """Return the remainder, which is not negative."""
+        x, _ = self._shifted
+        return rem(x.value, x.value.dtype.type(self.divisor))
+
+    @property
+    def _shifted(self) -> tuple["Index", int]:
+        """Return the dividend plus a multiple of the divisor that makes it not negative, and how often it was added."""
+        shift = max(-(self.dividend.bounds[0] // self.divisor), 0)
+        return self.dividend + shift * self.divisor, shift
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -131,12 +146,23 @@ class Index:
         constant = (np.int64 if wide else np.int32)(self.constant)
         if not self.parts:
             return constant
+        if (quotient := self._divided) is not None:
+            found = quotient.remainder
+            return found if found.dtype == dtype else convert_element_type(found, dtype)
         (part, k), *rest = sorted(self.parts.items(), key=lambda p: p[1] < 0)
         total = _multiple(part, k, dtype)
         for part, k in rest:
             x = _multiple(part, abs(k), dtype)
             total = total - x if k < 0 else total + x
         return total + constant if self.constant else total
+
+    @property
+    def _divided(self) -> IndexQuotient | None:
+        """Return the quotient x // n if this index is the remainder x - n (x // n); None if it is none."""
+        for q, k in self.parts.items():
+            if isinstance(q, IndexQuotient) and k == -q.divisor and self.constant == q.dividend.constant:
+                return q if {**q.dividend.parts, q: k} == self.parts else None
+        return None
 
     def __jax_array__(self) -> Any:
         return self.value
