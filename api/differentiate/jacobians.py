@@ -5,7 +5,7 @@ A result has the structure of the function's result, and in the place of each le
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -26,7 +26,28 @@ from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.primitives.shape import concatenate, reshape, split
 from tapeless.tracer.types import ShapedArray, aval_of
 
+Aux = TypeVar("Aux")
+P = ParamSpec("P")
 
+
+@overload
+def jacfwd(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Callable[P, Any]: ...
 def jacfwd(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -78,6 +99,26 @@ def _forward(
     return jacobian
 
 
+@overload
+def jacrev(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacrev(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Callable[P, Any]: ...
 def jacrev(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -129,6 +170,24 @@ def _reverse(
 jacobian = jacrev  # JAX's other name for it
 
 
+@overload
+def hessian(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def hessian(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Callable[P, Any]: ...
 def hessian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
