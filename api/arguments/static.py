@@ -71,7 +71,7 @@ class Arguments:
         return rest, {k: v for k, v in kwargs.items() if k not in self.names}, Statics((taken, named))
 
     def put_back(self, args: Any, kwargs: Any, statics: Any) -> tuple[list[Any], dict[str, Any]]:
-        """All arguments again."""
+        """Return all arguments, the removed ones in their places."""
         if not statics:
             return list(args), kwargs
         full = list(args)

@@ -78,7 +78,7 @@ class custom_vmap(Generic[P, R]):
         return self if instance is None else bound(self, instance)
 
     def _traced(self, tree: Any, avals: tuple[ShapedArray, ...]) -> TracedBody:
-        """The function as a program, for all calls with arguments of these types."""
+        """Trace the function, once for all calls with arguments of these types."""
         key = tree.snapshot(), avals, config.trace_key()
         body = self._remembered.get(key) or self._remembered.recall(key)
         if body is None:
@@ -91,7 +91,7 @@ class custom_vmap(Generic[P, R]):
 
 
 def _types(body: TracedBody) -> Any:
-    """The types of the results, in their structure."""
+    """Return the types of the results, in their structure."""
     return pytree.unflatten(pytree.structure(body.result), list(body.jaxpr.out_avals))
 
 
@@ -149,7 +149,7 @@ def _batched(aval: ShapedArray, size: int) -> ShapedArray:
 
 
 def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
-    """A function that is called in a loop, one example after the other, where it is mapped.
+    """Make a function that is called in a loop, one example after the other, where it is mapped.
 
     >>> import tapeless as tl, tapeless.numpy as tnp
     >>> tl.vmap(sequential_vmap(lambda x: x + 1))(tnp.arange(3))
