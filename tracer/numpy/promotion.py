@@ -365,9 +365,11 @@ def stretched(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def concrete(name: str, x: Any, advice: str) -> np.ndarray[Any, Any]:
-    """Return the elements of x. Raises: ConcretizationTypeError with `advice` if x is traced."""
+    """Return the elements of x. Raises: ConcretizationTypeError with `advice` if x is traced; TypeError for keys."""
     known = known_elements(x)
     if known is None:
+        check_operands(name, x)
+        refuse_keys(name, x)
         raise ConcretizationTypeError(
             f"{called(name)}: the shape of the result depends on the elements of a traced array, "
             f"{x.aval}.{x.origin()}\n  {advice}"
