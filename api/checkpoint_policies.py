@@ -152,7 +152,7 @@ _OFFLOAD_NAMES = "save_and_offload_only_these_names"
 
 @functools.lru_cache(_REMEMBERED)
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Like `dots_with_no_batch_dims_saveable`, moving the results from memory `offload_src` to `offload_dst`.
+    """Save as `dots_with_no_batch_dims_saveable`, moving the results from memory `offload_src` to `offload_dst`.
 
     Args:
       offload_src, offload_dst: kinds of memories: "device", "pinned_host" or what else the device in use has.
@@ -193,7 +193,7 @@ def _check_asked(who: str, *policies: Any) -> None:
 
 
 def _titled(policy: Any, title: str, given: tuple[Any, ...], names: tuple[str, ...] = ()) -> Policy:
-    """A policy that prints as it was written, and knows the names that it asks for."""
+    """Make a policy that prints as it was written, and knows the names that it asks for."""
     policy.names = names
     shown = ", ".join(repr(x) if isinstance(x, str) else getattr(x, "__name__", repr(x)) for x in given)
     policy.__name__ = policy.__qualname__ = f"{title}({shown})"
@@ -211,7 +211,7 @@ def _check_memories(who: str, src: Any, dst: Any) -> None:
 
 
 def _offload(who: str, src: str, dst: str) -> Offload:
-    """The verdict that moves a value, now that there is one, and a device."""
+    """Make the verdict that moves a value, now that there is one, and a device."""
     device = devices.current_device()
     if missing := [kind for kind in (src, dst) if kind not in device.memory_kinds]:
         raise ValueError(

@@ -37,7 +37,7 @@ def _in_total_order(compare: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rank(x: Any) -> Any:
-    """Integers in the total order of floating point numbers. Raises: TypeError for complex numbers."""
+    """Map floating point numbers to integers in their total order. Raises: TypeError for complex numbers."""
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
         raise TypeError(f"complex numbers have no order: {aval_of(x)}.")
@@ -67,7 +67,7 @@ def _reduce_window(*args: Any, jaxpr: Any, consts: Any, **window: Any) -> Any:
 
 
 def _combining(jaxpr: Any, consts: Any, n: int) -> Callable[..., Any]:
-    """The function of two tuples of n scalars whose program is given."""
+    """Make the function of two tuples of n scalars whose program is given."""
     return lambda xs, ys: eval_jaxpr(jaxpr, [*consts, *xs, *ys])
 
 

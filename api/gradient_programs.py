@@ -180,7 +180,7 @@ def gradient_program(fun: Any, *args: Any) -> GradientProgram:
 
 
 def _joint(source: ClosedJaxpr) -> ClosedJaxpr:
-    """The program xs, dret -> results, cotangents."""
+    """Make the program xs, dret -> results, cotangents."""
     n_consts, n = len(source.consts), len(source.in_avals)
     inexact = list(map(is_inexact, source.in_avals))
     ct_types = [aval for aval in source.out_avals if is_inexact(aval)]
@@ -209,7 +209,7 @@ def _differentiated(source: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _compiled(jaxpr: Jaxpr) -> Jaxpr:
-    """The program as it is compiled: calls inlined, simplified, without `ein`."""
+    """Return the program as it is compiled: calls inlined, simplified, without `ein`."""
     for rewrite in emit.passes:
         jaxpr = rewrite(jaxpr)
     return dead_code(jaxpr)

@@ -176,7 +176,7 @@ def _indices(n: int) -> str:
 
 
 def _check_takes(who: str, fn: Any, what: str, n: int) -> None:
-    """Raises: TypeError naming the function, if it cannot be called with `what`, n arguments."""
+    """Check that a function can be called with `what`, n arguments. Raises: TypeError naming the function."""
     try:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):  # of a builtin nothing is known

@@ -117,14 +117,14 @@ class _JaxConfig:
 
 @contextmanager
 def _enable_x64(new_val: bool = True) -> Generator[None]:
-    """64 bits (32 if `new_val` is false) within a with block."""
+    """Make 64 bits (32 if `new_val` is false) the default within a with block."""
     bits = 64 if new_val else 32
     with config.scope(default_bits=bits, numpy_bits=bits):
         yield
 
 
 def _canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
-    """The dtype that is meant, of 32 bits unless `jax_enable_x64` is set.
+    """Return the dtype that is meant, of 32 bits unless `jax_enable_x64` is set.
 
     Raises: TypeError if there is none, or it is that of keys and extended dtypes are not allowed.
     """
@@ -135,7 +135,7 @@ def _canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
 
 
 def _result_type(*args: Any) -> Any:
-    """The dtype that arrays, numbers and dtypes have in common, of 32 bits unless `jax_enable_x64` is set."""
+    """Return the dtype that arrays, numbers and dtypes have in common, of 32 bits unless `jax_enable_x64` is set."""
     return dtypes.numpy_dtype(result_type(*args))
 
 
@@ -149,7 +149,7 @@ _BY_WIDTH = {
 
 
 def _ours(name: str) -> ModuleType:
-    """Our namespace for a module of JAX's. Raises: ImportError if there is none."""
+    """Return our namespace for a module of JAX's. Raises: ImportError if there is none."""
     start = next((there for there in _ELSEWHERE if _is_of(there, name)), "jax")
     found: Any = importlib.import_module(_ELSEWHERE.get(start, _OWN))
     for part in name.removeprefix(start).split(".")[1:]:
@@ -159,7 +159,7 @@ def _ours(name: str) -> ModuleType:
 
 
 def _of_absent_names(name: str) -> ModuleType:
-    """A module that has only names that raise when they are used. Raises: ImportError if there is none."""
+    """Make a module that has only names that raise when they are used. Raises: ImportError if there is none."""
     if not any(_is_of(name, other) for other in absent.NAMES):
         raise ImportError(absent.lacking(name), name=name)
     module = ModuleType(name, "Names that are not there: see `tapeless.jax_src.absent`.")
@@ -176,7 +176,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.users: set[str] = set()  # names of modules that used a member of ours
 
     def install(self) -> None:
-        """Be asked before any other finder."""
+        """Install the hook before any other finder."""
         self._aside = _taken({"jax"} | _packages_with(_is_real))
         self._present = set(sys.modules)
         sys.meta_path.insert(0, self)
@@ -212,7 +212,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return Namespace(spec.name, self.users)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing: members are looked up when they are used."""
+        """Do nothing: members are looked up when they are used."""
 
 
 # ---- what was imported with one, while the other is asked for ------------------------------------------------
@@ -234,7 +234,7 @@ _STAYING = {"__main__", "__mp_main__", "builtins", "importlib", "jaxlib", "sys",
 
 
 def _held(module: Any) -> Iterator[Any]:
-    """A module, and the modules, classes and functions among its attributes."""
+    """List a module, and the modules, classes and functions among its attributes."""
     yield module
     values = list(getattr(module, "__dict__", {}).values())
     yield from [x for x in values if isinstance(x, (ModuleType, type, FunctionType))]

@@ -132,7 +132,7 @@ def _check_no_class(who: str, what: str, tree: Any) -> None:
 
 
 def parts_of(path: Path, tree: Any) -> Parts:
-    """The parts that the tree of a file holds. Raises: ValueError naming the file and the reason if it has not them."""
+    """Return the parts in the tree of a file. Raises: ValueError naming the file and the reason if it lacks them."""
     try:
         programs = {
             name: StoredProgram(_text(tree["programs"][name]["text"]), _consts(tree, tree["programs"][name]["consts"]))

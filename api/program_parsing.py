@@ -73,7 +73,7 @@ def read(
 
 
 def _policies() -> dict[str, Any]:
-    """The policies of checkpoints, and the functions that make some, by the names that they are printed under."""
+    """Return the policies of checkpoints, and the functions that make some, by the names that they print under."""
     return {policy.__name__: policy for policy in _POLICIES} | {maker.__name__: Maker(maker) for maker in _MAKERS}
 
 

@@ -184,7 +184,7 @@ def periodic_text(name: str, aval: ShapedArray, axis: int) -> str:
 
 
 def check_symmetries(name: str, x: Any, symmetries: Sequence[Symmetry]) -> None:
-    """Raises: ValueError naming array and symmetry if `x` does not have one of these, up to rounding."""
+    """Check that `x` has the symmetries, up to rounding. Raises: ValueError naming array and symmetry."""
     for s in symmetries:
         other = s.sign * np.transpose(x, s.permutation)
         other = np.conj(other) if s.conjugated else other

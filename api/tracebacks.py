@@ -79,13 +79,13 @@ def _has_ours(traceback: TracebackType | None) -> bool:
 
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
-    """The frames of a traceback that are the user's; the same object if none is ours, or all are."""
+    """Return the frames of a traceback that are the user's; the same object if none is ours, or all are."""
     is_mixed = any(source.include_frame(part.tb_frame) for part in source.walk_traceback(traceback))
     return _frames_of_user(traceback) if is_mixed and _has_ours(traceback) else traceback
 
 
 def _frames_of_user(traceback: TracebackType | None) -> TracebackType | None:
-    """The frames of a traceback that are the user's; None if none is."""
+    """Return the frames of a traceback that are the user's; None if none is."""
     found = None
     for part in reversed([*source.walk_traceback(traceback)]):
         if source.include_frame(part.tb_frame):
@@ -94,7 +94,7 @@ def _frames_of_user(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _ipython() -> Any:
-    """The IPython shell that this process is, or None."""
+    """Return the IPython shell that this process is, or None."""
     module = sys.modules.get("IPython")
     return module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
 

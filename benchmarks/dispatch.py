@@ -36,7 +36,7 @@ def jitted_tree(lib: ModuleType) -> Thunk:
 
 
 def jitted_anew(lib: ModuleType) -> Thunk:
-    """`jit` called again for one function of 400 operations, before every call."""
+    """Call `jit` again for one function of 400 operations before every call."""
     x = three(lib)
 
     def f(x: Any) -> Any:

@@ -120,7 +120,7 @@ def index_for_each_example(lib: ModuleType) -> Any:
 
 
 def loop_in_a_loop(lib: ModuleType) -> Any:
-    """Each step of the outer loop runs three of an inner one, which reads and writes what the outer one carries."""
+    """Run three steps of an inner loop in each step of an outer loop; both read and write the outer carry."""
 
     def f(x: Any) -> Any:
         def step(i: Any, state: Any) -> Any:
@@ -232,7 +232,7 @@ def shifted_by_index(lib: ModuleType) -> Any:
 
 
 def product_by_index(lib: ModuleType) -> Any:
-    """The elements of A @ A, each a sum over k of A[i, k] A[k, j]."""
+    """Compute the elements of A @ A, each a sum over k of A[i, k] A[k, j]."""
 
     def f(x: Any) -> Any:
         a, tnp = square(lib, x), lib.numpy
@@ -370,7 +370,7 @@ class Growth:
 
 
 def exponent(sizes: Any, values: Any) -> float:
-    """Of the power that fits best, in the logarithm; of the last step alone, where starting costs count least."""
+    """Fit the exponent of a power in logarithms; of the last step alone, where starting costs count least."""
     return float(np.log(values[-1] / values[-2]) / np.log(sizes[-1] / sizes[-2])) if len(values) > 1 else float("nan")
 
 

@@ -50,7 +50,7 @@ class Pair:
         per: int = 1,
         target: float | None = None,
     ) -> Row:
-        """Times the thunks that `prepare` returns for either, in turn; each does the thing in question `per` times."""
+        """Time the thunks that `prepare` returns for either library, in turn; each repeats the work `per` times."""
         ours, baseline = prepare(self.ours), prepare(self.baseline)
         ours(), baseline()  # compiles, fills caches
         samples = [(sample(ours), sample(baseline)) for _ in range(repeats)]
@@ -59,7 +59,7 @@ class Pair:
 
 
 def sample(thunk: Thunk) -> float:
-    """Seconds. Garbage of earlier samples is not this one's debt; its own is."""
+    """Return the seconds of a call. Garbage of earlier samples is collected before, garbage of this one counts."""
     gc.collect()
     began = perf_counter()
     thunk()
@@ -67,7 +67,7 @@ def sample(thunk: Thunk) -> float:
 
 
 def repeated(lib: ModuleType, call: Thunk, number: int) -> Thunk:
-    """`number` calls back to back; the clock stops when the result of the last one is there."""
+    """Run `number` calls back to back; the clock stops when the result of the last one is there."""
 
     def run() -> object:
         for _ in range(number - 1):
@@ -86,7 +86,7 @@ def arguments(question: str) -> argparse.Namespace:
 
 
 def libraries(control: bool) -> Pair:
-    """Tapeless first: whichever library comes first must not have the other's start-up to pay for."""
+    """List the libraries, Tapeless first: the first must not have the other's start-up to pay for."""
     ours = importlib.import_module("jax" if control else "tapeless")
     return Pair(ours, importlib.import_module("jax"))
 
@@ -103,7 +103,7 @@ def machine() -> str:
 
 
 def report(question: str, rows: Sequence[Row], *, names: tuple[str, str], cannot_show: str) -> None:
-    """Prints the table: name, both medians, ratio, target; a ratio above its target has an arrow."""
+    """Print the table: name, both medians, ratio, target; a ratio above its target has an arrow."""
     width = max(len(row.name) for row in rows)
     print(f"\n{question}\n{machine()}\n")
     print(f"{'':{width}}  {names[0]:>10}  {names[1]:>10}  {'ratio':>6}  target")

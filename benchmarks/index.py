@@ -91,7 +91,7 @@ def _filtered_in_bulk(lib: ModuleType) -> Any:
 
 
 def image_filter(n: int) -> Problem:
-    """The problem of an image of n by n, and 5 by 5 weights."""
+    """Make the problem of an image of n by n, and 5 by 5 weights."""
     return Problem(_filtered, _filtered_in_bulk, (normal(n, n), normal(5, 5)))
 
 
@@ -225,7 +225,7 @@ def _repulsion_in_bulk(lib: ModuleType) -> Any:
 
 
 def repulsion(n: int) -> Problem:
-    """The problem of n basis functions."""
+    """Make the problem of n basis functions."""
     return Problem(_repulsion, _repulsion_in_bulk, (normal(n, n // 4), normal(n, n, n, n)))
 
 
@@ -233,7 +233,7 @@ def repulsion(n: int) -> Problem:
 
 
 def fold(n: int) -> Problem:
-    """The product of n numbers."""
+    """Multiply n numbers."""
     return Problem(
         lambda x: ix.fold(lambda c, k: c * x[k], 1.0, len(x)),
         lambda lib: lambda x: lib.lax.scan(lambda c, y: (c * y, None), 1.0, x)[0],
@@ -289,7 +289,7 @@ def compiled(lib: ModuleType, f: Callable[..., Any], args: tuple[Any, ...]) -> C
 
 
 def _processor_time(thunk: Callable[[], Any]) -> float:
-    """Seconds of all threads, of one call in a few."""
+    """Measure the seconds of all threads in one call of a few."""
     began = process_time()
     for _ in range(CALLS):
         thunk()

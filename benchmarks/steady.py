@@ -25,7 +25,7 @@ def f32(*arrays: Any) -> tuple[Any, ...]:
 
 
 def digits(lib: ModuleType) -> Problem:
-    """The loss of examples/digits.py, a batch of 256."""
+    """Compute the loss of examples/digits.py for a batch of 256."""
     tnp, rng, sizes = lib.numpy, np.random.default_rng(0), (64, 128, 64, 10)
     params = [f32(rng.normal(size=(n, m)) * (2 / n) ** 0.5, np.zeros(m)) for n, m in pairwise(sizes)]
     images, labels = *f32(rng.uniform(size=(256, 64))), rng.integers(0, 10, 256).astype(np.int32)
@@ -44,7 +44,7 @@ def digits(lib: ModuleType) -> Problem:
 
 
 def lstm(lib: ModuleType) -> Problem:
-    """One step of an LSTM of 256 units on a batch of 64, and a squared error."""
+    """Compute one step of an LSTM of 256 units on a batch of 64, and a squared error."""
     tnp, rng = lib.numpy, np.random.default_rng(1)
     weights, bias = f32(rng.normal(size=(512, 1024)) / 22, np.zeros(1024))
     x, h, c, target = f32(*rng.normal(size=(4, 64, 256)))
@@ -60,7 +60,7 @@ def lstm(lib: ModuleType) -> Problem:
 
 
 def gmm(lib: ModuleType) -> Problem:
-    """Log-likelihood of 2,000 points in 8 dimensions under 10 Gaussians given by means and triangular factors."""
+    """Compute the log-likelihood of 2,000 points in 8 dimensions under 10 Gaussians, given by triangular factors."""
     tnp, rng = lib.numpy, np.random.default_rng(2)
     points, means, logits = f32(rng.normal(size=(2000, 8)), rng.normal(size=(10, 8)), rng.normal(size=10))
     log_diagonal, lower = f32(rng.normal(size=(10, 8)) / 4, np.tril(rng.normal(size=(10, 8, 8)), -1) / 4)
@@ -77,7 +77,7 @@ def gmm(lib: ModuleType) -> Problem:
 
 
 def gaussian(lib: ModuleType) -> Problem:
-    """Negative log-likelihood of a Gaussian process at 200 points, by Cholesky's factor of its covariance."""
+    """Compute the negative log-likelihood of a Gaussian process at 200 points, by a Cholesky factorization."""
     tnp, rng = lib.numpy, np.random.default_rng(3)
     x, y, scales = f32(np.sort(rng.uniform(size=200)), rng.normal(size=200), [0.3, 0.5])
 
@@ -91,13 +91,13 @@ def gaussian(lib: ModuleType) -> Problem:
 
 
 def factor(lib: ModuleType) -> Problem:
-    """Cholesky's factor of a matrix of 200 rows."""
+    """Compute Cholesky's factor of a matrix of 200 rows."""
     root = np.random.default_rng(4).normal(size=(200, 200))
     return lib.numpy.linalg.cholesky, f32(root @ root.T + 200 * np.eye(200))
 
 
 def hartree_fock(lib: ModuleType) -> Problem:
-    """The energy of 8 orbitals in a basis of 24 functions, an einsum of five operands."""
+    """Compute the energy of 8 orbitals in a basis of 24 functions, an einsum of five operands."""
     rng = np.random.default_rng(5)
     orbitals, integrals = f32(rng.normal(size=(24, 8)), rng.normal(size=(24,) * 4) / 24)
 

@@ -20,7 +20,7 @@ Program = Callable[[ModuleType], tuple[Callable[..., Any], tuple[Any, ...]]]
 
 
 def mlp(lib: ModuleType, layers: int = 100) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """A tanh network of 100 layers and its squared error."""
+    """Compute a tanh network of 100 layers and its squared error."""
     rng = np.random.default_rng(0)
     params = [
         {"w": rng.normal(size=(32, 32)).astype(np.float32) / 6, "b": np.zeros(32, np.float32)} for _ in range(layers)
@@ -36,7 +36,7 @@ def mlp(lib: ModuleType, layers: int = 100) -> tuple[Callable[..., Any], tuple[A
 
 
 def recurrence(lib: ModuleType, steps: int = 50) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """A gated recurrence unrolled for 50 steps, reading its input by indexing."""
+    """Compute a gated recurrence unrolled for 50 steps, reading its input by indexing."""
     rng = np.random.default_rng(1)
     weights = {k: rng.normal(size=(24, 24)).astype(np.float32) / 5 for k in ("update", "candidate", "input")}
     xs = rng.normal(size=(steps, 8, 24)).astype(np.float32)
@@ -63,7 +63,7 @@ def trace(lib: ModuleType, program: Program) -> Thunk:
 
 
 def trace_and_emit(lib: ModuleType, program: Program) -> Thunk:
-    """To StableHLO in the form that the library hands to the compiler: our text, JAX's module."""
+    """Trace and emit StableHLO in the form that the library hands to the compiler: our text, JAX's module."""
     run = trace(lib, program)
     print_it = lib.__name__ != "jax"
 

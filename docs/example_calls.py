@@ -392,7 +392,7 @@ TEXTS = {
 
 
 def calls(namespace: str) -> dict[str, str]:
-    """The example of each name of a namespace that has one here."""
+    """Return the example of each name of a namespace that has one here."""
     module = re.sub(r"^tapeless\.numpy", "tnp", namespace)
     module = re.sub(r"^tapeless\.lax", "lax", module).replace("tapeless", "tl")
     found: dict[str, str] = {}
@@ -414,5 +414,5 @@ def shown(call: str) -> str:
 
 
 def shown_examples(namespace: str) -> dict[str, str]:
-    """Each name's example, with what it shows."""
+    """Return each name's example, with what it shows."""
     return {name: f">>> {call}\n{shown(call)}".rstrip() for name, call in calls(namespace).items()}

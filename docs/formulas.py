@@ -27,7 +27,7 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
 
 
 def mathml(latex: str, display: str) -> str:
-    """A formula as MathML. Raises: ValueError for a command that is not known."""
+    """Write a formula as MathML. Raises: ValueError for a command that is not known."""
     found = convert(html.unescape(latex), display=display)
     if "\\" in found:
         raise ValueError(f"the formula {latex} has a command that cannot be rendered.")

@@ -50,7 +50,7 @@ OFTEN_MODULES = {"jax.scipy.stats"}  # its distributions are modules, and public
 
 
 def public_names(namespace: str) -> list[str]:
-    """The names that a namespace of another library offers, without modules and what is deprecated or private."""
+    """List the names that a namespace of another library offers, without modules and what is deprecated or private."""
     module = found(namespace)
     names = [name for name in getattr(module, "__all__", None) or dir(module) if not name.startswith("_")]
     return sorted(name for name in names if is_public(module, namespace, name))
@@ -68,13 +68,13 @@ def found(namespace: str) -> types.ModuleType:
 
 
 def is_public(module: types.ModuleType, namespace: str, name: str) -> bool:
-    """Whether a name can be used, and is not a module that was merely imported."""
+    """Tell whether a name can be used, and is not a module that was merely imported."""
     value = getattr(module, name, None)
     return value is not None and (namespace in OFTEN_MODULES or not isinstance(value, types.ModuleType))
 
 
 def has(namespace: str, name: str) -> bool:
-    """Whether Tapeless has a name."""
+    """Tell whether Tapeless has a name."""
     try:
         getattr(found(namespace), name)
     except (ImportError, AttributeError):
@@ -83,7 +83,7 @@ def has(namespace: str, name: str) -> bool:
 
 
 def section(namespace: Namespace) -> str:
-    """The names of a namespace that are here, and a table of the others with their reasons."""
+    """Write the names of a namespace that are here, and a table of the others with their reasons."""
     names = public_names(namespace.theirs)
     there = [name for name in names if has(namespace.ours, name)]
     absent = [name for name in names if name not in there]
@@ -93,12 +93,12 @@ def section(namespace: Namespace) -> str:
 
 
 def ticked(names: Sequence[str]) -> str:
-    """The names that are here, in one paragraph."""
+    """Write the names that are here, in one paragraph."""
     return "✓ " + " ".join(f"`{name}`" for name in names) if names else ""
 
 
 def table(namespace: str, absent: Iterable[str]) -> str:
-    """The missing names, grouped by their reason."""
+    """Write the missing names, grouped by their reason."""
     by_reason = dict[str, list[str]]()
     for name in absent:
         by_reason.setdefault(reason(namespace, name, REASONS), []).append(f"`{name}`")
@@ -107,7 +107,7 @@ def table(namespace: str, absent: Iterable[str]) -> str:
 
 
 def reason(namespace: str, name: str, reasons: Mapping[str, Mapping[str, str]]) -> str:
-    """Why Tapeless does not have a name."""
+    """Say why Tapeless does not have a name."""
     for why, names in reasons.get(namespace, {}).items():
         if name in names.split():
             return why
@@ -115,7 +115,7 @@ def reason(namespace: str, name: str, reasons: Mapping[str, Mapping[str, str]]) 
 
 
 def page() -> str:
-    """The whole page."""
+    """Write the whole page."""
     return "\n".join([HEAD, *map(section, NAMESPACES)])
 
 

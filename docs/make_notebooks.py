@@ -27,12 +27,12 @@ class Ran(NamedTuple):
 
 
 def notebooks() -> list[Path]:
-    """The notebooks of the documentation."""
+    """List the notebooks of the documentation."""
     return sorted(FOLDER.glob("*.ipynb"))
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A notebook as JSON."""
+    """Read a notebook as JSON."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -67,7 +67,7 @@ def _run_cell(name: str, code: str, namespace: dict[str, Any]) -> Any:
 
 
 def outputs(ran: Ran) -> list[dict[str, Any]]:
-    """The outputs of a cell that a notebook keeps, in the format of Jupyter: texts."""
+    """List the outputs of a cell that a notebook keeps, in the format of Jupyter: texts."""
     if ran.cell["cell_type"] != "code" or "varies" in ran.cell["metadata"].get("tags", []):
         return []
     found: list[dict[str, Any]] = []
@@ -80,7 +80,7 @@ def outputs(ran: Ran) -> list[dict[str, Any]]:
 
 
 def fresh(path: Path) -> str:
-    """The text of a notebook with the outputs that its cells have now."""
+    """Return the text of a notebook with the outputs that its cells have now."""
     notebook = read(path)
     for ran in run(notebook):
         if ran.cell["cell_type"] == "code":

@@ -35,7 +35,7 @@ def f(a, b):
 
 
 def picture() -> str:
-    """The picture as SVG."""
+    """Draw the picture as SVG."""
     explained = tl.explain(f, tnp.ones((3, 3)), tnp.ones(3))
     tables = explained._rows  # what the notebook shows is drawn of the same
     lit = {LIT, *Links(tables).to(LIT)}
@@ -68,7 +68,7 @@ def _phase(phase: Phase, x: int, y: int, lit: set[str]) -> Iterator[str]:
 
 
 def _source(lines: Sequence[Line], lit: set[str]) -> Iterator[str]:
-    """The function's two lines."""
+    """Draw the function's two lines."""
     yield from _head("source", MARGIN, MARGIN + 10, ())
     (at,) = [i for i, line in enumerate(lines) if line.executed]
     for n, line in enumerate(lines[at - 1 : at + 1], 1):
@@ -100,7 +100,7 @@ def _rule(x: int, y: int) -> str:
 def _row(
     key: str, words: str, cells: Cells, at: tuple[int, int, int], lit: set[str], shown: str | None = None
 ) -> Iterator[str]:
-    """A row, under it the light if it is lit; `shown` is what it shows of its key."""
+    """Draw a row, under it the light if it is lit; `shown` is what it shows of its key."""
     x, y, width = at
     if key in lit:
         kind = "self" if key == LIT else "kept" if key.startswith("m") else "lit"

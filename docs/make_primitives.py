@@ -44,7 +44,7 @@ LEGEND = """## The tables
 
 
 def page() -> str:
-    """The whole page."""
+    """Write the whole page."""
     found = tables()
     rows = [legend_row(path, table) for path, table in found.items()]
     shown = {id(table) for table in (*COLUMNS, jvp.structurally_linear, index_rows.rows, index_rows.reasons)}
@@ -53,7 +53,7 @@ def page() -> str:
 
 
 def tables() -> dict[str, Table[Any]]:
-    """Every table, by the module and the name it is made under, layer by layer."""
+    """List every table, by the module and the name it is made under, layer by layer."""
     found = dict[str, Table[Any]]()
     for layer in ("tracer", "interpreters", "lowering"):
         package = importlib.import_module(f"tapeless.{layer}")
@@ -65,7 +65,7 @@ def tables() -> dict[str, Table[Any]]:
 
 
 def legend_row(path: str, table: Table[Any]) -> str:
-    """One table's row."""
+    """Write one table's row."""
     known = set(all_primitives())
     cells = [table.name, f"`{path}`", table.entry, table.absent, str(sum(p in known for p in table))]
     escaped = [re.sub(r"([|*])", r"\\\1", cell) for cell in cells]
@@ -73,19 +73,19 @@ def legend_row(path: str, table: Table[Any]) -> str:
 
 
 def families() -> list[str]:
-    """Modules of tracer/primitives that define primitives."""
+    """List the modules of tracer/primitives that define primitives."""
     found = [m.name for m in pkgutil.iter_modules(tapeless.tracer.primitives.__path__)]
     return [name for name in found if primitives_of(name)]
 
 
 def primitives_of(family: str) -> list[Primitive]:
-    """Primitives defined in one module, in order."""
+    """List the primitives defined in one module, in order."""
     module = importlib.import_module(f"tapeless.tracer.primitives.{family}")
     return [value for name, value in vars(module).items() if isinstance(value, Primitive) and name.endswith("_p")]
 
 
 def section(family: str, others: list[Table[Any]]) -> str:
-    """One family's table."""
+    """Write one family's table."""
     heads = ["primitive", *[table.name for table in COLUMNS], "linear", "index row", "other tables"]
     rows = [
         f"## {family}\n",
@@ -97,14 +97,14 @@ def section(family: str, others: list[Table[Any]]) -> str:
 
 
 def row(primitive: Primitive, others: list[Table[Any]]) -> str:
-    """One primitive's row."""
+    """Write one primitive's row."""
     marks = ["✓" if primitive in table else "" for table in COLUMNS]
     rest = ", ".join(table.name for table in others if primitive in table)
     return f"| `{primitive}` | {' | '.join(marks)} | {linearity(primitive)} | {combinations(primitive)} | {rest} |"
 
 
 def linearity(primitive: Primitive) -> str:
-    """The operands that a primitive is linear in."""
+    """List the operands that a primitive is linear in."""
     if primitive not in jvp.structurally_linear:
         return ""
     positions = jvp.structurally_linear[primitive]
@@ -114,7 +114,7 @@ def linearity(primitive: Primitive) -> str:
 
 
 def combinations(primitive: Primitive) -> str:
-    """How the elements that are read are combined, in the samples."""
+    """Say how the elements that are read are combined, in the samples."""
     if primitive not in index_rows.rows:
         return ""
     used = [sample for sample in SAMPLES if sample.primitive is primitive]
@@ -124,7 +124,7 @@ def combinations(primitive: Primitive) -> str:
 
 
 def reasons() -> str:
-    """Why some primitives have no index row."""
+    """Say why some primitives have no index row."""
     groups: dict[str, list[str]] = {}
     for primitive, reason in sorted(index_rows.reasons.items(), key=lambda item: str(item[0])):
         groups.setdefault(reason, []).append(f"`{primitive}`")

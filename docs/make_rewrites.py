@@ -115,7 +115,7 @@ EXAMPLES: dict[str, Example] = {
 
 
 def example(row: Rewrite) -> Example:
-    """The example of a row; it needs none if all operands are alike and there are no params."""
+    """Write the example of a row; a row needs none if all operands are alike and there are no params."""
     found = [of for text, of in EXAMPLES.items() if row.text.startswith(text)]
     return found[0] if found else Example()
 
@@ -146,7 +146,7 @@ class Built:
         return value + xs[-1] if len(xs) > len(self.names) else value
 
     def _collect(self, node: ast.expr) -> None:
-        """The names of operands, in order; those that stand for many, being starts or zeros, are literals."""
+        """Collect the names of operands, in order; those that stand for many, being starts or zeros, are literals."""
         if isinstance(node, ast.Starred) and not self._is_literal(node):
             node = node.value
         others = "m", "n", *self.example.numbers, *self.example.made, *self.names
@@ -160,11 +160,11 @@ class Built:
         return ast.unparse(node) == "*i" or "no_case" in self.row.text
 
     def root(self) -> Equation:
-        """The equation that is rewritten."""
+        """Return the equation that is rewritten."""
         return self.jaxpr.eqns[-2 if self.is_zero else -1]
 
     def rewritten(self) -> Jaxpr:
-        """The program after this one row; the same object if it has nothing to say."""
+        """Return the program after this one row; the same object if the row does not apply."""
         root = self.root()
         whole = simplify.rules[root.primitive].apply
         assert isinstance(whole, matchers.Rewrites)
@@ -199,7 +199,7 @@ class Built:
         )
 
     def _params(self, node: ast.expr) -> dict[str, Any]:
-        """Params of an application: those in brackets by the row's names for them, else by their own."""
+        """Write params of an application: those in brackets by the row's names for them, else by their own."""
         params = self.example.params
         signature = inspect.signature(matchers.primitive_of(node).typing_rule).parameters
         written = {name: eval(text, dict(params)) for name, text in matchers.params_of(node).items()}
@@ -252,12 +252,12 @@ PASSES: dict[str, Callable[[], Jaxpr]] = {
 
 
 def page() -> str:
-    """The whole page."""
+    """Write the whole page."""
     return "\n".join([HEAD, *rewrites(), *scheme(), *branches(), *positions(), *passes()])
 
 
 def rewrites() -> Iterator[str]:
-    """A section for each primitive."""
+    """Write a section for each primitive."""
     for primitive, rows in REWRITES.items():
         yield f"## {primitive}\n"
         for row in rows:
@@ -267,7 +267,7 @@ def rewrites() -> Iterator[str]:
 
 
 def scheme() -> Iterator[str]:
-    """The rewrite of all elementwise primitives."""
+    """Write the rewrite of all elementwise primitives."""
 
     def f(x: Any) -> Any:
         return tnp.exp(tnp.broadcast_to(x, (4, 3)))
@@ -278,7 +278,7 @@ def scheme() -> Iterator[str]:
 
 
 def branches() -> Iterator[str]:
-    """The rule of `cond`, which is code."""
+    """Describe the rule of `cond`, which is code."""
 
     def f(p: Any, x: Any) -> Any:
         return lax.cond(p, lambda x: 2 * x, lambda x: -x, x)
@@ -289,7 +289,7 @@ def branches() -> Iterator[str]:
 
 
 def positions() -> Iterator[str]:
-    """The rule of gathers and scatters, which is code."""
+    """Describe the rule of gathers and scatters, which is code."""
 
     def f(x: Any) -> Any:
         return tl.vmap(lambda i: x[i] * x[8 - i])(tnp.arange(6))
@@ -303,7 +303,7 @@ def positions() -> Iterator[str]:
 
 
 def passes() -> Iterator[str]:
-    """A section for each pass."""
+    """Write a section for each pass."""
     yield "# Passes\n"
     for run in simplifications.programs:
         name = simplify.name_of(run)

@@ -31,7 +31,7 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def _page(path: Path) -> str:
-    """A notebook as Markdown: its cells and what they show."""
+    """Write a notebook as Markdown: its cells and what they show."""
     parts: list[str] = []
     for number, ran in enumerate(make_notebooks.run(make_notebooks.read(path))):
         source = "".join(ran.cell["source"])
@@ -45,7 +45,7 @@ def _page(path: Path) -> str:
 
 
 def _shown(mark: str, value: Any) -> str:
-    """A value as a notebook displays it: as a document in a frame if it can be one, else as text."""
+    """Write a value as a notebook displays it: as a document in a frame if it can be one, else as text."""
     if not hasattr(value, "_repr_html_"):
         return f"```text\n{value!r}\n```"
     with tempfile.TemporaryDirectory() as folder:

@@ -26,7 +26,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def reference(namespace: str, run: bool = True) -> Iterator[str]:
-    """The public names of a namespace, in alphabetical order, as Markdown; `run` the examples that docstrings lack."""
+    """Write the public names of a namespace in alphabetical order; `run` the examples that docstrings lack."""
     module, examples = importlib.import_module(namespace), example_calls.shown_examples(namespace) if run else {}
     yield from prose(inspect.cleandoc(module.__doc__ or ""))
     for name in sorted(module.__all__, key=str.lower):
@@ -41,7 +41,7 @@ def reference(namespace: str, run: bool = True) -> Iterator[str]:
 
 
 def own_docstring(found: Any) -> str:
-    """The docstring of an object, if it is not that of its class."""
+    """Return the docstring of an object, if it is not that of its class."""
     text = inspect.getdoc(found) or ""
     return (
         "" if not (inspect.isroutine(found) or inspect.isclass(found)) and text == inspect.getdoc(type(found)) else text
@@ -49,7 +49,7 @@ def own_docstring(found: Any) -> str:
 
 
 def _signature(name: str, found: Any) -> Iterator[str]:
-    """A call as it is written, with types; of a constant its value."""
+    """Write a call with types; of a constant its value."""
     if not callable(found):
         yield f"```python\n{name} = {_plain(f'{found!r}'):.200}\n```\n"
         return
@@ -67,7 +67,7 @@ def _signature(name: str, found: Any) -> Iterator[str]:
 
 
 def _with_marks(signature: inspect.Signature) -> Iterator[Any]:
-    """The parameters, with / after those that have no keyword and * before those that need one."""
+    """Yield the parameters, with / after those that have no keyword and * before those that need one."""
     before = None
     for each in signature.parameters.values():
         if before is each.POSITIONAL_ONLY and each.kind is not each.POSITIONAL_ONLY:
@@ -86,7 +86,7 @@ def _plain(words: str) -> str:
 
 
 def _methods(found: Any) -> Iterator[str]:
-    """The public methods of a class of ours, with the first line of what they say."""
+    """List the public methods of a class of ours, with the first line of what they say."""
     members = vars(found).items() if inspect.isclass(found) and found.__module__.startswith("tapeless") else ()
     for name, member in sorted(members):
         text = inspect.getdoc(member)
@@ -96,7 +96,7 @@ def _methods(found: Any) -> Iterator[str]:
 
 
 def prose(text: str) -> Iterator[str]:
-    """A docstring as Markdown: sections as lists, examples as blocks of code."""
+    """Write a docstring as Markdown: sections as lists, examples as blocks of code."""
     for block in re.split(r"\n\s*\n", text.strip()):
         lines = block.splitlines()
         code = next((i for i, line in enumerate(lines) if line.lstrip().startswith(">>> ")), len(lines))
@@ -107,7 +107,7 @@ def prose(text: str) -> Iterator[str]:
 
 
 def _paragraph(lines: list[str]) -> Iterator[str]:
-    """Lines of text, among which sections may begin: `Args:` and its entries, `Returns: ..` and its continuation."""
+    """Write lines of text, among which sections may begin: `Args:` with entries, `Returns: ..` with a continuation."""
     listing = False
     for line in lines:
         section, entry = SECTION.fullmatch(line), ENTRY.fullmatch(line)

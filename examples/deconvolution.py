@@ -31,7 +31,7 @@ SMOOTH, STEPS = 2e-4, 150  # weight of differences between neighbours; steps for
 
 
 def blurred(k, x):
-    """y[i, j] = sum k[u, v] x[i + u, j + v], for positions where the kernel is inside of x."""
+    """Compute y[i, j] = sum k[u, v] x[i + u, j + v] for positions where the kernel is inside of x."""
     m, n = (a - b + 1 for a, b in zip(x.shape, k.shape))
     return ix.build((m, n), lambda i, j: ix.sum(k.shape, lambda u, v: k[u, v] * x[i + u, j + v]))
 
@@ -73,7 +73,7 @@ def least(f, start, steps):
 
 @tl.jit
 def found_kernel(x, y):
-    """The kernel, which is not negative and adds up to 1."""
+    """Find the kernel, which is not negative and adds up to 1."""
     k = least(partial(misfit, x=x, y=y), tnp.zeros((WIDTH, WIDTH), x.dtype), WIDTH**2)
     k = tnp.maximum(k, 0)
     return k / k.sum()
@@ -88,7 +88,7 @@ def sharpened(k, y):
 
 
 def shaking(rng):
-    """A kernel along the path of a hand."""
+    """Make a kernel along the path of a hand."""
     path = np.cumsum(np.cumsum(rng.standard_normal((200, 2)), 0), 0)
     path = (path - path.min(0)) / np.ptp(path, 0).max() * (WIDTH - 3) + 1
     k, _, _ = np.histogram2d(*path.T, bins=WIDTH, range=[(0, WIDTH)] * 2)

@@ -27,13 +27,13 @@ LEARNING_RATE, MOMENTUM = 0.05, 0.9
 
 @tl.custom_jvp
 def swish(x):
-    """x * sigmoid(x), a smooth relu."""
+    """Compute x * sigmoid(x), a smooth relu."""
     return x / (1 + tnp.exp(-x))
 
 
 @swish.defjvp
 def swish_jvp(primals, tangents):
-    """The derivative, rearranged: the plain formula is inf / inf for x < -89, this one is 0."""
+    """Compute the derivative, rearranged: the plain formula is inf / inf for x < -89, this one is 0."""
     (x,), (t,) = primals, tangents
     sigmoid = 1 / (1 + tnp.exp(-x))
     y = x * sigmoid
@@ -41,7 +41,7 @@ def swish_jvp(primals, tangents):
 
 
 def init(key):
-    """One {"weights", "bias"} per layer, with weights scaled so that signals neither grow nor vanish."""
+    """Make one {"weights", "bias"} per layer, with weights scaled so that signals neither grow nor vanish."""
     keys = tl.random.split(key, len(LAYERS) - 1)
     return [
         {"weights": tl.random.normal(k, (n, m)) * (2 / n) ** 0.5, "bias": tnp.zeros(m)}
@@ -50,7 +50,7 @@ def init(key):
 
 
 def scores(params, images):
-    """[batch, 64] pixels to [batch, 10] scores; the greatest score is the answer."""
+    """Map [batch, 64] pixels to [batch, 10] scores; the greatest score is the answer."""
     *hidden, last = params
     x = images
     for layer in hidden:
@@ -71,7 +71,7 @@ def loss(params, images, labels):
 
 @tl.jit
 def step(params, velocity, images, labels, rate):
-    """One step of gradient descent with momentum, compiled as a whole."""
+    """Take one step of gradient descent with momentum, compiled as a whole."""
     value, gradient = tl.value_and_grad(loss)(params, images, labels)
     velocity = tl.tree.map(lambda v, g: MOMENTUM * v - rate * g, velocity, gradient)
     params = tl.tree.map(lambda p, v: p + v, params, velocity)
@@ -103,7 +103,7 @@ def train(params, images, labels, key):
 
 
 def picture(path, losses, images, labels, answers):
-    """The loss curve over a grid of held-out digits, mistakes first and in red."""
+    """Draw the loss curve over a grid of held-out digits, mistakes first and in red."""
     figure = Figure(figsize=(8, 9.5), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=(1, 2))
 

@@ -72,7 +72,7 @@ def basis_of(charges):
 
 
 def boys(t):
-    """The integral of exp(-t u^2) from 0 to 1. By t, those of u^2n exp(-t u^2) are its derivatives, up to signs."""
+    """Integrate exp(-t u^2) from 0 to 1. Integrals of u^2n exp(-t u^2) are its derivatives by t, up to signs."""
     small, last = tnp.minimum(t, FAR), tnp.ones_like(t) / (2 * ORDERS + 1)
 
     def add(k, state):
@@ -124,7 +124,7 @@ def repulsion(a, b, c, d, A, B, C, D):
 
 
 def with_directions(integral):
-    """The integral of Gaussians times x, y or z, from that of Gaussians: (x - A) g is the derivative of g by A / 2a."""
+    """Integrate Gaussians times x, y or z, from integrals of Gaussians: (x - A) g is the derivative of g by A / 2a."""
 
     def directed(exponents, centres, directions):
         f = partial(integral, *exponents)
@@ -145,7 +145,7 @@ def _directed(f, k, a, d):
 
 
 def over_functions(integral, basis, positions, functions):
-    """The integrals of functions of the basis, [m, 2 or 4] numbers of them: [m]."""
+    """Integrate functions of the basis, [m, 2 or 4] numbers of them: [m]."""
     rank = functions.shape[1]
     gaussians = np.stack(np.meshgrid(*[range(3)] * rank, indexing="ij"), -1).reshape(-1, rank)  # one of each function
     at = functions[:, None, :], gaussians[None]
@@ -159,7 +159,7 @@ def over_functions(integral, basis, positions, functions):
 
 
 def integrals(positions, charges):
-    """Overlaps [n, n], energies of one electron [n, n], and repulsions [n, n, n, n], of which eight are equal."""
+    """Compute overlaps [n, n], energies of one electron [n, n], and repulsions [n, n, n, n], eight of each equal."""
     basis = basis_of(charges)
     n = len(basis.atom)
     pairs = np.array(list(combinations_with_replacement(range(n), 2)))
@@ -196,7 +196,7 @@ def energy_of_density(P, h, J):
 
 
 def energy(C, h, J):
-    """The energy of two electrons in each of the orbitals C[:, i]."""
+    """Compute the energy of two electrons in each of the orbitals C[:, i]."""
     n, m = C.shape
     return 2 * ix.sum((m, n, n), lambda i, p, q: C[p, i] * C[q, i] * h[p, q]) + ix.sum(
         (m, m, n, n, n, n),
@@ -225,7 +225,7 @@ def derivatives(n, m):
 
 
 def lowest_orbitals(F, X, m):
-    """The m orbitals of lowest energy, and the others; X is the inverse square root of the overlaps."""
+    """Find the m orbitals of lowest energy, and the others; X is the inverse square root of the overlaps."""
     _, vectors = np.linalg.eigh(X @ F @ X)
     return X @ vectors[:, :m], X @ vectors[:, m:]
 
@@ -251,7 +251,7 @@ def self_consistent(S, h, J, m, formulas, tolerance=1e-10, most=200):
 
 
 def newton(C, S, h, J, formulas, steps=4):
-    """Newton's method on orthonormal orbitals, from orbitals that are nearly self-consistent: energies on the way."""
+    """Run Newton's method on orthonormal orbitals, from orbitals nearly self-consistent: energies on the way."""
     gradient, hessian = (f.compile(h=h, J=J) for f in (formulas.gradient, formulas.hessian))
     value, X = tl.jit(energy), inverse_square_root(S)
     energies = [float(value(C, h, J))]
@@ -264,7 +264,7 @@ def newton(C, S, h, J, formulas, steps=4):
 
 
 def newton_step(C, X, gradient, hessian):
-    """The step V x along the empty orbitals V, where the Hessian is V'(H[V x]) - x C'G, G being the gradient."""
+    """Solve for the step V x along the empty orbitals V; the Hessian is V'(H[V x]) - x C'G, G being the gradient."""
     left, _, _ = np.linalg.svd(np.linalg.solve(X, C))
     V, multiplier = X @ left[:, C.shape[1] :], C.T @ gradient
     shape = V.shape[1], C.shape[1]
@@ -286,13 +286,13 @@ class Molecule:
         self._forces = tl.jit(tl.grad(self._lagrangian))
 
     def solved(self, positions):
-        """The total energy, the orbitals, and the integrals."""
+        """Compute the total energy, the orbitals, and the integrals."""
         S, h, J = map(np.asarray, self.integrals(positions))
         C, energies = self_consistent(S, h, J, self.m, self.formulas)
         return energies[-1] + float(repulsion_of_nuclei(positions, self.charges)), C, (S, h, J)
 
     def energy_and_gradient(self, positions):
-        """The total energy, and its derivative by the positions of the nuclei.
+        """Compute the total energy, and its derivative by the positions of the nuclei.
 
         The energy is stationary in orbitals that stay orthonormal, so with a multiplier for that they can be held.
         """

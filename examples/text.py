@@ -44,7 +44,7 @@ def sigmoid(x):
 
 
 def unit(params, state, letter):
-    """The state after one more letter, for a batch: [batch, STATE], [batch] -> [batch, STATE]."""
+    """Compute the state after one more letter, for a batch: [batch, STATE], [batch] -> [batch, STATE]."""
     x = params["letters"][letter]
     keep, use = tnp.split(sigmoid(tnp.concatenate([x, state], 1) @ params["gates"] + params["gates_bias"]), 2, axis=1)
     new = tnp.tanh(tnp.concatenate([x, use * state], 1) @ params["new"])
@@ -52,7 +52,7 @@ def unit(params, state, letter):
 
 
 def scores(params, state):
-    """How likely every letter is to come next, as a logarithm up to a constant."""
+    """Compute how likely every letter is to come next, as a logarithm up to a constant."""
     return state @ params["scores"] + params["scores_bias"]
 
 
@@ -85,7 +85,7 @@ def loss(params, passages, checkpointed=True):
 
 @tl.jit
 def step(params, moments, count, passages):
-    """One step of Adam (Kingma & Ba 2015)."""
+    """Take one step of Adam (Kingma & Ba 2015)."""
     value, gradient = tl.value_and_grad(loss)(params, passages)
     mean = tl.tree.map(lambda m, g: 0.9 * m + 0.1 * g, moments[0], gradient)
     square = tl.tree.map(lambda s, g: 0.99 * s + 0.01 * g**2, moments[1], gradient)
@@ -127,7 +127,7 @@ def write(params, key, first):
 
 
 def memory(params, passages, checkpointed):
-    """Bytes that the compiled gradient needs in addition to its arguments and results."""
+    """Return the bytes that the compiled gradient needs in addition to its arguments and results."""
     gradient = tl.jit(tl.grad(lambda p, x: loss(p, x, checkpointed)))
     return gradient.lower(params, passages).compile().memory_analysis().temp_size_in_bytes
 

@@ -30,7 +30,7 @@ STEPS, RATE = 40, 1.0  # of gradient ascent on the logarithm of the prior's prec
 
 
 def log_posterior(weights, log_precision, x, y):
-    """log p(y | weights, x) + log p(weights | precision), up to a constant of neither."""
+    """Compute log p(y | weights, x) + log p(weights | precision), up to a constant of neither."""
     z = x @ weights
     likelihood = tnp.sum(y * z - tnp.logaddexp(0.0, z))
     prior = 0.5 * len(weights) * log_precision - 0.5 * tnp.exp(log_precision) * tnp.vdot(weights, weights)
@@ -38,7 +38,7 @@ def log_posterior(weights, log_precision, x, y):
 
 
 def conjugate_gradients(matvec, b):
-    """x with matvec(x) = b, for a symmetric positive matrix (Hestenes & Stiefel 1952)."""
+    """Solve matvec(x) = b for x, of a symmetric positive matrix (Hestenes & Stiefel 1952)."""
 
     def step(state):
         x, r, p, rr = state
@@ -52,7 +52,7 @@ def conjugate_gradients(matvec, b):
 
 
 def newton(f, guess):
-    """The root of f, whose derivative is a symmetric negative matrix."""
+    """Find the root of f, whose derivative is a symmetric negative matrix."""
 
     def step(state):
         x, y, _ = state
@@ -63,7 +63,7 @@ def newton(f, guess):
 
 
 def best_weights(log_precision, x, y):
-    """The weights at the maximum of the posterior, where its gradient is zero."""
+    """Find the weights at the maximum of the posterior, where its gradient is zero."""
     gradient = tl.grad(log_posterior)
     return lax.custom_root(
         lambda w: gradient(w, log_precision, x, y),
@@ -74,7 +74,7 @@ def best_weights(log_precision, x, y):
 
 
 def log_det(matrix):
-    """Of a symmetric positive matrix, by elimination in place."""
+    """Compute the log-determinant of a symmetric positive matrix, by elimination in place."""
 
     def eliminate(k, state):
         a, total = state
@@ -90,7 +90,7 @@ def log_evidence(log_precision, x, y):
 
 
 def probability(log_precision, x, y, new):
-    """How likely new cases are malignant, uncertainty about the weights included (MacKay 1992, eq. 10)."""
+    """Compute how likely new cases are malignant, uncertainty about the weights included (MacKay 1992, eq. 10)."""
     weights = best_weights(log_precision, x, y)
     curvature = -tl.hessian(log_posterior)(weights, log_precision, x, y)
     spread = tl.vmap(lambda case: tnp.vdot(case, conjugate_gradients(lambda v: curvature @ v, case)))(new)

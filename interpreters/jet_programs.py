@@ -8,7 +8,6 @@ Source: Griewank & Walther 2008, chapter 13.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
 from typing import Any
 
 from tapeless.interpreters import jvp
@@ -29,7 +28,7 @@ from tapeless.interpreters.rules.control_flow import with_all_consts
 from tapeless.interpreters.zero import instantiate, zero_of, zeros_of
 from tapeless.tracer import core, passes
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.flags import split_list, where_true
+from tapeless.tracer.flags import Flags, fixed_point, paired_positions, split_list, where_true
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call, callback, checkpoint, custom
 from tapeless.tracer.primitives import control_flow as c
@@ -39,7 +38,6 @@ from tapeless.tracer.types import aval_of
 
 Values = Sequence[Any]
 Series = Sequence[Coefficients | None]
-Flags = tuple[bool, ...]
 
 
 def _written_out(trace: JetTrace, args: Values, *, jaxpr: Jaxpr) -> Sequence[Any]:
@@ -87,13 +85,16 @@ def _scan(
 ) -> Any:
     of_consts, of_carry, of_xs = split_list(flags_of(series), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
-    program, outer, out_moving, of_carry = _fixed_point(
-        of_carry, lambda carry: jet_jaxpr(jaxpr, order, (*of_consts, *carry, *of_xs), (*carry, *[False] * n_ys))
-    )
-    k = len(outer)
-    ins = [*range(k), *_paired((n_consts, n_carry, len(of_xs)), (*of_consts, *of_carry, *of_xs), order, k)]
-    outs = _paired((n_carry, n_ys), out_moving, order)
-    values = [*outer, *primals, *flat_terms(_instantiated(primals, series, order, (*of_consts, *of_carry, *of_xs)))]
+
+    def step(carry: Flags) -> tuple[Any, Flags]:
+        made = jet_jaxpr(jaxpr, order, (*of_consts, *carry, *of_xs), (*carry, *[False] * n_ys))
+        return made, made[2]
+
+    (program, outer, out_moving), of_carry = fixed_point(of_carry, step)
+    k, moving = len(outer), (*of_consts, *of_carry, *of_xs)
+    ins = [*range(k), *paired_positions((n_consts, n_carry, len(of_xs)), moving, k, order)]
+    outs = paired_positions((n_carry, n_ys), out_moving, 0, order)
+    values = [*outer, *primals, *flat_terms(_instantiated(primals, series, order, moving))]
     sizes = k + n_consts + order * sum(of_consts), n_carry + order * sum(of_carry)
     results = c.scan(passes.rearranged(program, ins, outs), *split_list([values[i] for i in ins], *sizes), **loop)
     return with_series(_in_order(results, outs), out_moving, order)
@@ -103,12 +104,15 @@ def _while(
     primals: Values, series: Series, order: int, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
 ) -> Any:
     _, of_consts, of_carry = split_list(flags_of(series), n_condition, n_body)
-    program, outer, _, of_carry = _fixed_point(
-        of_carry, lambda carry: jet_jaxpr(body, order, (*of_consts, *carry), carry)
-    )
+
+    def step(carry: Flags) -> tuple[Any, Flags]:
+        made = jet_jaxpr(body, order, (*of_consts, *carry), carry)
+        return made, made[2]
+
+    (program, outer, _), of_carry = fixed_point(of_carry, step)
     n, k, moving = len(of_carry), len(outer), (*of_consts, *of_carry)
-    ins = [*range(k), *_paired((n_body, n), moving, order, k)]
-    outs = _paired((n,), of_carry, order)
+    ins = [*range(k), *paired_positions((n_body, n), moving, k, order)]
+    outs = paired_positions((n,), of_carry, 0, order)
     found = _instantiated(primals[n_condition:], series[n_condition:], order, moving)
     values = [*outer, *primals[n_condition:], *flat_terms(found)]
     consts, carry = split_list([values[i] for i in ins], k + n_body + order * sum(of_consts))
@@ -118,39 +122,13 @@ def _while(
     return with_series(_in_order(looped, outs), of_carry, order)
 
 
-def _fixed_point(carry: Sequence[bool], made: Callable[[Flags], Any]) -> tuple[Jaxpr, Any, Flags, Flags]:
-    """Add flags to a carry until a step adds none; return the program, its constants, flags of results and carry."""
-    while True:
-        program, outer, out_moving = made(tuple(carry))
-        grown = tuple([a or b for a, b in zip(carry, out_moving)])
-        if grown == tuple(carry):
-            return program, outer, out_moving, grown
-        carry = grown
-
-
 def _instantiated(primals: Values, series: Series, order: int, moving: Sequence[bool]) -> list[Any]:
     """Return the series of `moving` operands; zeros for a carry that has coefficients only after the first step."""
     return [(terms or [zero_of(x)] * order) if some else None for x, terms, some in zip(primals, series, moving)]
 
 
-def _paired(groups: Sequence[int], moving: Sequence[bool], order: int, start: int = 0) -> list[int]:
-    """List the positions that order values in `groups` (sizes), the coefficients of each group after its values.
-
-    Positions count `start` others, then all values, then the coefficients of the `moving` ones.
-    """
-    found = count(start + len(moving))
-    terms = [[next(found) for _ in range(order)] if some else [] for some in moving]
-    listed: list[int] = []
-    at = 0
-    for n in groups:
-        listed += range(start + at, start + at + n)
-        listed += [place for each in terms[at : at + n] for place in each]
-        at += n
-    return listed
-
-
 def _in_order(results: Values, places: Sequence[int]) -> list[Any]:
-    """Invert the order of `_paired`: all values, then all coefficients."""
+    """Invert the order of `paired_positions`: all values, then all coefficients."""
     return [x for _, x in sorted(zip(places, results, strict=True), key=lambda pair: pair[0])]
 
 

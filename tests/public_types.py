@@ -3,12 +3,14 @@
 A comment `type: ignore` stands where an error is expected; one that is not needed is an error, too.
 """
 
+import functools
 from typing import Any, NamedTuple, assert_type
 
 import numpy as np
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless.custom_batching import custom_vmap, sequential_vmap
 from tapeless.experimental import checkify
 from tapeless.extend.core import ClosedJaxpr
 from tapeless.typing import Array, ArrayLike, DTypeLike, Key
@@ -110,6 +112,17 @@ def gradients() -> None:
     tl.grad(loss)(params)  # type: ignore
 
 
+def jacobians() -> None:
+    for derive in (tl.jacfwd(apply), tl.jacrev(apply, argnums=1), tl.hessian(apply)):
+        assert_type(derive(params, x, 2.0), Any)
+        derive(x, x)  # type: ignore
+        derive(params)  # type: ignore
+    assert_type(tl.jacfwd(loss_and_hidden, has_aux=True)(params, x), tuple[Any, dict[str, Array]])
+    assert_type(tl.jacrev(loss_and_hidden, has_aux=True)(params, x)[1], dict[str, Array])
+    assert_type(tl.hessian(lambda p: p["w"] ** 2)({"w": x}), Any)
+    tl.jacfwd(loss_and_hidden, has_aux=True)(x, x)  # type: ignore
+
+
 def batched_and_checkpointed() -> None:
     assert_type(tl.vmap(apply, in_axes=(None, 0, None))(params, x, 1.0), Array)
     assert_type(tl.vmap(tl.grad(loss))(params, x, 1.0), Params)
@@ -139,7 +152,19 @@ def clip(x: Array, limit: float) -> Array:
 clipped = tl.custom_vjp(clip, nondiff_argnums=(1,))
 
 
+@custom_vmap
+def batched_apart(x: Array, scale: float) -> Array:
+    """x."""
+    return x * scale
+
+
 def custom_rules() -> None:
+    assert_type(tl.custom_vjp(functools.partial(clip, limit=1.0))(x), Array)
+    assert_type(tl.custom_jvp(functools.partial(clip, limit=1.0))(x), Array)
+    assert_type(batched_apart(x, 1.0), Array)
+    assert_type(sequential_vmap(apply)(params, x), Array)
+    batched_apart("wrong", 1.0)  # type: ignore
+    sequential_vmap(apply)(x, x)  # type: ignore
     assert_type(double(x), Array)
     assert_type(double_jvp((x,), (x,)), tuple[Array, Array])
     assert_type(tl.grad(double)(x), Array)

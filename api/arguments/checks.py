@@ -13,7 +13,7 @@ _LONGEST = 400  # characters: more is no help
 
 
 def structure(tree: Any, leaves: Iterable[Any]) -> str:
-    """A structure with the types of its leaves, which are given as values or types: `(float32[3], {'w': int32[]})`."""
+    """Print a structure with the types of its leaves, given as values or types: `(float32[3], {'w': int32[]})`."""
     return _cut(repr(pytree.unflatten(tree, map(_Type, leaves))))
 
 
@@ -38,7 +38,7 @@ class _Type:
 
 
 def no_derivative(aval: ShapedArray) -> str:
-    """Why a value of a type that has no tangents cannot be differentiated, as the end of a message."""
+    """Say why a value of a type that has no tangents cannot be differentiated, as the end of a message."""
     return f"{'keys of random numbers' if holds_keys(aval) else 'integers'} have no derivative."
 
 
@@ -51,14 +51,14 @@ FUNCTION_AND_ARGUMENTS = "a function and its arguments"  # expected by what is c
 
 
 def check_callable(who: str, fun: Any, name: str = "", expected: str = "a function") -> None:
-    """Raises: TypeError if `fun`, the argument `name` of `who` or the first that is expected, is not callable."""
+    """Check that `fun`, the argument `name` of `who` or the first that is expected, is callable. Raises: TypeError."""
     if not callable(fun):
         said = f"{name} must be" if name else "expected"
         raise TypeError(f"{who}: {said} {expected}, not {shown(fun)}.")
 
 
 def shown(x: Any) -> str:
-    """A value in a message: of arrays their types, which may be all that is known of them, and short."""
+    """Print a value for a message in short: of arrays their types, which may be all that is known of them."""
     if _is_array(x):
         return f"an array {aval_of(x)}"
     return _cut(repr(pytree.tree_map(lambda leaf: _Type(leaf) if _is_array(leaf) else leaf, x)))
@@ -84,7 +84,7 @@ def array(x: Any, who: str) -> Any:
 
 
 def not_an_array(what: str, x: Any, advice: str) -> str:
-    """The message about a leaf that is not an array, with `advice` unless it could be converted to one."""
+    """Write the message about a leaf that is not an array, with `advice` unless the leaf could be converted to one."""
     registration = _registration_hint(x)
     if registration and advice.startswith("\n  Make it"):
         advice = f"{advice.rstrip('.')}, unless it holds arrays: they would be read once, when the function is traced."
@@ -111,14 +111,14 @@ def check_arguments(
     positions: Sequence[int] | None = None,
     advice: str = CLOSE_OVER,
 ) -> None:
-    """Raises: TypeError naming the first leaf of the arguments of `fun`, at `positions`, that is not an array."""
+    """Check arguments of `fun`, at `positions`. Raises: TypeError naming the first leaf that is not an array."""
     for i, x in zip(range(len(args)) if positions is None else positions, args, strict=True):
         if not all(map(is_arraylike, pytree.leaves(x))):
             check_arrays(f"{who}: argument {argument_name(fun, i)}{{}} of {name}", x, advice)
 
 
 def check_call(who: str, fun: Any, name: str, args: Any, kwargs: Any, advice: str = "", removed: Any = ()) -> None:
-    """Raises: TypeError naming the first leaf of a call of `fun`, less the arguments `removed`, that is no array."""
+    """Check a call of `fun`, less the arguments `removed`. Raises: TypeError naming the first leaf that is no array."""
     if not all(map(is_arraylike, pytree.leaves((args, kwargs)))):
         path, x = next(pair for pair in pytree.leaves_with_path((args, kwargs)) if not is_arraylike(pair[1]))
         raise TypeError(not_an_array(f"{who}: argument {naming(fun, removed)(path)} of {name}", x, advice))

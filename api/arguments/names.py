@@ -33,7 +33,7 @@ def describe_inputs(fun: Any, tree: Any, removed: Sequence[int], inputs: Sequenc
 
 
 def _listed(words: Sequence[str]) -> str:
-    """`x, y and z`; of many the first."""
+    """Join words: `x, y and z`; of many the first."""
     shown = [*words[:_MOST], *([f"{len(words) - _MOST} more"] if len(words) > _MOST else [])]
     return " and ".join(part for part in (", ".join(shown[:-1]), shown[-1]) if part)
 
@@ -42,7 +42,7 @@ _MOST = 4  # arguments that a message lists
 
 
 def leaf_names(fun: Any, args: Any, kwargs: Any, removed: Sequence[int] = ()) -> list[str]:
-    """A name for every leaf of the arguments: `x['w']`. At positions that are `removed` were static ones."""
+    """Name every leaf of the arguments: `x['w']`. At positions that are `removed` were static arguments."""
     return [*map(naming(fun, removed), [path for path, _ in pytree.leaves_with_path((args, kwargs))])]
 
 
@@ -58,7 +58,7 @@ def naming(fun: Any, removed: Sequence[int] = ()) -> Callable[[pytree.KeyPath], 
 
 
 def place(i: int, removed: Sequence[int]) -> int:
-    """The position of argument `i` of those that are left when the ones at positions `removed` are taken out."""
+    """Return the position of argument `i` of those that are left when the ones at positions `removed` are taken out."""
     for taken in sorted(removed):
         i += taken <= i
     return i

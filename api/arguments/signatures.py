@@ -42,7 +42,7 @@ class Signature(NamedTuple):
         names: tuple[str, ...],
         found: Sequence[IntegerNarrowing],
     ) -> "Signature":
-        """The signature of a traced function, in whose whole program narrowings were `found`.
+        """Make the signature of a traced function, in whose whole program narrowings were `found`.
 
         Inputs and results of the program that belong to references come after those of the function.
         """

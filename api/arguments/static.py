@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from tapeless.arguments.checks import shown
+from tapeless.arguments.names import argument_name
 from tapeless.tracer import core
 from tapeless.tracer.array import Array
 
@@ -50,8 +51,8 @@ class Arguments:
         shared = [*sorted({*self.names} & {*other.names}), *sorted({*self.numbers} & {*other.numbers})]
         if shared:
             raise ValueError(
-                f"{self._who}: argument {shared[0]!r} of {core.describe_function(fun)} is static and donated: a "
-                "static argument is compiled in, and has no memory to give."
+                f"{self._who}: argument {argument_name(fun, shared[0])} of {core.describe_function(fun)} is static and "
+                "donated: a static argument is compiled in, and has no memory to give."
             )
 
     def take_out(
@@ -71,7 +72,7 @@ class Arguments:
         return rest, {k: v for k, v in kwargs.items() if k not in self.names}, Statics((taken, named))
 
     def put_back(self, args: Any, kwargs: Any, statics: Any) -> tuple[list[Any], dict[str, Any]]:
-        """All arguments again."""
+        """Return all arguments, the removed ones in their places."""
         if not statics:
             return list(args), kwargs
         full = list(args)
@@ -184,10 +185,9 @@ def has_hash(value: Any) -> bool:
 
 
 def _not_hashable(where: Any, value: Any, fun: Any, who: str) -> ValueError:
-    which = f"argument {where}" if isinstance(where, int) else f"argument {where!r}"
     kind = "" if isinstance(value, Array) else f" of type {type(value).__name__}"
     return ValueError(
-        f"{who}: static {which} of {core.describe_function(fun)} is not hashable: "
+        f"{who}: static argument {argument_name(fun, where)} of {core.describe_function(fun)} is not hashable: "
         f"{shown(value)}{kind}.\n"
         "  Static arguments are compiled in. Pass a tuple instead of a list, "
         "or do not make it static if it is an array."

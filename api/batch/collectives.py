@@ -311,7 +311,7 @@ def axis_size(axis_name: Any) -> int:
 
 
 def _each(who: str, function: Callable[[Any], Any], x: Any) -> Any:
-    """A function of arrays, of every leaf."""
+    """Make a function of arrays one of every leaf."""
 
     def checked(leaf: Any) -> Any:
         if not is_arraylike(leaf):
@@ -326,7 +326,7 @@ def _listed(axis_name: Any) -> tuple[Any, ...]:
 
 
 def _positions(axis_name: Any) -> tuple[int, ...]:
-    """The axes of the array itself among names."""
+    """List the axes of the array itself among names."""
     return tuple([name for name in _listed(axis_name) if isinstance(name, int)])
 
 
@@ -339,7 +339,7 @@ def _split(who: str, axis_name: Any, groups: Groups) -> tuple[tuple[int, ...], _
 
 
 def _axis(who: str, axis_name: Any, groups: Groups) -> _NamedAxes:
-    """The named axes, all of them bound, each named once; and the groups, checked."""
+    """Return the named axes, all of them bound, each named once; and the groups, checked."""
     names = _listed(axis_name)
     if any(isinstance(name, int) for name in names):
         raise TypeError(f"{who}: takes names of axes, not {axis_name!r}.")
@@ -366,5 +366,5 @@ def _groups(who: str, names: Sequence[Any], size: int, groups: Sequence[Sequence
 
 
 def _singly(axis: _NamedAxes) -> list[tuple[Hashable, int]]:
-    """Names and sizes: of the group, if there is one."""
+    """Return names and sizes: of the group, if there is one."""
     return list(zip(axis.names, axis.sizes, strict=True))

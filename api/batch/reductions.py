@@ -123,7 +123,7 @@ def all_windows(
 
 
 def _checked(name: str, operands: Any, inits: Any, computation: Combine) -> tuple[list[Any], list[Any], Any]:
-    """Leaves of the operands and of the initial values, and the function of flat lists of scalars."""
+    """Flatten a reduction: leaves of operands, leaves of initial values, the function of flat lists of scalars."""
     check_callable(name, computation, "computation")
     check_arrays(f"{name}: operand{{}}", operands)
     check_arrays(f"{name}: initial value{{}}", inits)
@@ -144,7 +144,7 @@ def _checked(name: str, operands: Any, inits: Any, computation: Combine) -> tupl
 
 
 def _initial(name: str, x: Any, init: Any) -> Any:
-    """An initial value in the type of the elements of x."""
+    """Convert an initial value to the type of the elements of x."""
     have = aval_of(init)
     if have.shape or not (have.weak_type or have.dtype == x.dtype):
         raise TypeError(f"{name}: an initial value must be a scalar of {x.dtype}, as operands are, not {have}.")
@@ -165,7 +165,7 @@ def _combined(name: str, result: Any, tree: Any, wanted: Sequence[ShapedArray]) 
 
 
 def _reduced(combine: Any, leaves: Sequence[Any], inits: Sequence[Any], axes: Sequence[int]) -> list[Any]:
-    """Leaves with their elements along axes combined, the initial values before them."""
+    """Combine the elements of leaves along axes, the initial values before them."""
     kept = [i for i in range(leaves[0].ndim) if i not in axes]
     shape = [leaves[0].shape[i] for i in kept]
     n = math.prod(leaves[0].shape[i] for i in axes)
@@ -179,7 +179,7 @@ def _reduced(combine: Any, leaves: Sequence[Any], inits: Sequence[Any], axes: Se
 
 
 def _halved(every: Any, rows: list[Any], n: int) -> tuple[list[Any], int]:
-    """Neighbours combined; of an odd number the last row stays."""
+    """Combine neighbours; of an odd number the last row stays."""
     half = n // 2
     pairs = [reshape(slice_in_dim(x, 0, 2 * half), (half, 2, x.shape[1])) for x in rows]
     out = every([x[:, 0] for x in pairs], [x[:, 1] for x in pairs])

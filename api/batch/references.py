@@ -43,7 +43,7 @@ class BatchedReferences:
             ref.lend("")
 
     def given(self, flat: Sequence[Any]) -> Sequence[Any]:
-        """The arguments of one example, from flat values: a reference of its own for each that is mapped."""
+        """Make the arguments of one example from flat values: a reference of its own for each that is mapped."""
         if not self._mapped:
             return flat
         made = {i: Ref(flat[i], core.current_trace(), borrowed=True) for i in self._mapped}
@@ -51,7 +51,7 @@ class BatchedReferences:
         return [made.get(i, x) for i, x in enumerate(flat)]
 
     def after(self) -> list[Any]:
-        """The arrays that are in the references of one example."""
+        """Return the arrays that are in the references of one example."""
         return [ref.value for ref in self._inner]
 
     def put_back(self, outs: Sequence[Any], dims: Sequence[Dim]) -> tuple[Sequence[Any], Sequence[Dim]]:

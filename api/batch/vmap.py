@@ -135,7 +135,7 @@ def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, flat: Sequence[Any]
 
 
 def _no_axis(fun: Any, in_axes: Any, args: Any, kwargs: Any, dims: Sequence[Any]) -> ValueError:
-    """The error for the first leaf of the arguments that has no axis where it is to be mapped."""
+    """Make the error for the first leaf of the arguments that has no axis where it is to be mapped."""
     leaves, names = pytree.leaves_with_path((args, kwargs)), leaf_names(fun, args, kwargs)
     rows = zip(leaves, names, dims, strict=True)
     path, name, d, aval = next(
@@ -191,7 +191,7 @@ _ADVICE = "  Give one of them in_axes=None, or make the sizes equal."
 
 
 def _described(fun: Any, args: Any, kwargs: Any, dims: Sequence[int | None], given: Any) -> str:
-    """Every mapped leaf: `params['w'] has 4 (float32[3,4], axis 1)`."""
+    """Describe every mapped leaf: `params['w'] has 4 (float32[3,4], axis 1)`."""
     parts, name = [] if given is None else [f"axis_size is {given}"], naming(fun)
     for (path, x), d in zip(pytree.leaves_with_path((args, kwargs)), dims):
         if d is not None:
@@ -201,7 +201,7 @@ def _described(fun: Any, args: Any, kwargs: Any, dims: Sequence[int | None], giv
 
 
 def _check_out_axes(fun: Any, result: Any, dims: Sequence[int | None], wanted: Sequence[Any]) -> None:
-    """Raises: TypeError, ValueError if the mapped axis cannot be where it is wanted in a leaf of the result."""
+    """Check that the mapped axis can be where it is wanted in leaves of the result. Raises: TypeError, ValueError."""
     for i, (x, d, w) in enumerate(zip(pytree.leaves(result), dims, wanted)):
         if w is None:
             continue
@@ -219,7 +219,7 @@ def _check_out_axes(fun: Any, result: Any, dims: Sequence[int | None], wanted: S
 
 
 def _placed(f: _FlatBatched, outs: Sequence[Any], dims: Sequence[int | None], out_axes: Any, size: int) -> Any:
-    """The result of f, from its leaves, with their mapped axes, now at `dims`, where `out_axes` wants them."""
+    """Make the result of f from its leaves, with mapped axes now at `dims`, where `out_axes` wants them."""
     result = pytree.unflatten(f.out_tree, outs)
     wanted = pytree.broadcast_prefix(out_axes, result, _is_none, who="vmap", name="out_axes")
     _check_out_axes(f.fun, result, dims, wanted)
@@ -314,7 +314,7 @@ _SIGNATURE = re.compile(rf"(?:{_CORE}(?:,{_CORE})*)?->{_CORE}(?:,{_CORE})*")
 
 
 def _parsed(signature: str) -> tuple[Cores, Cores]:
-    """The core axes of arguments and results. Raises: ValueError if it is none."""
+    """Parse the core axes of arguments and results. Raises: ValueError if the signature is none."""
     compact = re.sub(r"\s", "", signature)
     if not _SIGNATURE.fullmatch(compact):
         raise ValueError(f'vectorize: {signature!r} is not a signature such as "(n,m),(m)->(n)".')
@@ -323,7 +323,7 @@ def _parsed(signature: str) -> tuple[Cores, Cores]:
 
 
 def _cores_of(given: Any, signature: Any, args: Any, excluded: Any) -> dict[int, tuple[str, ...]]:
-    """The core axes of each argument, by position."""
+    """List the core axes of each argument, by position."""
     positions = [i for i in range(len(args)) if i not in excluded]
     if given is None:
         return dict.fromkeys(positions, ())
@@ -339,7 +339,7 @@ def _cores_of(given: Any, signature: Any, args: Any, excluded: Any) -> dict[int,
 
 
 def _core_sizes(cores: Cores, arrays: list[Any], signature: Any) -> dict[str, int]:
-    """The lengths of the core axes."""
+    """Return the lengths of the core axes."""
     sizes: dict[str, int] = {}
     for axes, x in zip(cores, arrays):
         shape = shape_of(x)

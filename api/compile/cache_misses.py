@@ -102,12 +102,12 @@ def _by_place(statics: Any) -> dict[Any, Any]:
 
 
 def _values(statics: Any) -> dict[Any, Any]:
-    """The static arguments by their places."""
+    """Return the static arguments by their places."""
     return {place: value for group in statics.items for place, value in group} if statics else {}
 
 
 def _value(statics: Any, where: Any) -> str:
-    """A static argument as it prints."""
+    """Print a static argument."""
     found = _values(statics)
     return f"{found[where]!r:.200}" if where in found else "not given"
 

@@ -150,7 +150,7 @@ def program_of(who: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: M
 
 
 def tracing_of(who: str, fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()) -> "Jitted[..., Any]":
-    """A function to be traced, as `jit` does it, but not to be called. `who` traces it, in messages.
+    """Make a function to be traced, as `jit` does it, but not to be called. `who` traces it, in messages.
 
     Raises: TypeError if it is no function, ValueError for a static argument that it does not have.
     """
@@ -236,15 +236,15 @@ class Jitted(Generic[P, R]):
         return self if instance is None else bound(self, instance)
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
-        """The program for arguments of these types; `tl.ShapeDtypeStruct` will do for arrays."""
+        """Trace the program for arguments of these types; `tl.ShapeDtypeStruct` will do for arrays."""
         return self._traced(*self._split(args, kwargs))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """The StableHLO module for arguments of these types."""
+        """Lower to the StableHLO module for arguments of these types."""
         return self.trace(*args, **kwargs).lower()
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """Shapes and dtypes of the results for arguments of these types."""
+        """Compute shapes and dtypes of the results for arguments of these types."""
         return self.trace(*args, **kwargs).out_info
 
     def trace_apart(self, who: str, args: Any, kwargs: Any) -> tuple[Traced, list[Any], Any]:
@@ -300,7 +300,7 @@ class Jitted(Generic[P, R]):
         return self._fun(*given, **named)
 
     def _by_name(self, error: ArgumentError, args: Any, kwargs: Any) -> Exception:
-        """An error about arguments of the program as one that names what they are in the arguments of the function."""
+        """Rewrite an error about arguments of the program to name what they are in the arguments of the function."""
         statics: Any = ()
         if self._static:
             args, kwargs, statics = self._static.take_out(args, kwargs, self._fun)
@@ -418,7 +418,7 @@ class Jitted(Generic[P, R]):
         return functools.partial(describe_inputs, self._fun, tree, self._static.positions(statics))
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:
-        """Static arguments; leaves and structure of the others."""
+        """Split arguments: static ones; leaves and structure of the others."""
         statics = ()
         if self._static:
             args, kwargs, statics = self._static.take_out(args, kwargs, self._fun)
@@ -476,7 +476,7 @@ def _is_abstract(x: Any) -> bool:
 
 
 def _standing_for(x: Any) -> Any:
-    """Zeros of the type that is described, in a program that does not run."""
+    """Make zeros of the type that is described, in a program that does not run."""
     return instantiate(Zero(_type_of(x))) if _is_abstract(x) else x
 
 

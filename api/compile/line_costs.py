@@ -31,7 +31,7 @@ def _of_equation(eqn: Equation) -> Counter[SourcePlace | None]:
 
 
 def _programs_that_count(eqn: Equation) -> Iterator[tuple[Jaxpr, int]]:
-    """The programs that an equation carries, and how often they count in its cost."""
+    """Yield the programs that an equation carries, and how often they count in its cost."""
     programs = list(subjaxprs(eqn.params))
     if eqn.primitive is control_flow.scan_p:
         yield programs[0], eqn.params["length"]

@@ -155,7 +155,7 @@ def _compiled_to(executable: Executable, kernels: Sequence[Kernel] | None) -> st
 
 
 def _runs(run: Callable[[], Any]) -> list[float]:
-    """Seconds of each of many runs, of which the first may wait for more than the others."""
+    """Measure the seconds of each of many runs, of which the first may wait for more than the others."""
     found: list[float] = []
     while len(found) <= FEWEST_RUNS or (len(found) <= MOST_RUNS and sum(found) < LONGEST):
         found.append(_timed(run)[1])
@@ -163,7 +163,7 @@ def _runs(run: Callable[[], Any]) -> list[float]:
 
 
 def _recorded(executable: Executable, bufs: Sequence[Any]) -> tuple[tuple[Kernel, ...] | None, str]:
-    """The kernels, or why there are none."""
+    """Record the kernels, or say why there are none."""
     try:
         found = kernel_times.kernels(executable, lambda: block_until_ready(executable.call(bufs)), RECORDED_RUNS)
     except RuntimeError as error:

@@ -47,7 +47,7 @@ HEADS = ("line", "time", "share", "kernels", "writes", "operations", "fused")
 
 
 def cells(profile: "Profile", line: "LineProfile") -> tuple[str, ...]:
-    """The cells of a line, under HEADS; nothing is written for nothing."""
+    """Write the cells of a line, under HEADS; nothing is written for nothing."""
     measured = (
         time_text(line.seconds),
         f"{share(profile, line):.0%}",
@@ -61,27 +61,27 @@ def cells(profile: "Profile", line: "LineProfile") -> tuple[str, ...]:
 
 
 def share(profile: "Profile", line: "LineProfile") -> float:
-    """The part of the time of all kernels that is spent in those of a line."""
+    """Compute the part of the time of all kernels that is spent in those of a line."""
     return line.seconds / (sum(each.seconds for each in profile.lines) or 1.0)
 
 
 def place_text(place: SourcePlace | None) -> str:
-    """`model.py:12`."""
+    """Write a place: `model.py:12`."""
     return f"{short_path(place.file)}:{place.line}" if place else "no line"
 
 
 def _short(place: SourcePlace, beside: SourcePlace | None) -> str:
-    """The number of a line in the same file, the file as well in another."""
+    """Write the number of a line in the same file, the file as well in another."""
     return str(place.line) if beside and beside.file == place.file else place_text(place)
 
 
 def source_text(place: SourcePlace | None) -> str:
-    """The text of a line."""
+    """Return the text of a line."""
     return line_of(*place).strip() if place else ""
 
 
 def time_text(seconds: float) -> str:
-    """`1.23 s`, `45.6 ms`, `789 µs`: three digits."""
+    """Write a duration in three digits: `1.23 s`, `45.6 ms`, `789 µs`."""
     unit, factor = next(((u, f) for u, f in _UNITS if seconds >= f), _UNITS[-1])
     n = seconds / factor
     return f"{n:.{2 if n < 10 else 1 if n < 100 else 0}f} {unit}"
@@ -91,7 +91,7 @@ _UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 
 
 def bytes_text(n: float) -> str:
-    """`512 B`, `1.44 MB`: three digits."""
+    """Write a size in three digits: `512 B`, `1.44 MB`."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if n >= factor:
             return f"{n / factor:.3g} {unit}"

@@ -34,7 +34,7 @@ class ProgramReferences(NamedTuple):
         return all(ref.owner is core.bottom_trace() for ref in self.closed)
 
     def inputs(self, leaves: Sequence[Any]) -> list[Any]:
-        """The inputs of the program, but for constants. Raises: ValueError if a reference is passed in twice."""
+        """Return the inputs of the program, but for constants. Raises: ValueError if a reference is passed in twice."""
         self._check_distinct(leaves)
         return values_of([*leaves, *self.closed])
 

@@ -156,7 +156,7 @@ def _tree(text: Any) -> Any:
 
 
 def _plain(cls: type, aux: Any, where: str) -> Any:
-    """The auxiliary data of a container, with the factory of a defaultdict by its name."""
+    """Return the auxiliary data of a container, with the factory of a defaultdict by its name."""
     if cls is not defaultdict:
         return aux
     factory, keys = aux
@@ -166,7 +166,7 @@ def _plain(cls: type, aux: Any, where: str) -> Any:
 
 
 def _class_named(name: str) -> type:
-    """The class of this module and name, if it is here and a node. Raises: TypeError if it is not."""
+    """Return the class of this module and name, if it is here and a node. Raises: TypeError if it is not."""
     module, _, qualname = name.partition(":")
     known = [cls for cls in node_types if (cls.__module__, cls.__qualname__) == (module, qualname)]
     if len(known) == 1:

@@ -76,7 +76,7 @@ class CompiledCall:
         return call
 
     def saveable(self) -> Executable:
-        """The executable, compiled once more if it was found in the cache on disk."""
+        """Return the executable, compiled once more if it was found in the cache on disk."""
         if not self.executable.restored or self._jaxpr is None:
             return self.executable
         return dispatch.compiled_anew(self._jaxpr, self.executable.device, self.donated, self._options)
@@ -234,15 +234,15 @@ class Traced(_Stage):
 
     @functools.cached_property
     def to_compile(self) -> ClosedJaxpr:
-        """The program as it is compiled: constants that are functions of their indices are equations."""
+        """Return the program as it is compiled: constants that are functions of their indices are equations."""
         return structured_constants.with_structure(self.jaxpr)
 
     def signature(self) -> str:
-        """`loss(float32[3], n=int32[]) -> float32[]`: its name and types."""
+        """Print name and types: `loss(float32[3], n=int32[]) -> float32[]`."""
         return str(self.type)
 
     def lower(self) -> "Lowered":
-        """The program as a StableHLO module."""
+        """Lower the program to a StableHLO module."""
         return Lowered(self)
 
 
@@ -276,11 +276,11 @@ class Lowered(_Stage):
         return text if dialect == "stablehlo" else compat.hlo_text(text)
 
     def cost_analysis(self) -> Any:
-        """XLA's counts for the module before it is compiled: flops, bytes accessed, transcendentals."""
+        """Return XLA's counts for the module before it is compiled: flops, bytes accessed, transcendentals."""
         return compat.module_cost(dispatch.device_of(()).client, self.as_text())
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> "Compiled":
-        """The module, compiled for the default device."""
+        """Compile the module for the default device."""
         traced = self._traced
         options = {**traced.options, **(compiler_options or {})}
         again = Traced(
@@ -315,15 +315,15 @@ class Compiled(_Stage):
             raise error.by_name(self.type.named_argument) from None
 
     def cost_analysis(self) -> Any:
-        """XLA's counts: flops, bytes accessed, transcendentals."""
+        """Return XLA's counts: flops, bytes accessed, transcendentals."""
         return self._executable.cost_analysis()
 
     def memory_analysis(self) -> MemoryAnalysis:
-        """Sizes in bytes: arguments, results, aliases, temporaries and their total; printed, which of them hold."""
+        """Return sizes in bytes: arguments, results, aliases, temporaries, total; the printed form says which hold."""
         return self._executable.memory_analysis()
 
     def as_text(self) -> str:
-        """The optimised program, as XLA prints it."""
+        """Print the optimised program, as XLA does."""
         return self._executable.as_text()
 
     def serialize(self) -> bytes:

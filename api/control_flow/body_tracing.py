@@ -63,7 +63,7 @@ def trace(
     taking_references: bool = False,
     of_user: Callable[[Any], Any] | None = None,
 ) -> TracedBody:
-    """The program of `call`, a function of flat arrays that calls the user's `fun` and returns a pytree.
+    """Trace `call`, a function of flat arrays that calls the user's `fun` and returns a pytree.
 
     Args:
       remembered: it is going to be used again elsewhere, so loops inside must not guess (see `explorations`).
@@ -101,7 +101,7 @@ def described(result: Any) -> str:
 
 
 def as_type(x: Any, aval: ShapedArray) -> Any:
-    """x, whose type gives way to `aval`, as of that type. Raises: OverflowError for an integer known not to fit."""
+    """Convert x, whose type gives way to `aval`, to that type. Raises: OverflowError if an integer does not fit."""
     if aval_of(x) is aval:
         return x
     y = cast(x, aval.dtype, aval.weak_type)
@@ -181,13 +181,13 @@ def _probe_or_commit(avals: Sequence[ShapedArray]) -> Any:
 
 
 def _wider(body: TracedBody, avals: Sequence[ShapedArray], first: int) -> list[ShapedArray]:
-    """The types that a carry must begin with, to go on as the body gives it."""
+    """Find the types that a carry must begin with, to go on as the body gives it."""
     given = body.jaxpr.out_avals[first : first + len(avals)]
     return [_met(before, after) for before, after in zip(avals, given)]
 
 
 def _met(before: ShapedArray, after: ShapedArray) -> ShapedArray:
-    """The type that a carry must begin with to go on as `after`, if it is weak; a strong type stays."""
+    """Find the type that a carry must begin with to go on as `after`, if it is weak; a strong type stays."""
     if not before.weak_type or before.shape != after.shape:
         return before
     dtype, weak = dtypes.result_type(before, after)
@@ -212,7 +212,7 @@ def _kind(aval: ShapedArray) -> str:
 def joined(
     who: str, names: Sequence[str], functions: Sequence[Any], bodies: Sequence[TracedBody]
 ) -> tuple[list[Jaxpr], list[Any]]:
-    """Programs of branches that take and give the same, and the constants of them all, which they take first.
+    """Join programs of branches that take and give the same: all take the constants of all of them first.
 
     Raises: TypeError if results differ in structure or type: every leaf is named, with what each branch gives.
     """
@@ -228,7 +228,7 @@ def joined(
 
 
 def _strongest(avals: Sequence[ShapedArray]) -> ShapedArray:
-    """The first type that is not weak, or else the widest."""
+    """Return the first type that is not weak, or else the widest."""
     for aval in avals:
         if not aval.weak_type:
             return aval
@@ -236,7 +236,7 @@ def _strongest(avals: Sequence[ShapedArray]) -> ShapedArray:
 
 
 def _taking(body: TracedBody, consts: dict[int, Any]) -> Jaxpr:
-    """The program of `body`, taking all of `consts` (by identity) in place of its own."""
+    """Make the program of `body` take all of `consts` (by identity) in place of its own."""
     invars = body.jaxpr.invars
     own = dict(zip(map(id, body.consts), invars))
     before = [own.get(key) or Var(aval_of(x)) for key, x in consts.items()]

@@ -60,7 +60,7 @@ def cond(
 
 
 def _cond_of_two(pred: Any, of_true: Any, true_fun: Any, of_false: Any, false_fun: Any) -> Any:
-    """The form with one operand for each function, which JAX still takes."""
+    """Call the form with one operand for each function, which JAX still takes."""
     return cond(pred, lambda x, _: true_fun(x), lambda _, x: false_fun(x), of_true, of_false)
 
 
@@ -103,7 +103,7 @@ def _operands(who: str, fun: Any, operands: tuple[Any, ...], operand: Any) -> tu
 
 
 def check_operands(who: str, fun: Any, operands: Sequence[Any]) -> None:
-    """Raises: TypeError naming the first leaf of the operands that is no array, as the first function names it."""
+    """Check the operands. Raises: TypeError naming the first leaf that is no array, as the first function names it."""
     for i, x in enumerate(operands):
         if not all(map(is_arraylike, pytree.leaves(x))):
             check_arrays(f"{who}: operand {argument_name(fun, i)}{{}}", x, CLOSE_OVER)
@@ -129,7 +129,7 @@ _CHOICE = "\n  Use tnp.where or lax.select_n to choose for each element."
 
 
 def _predicate(pred: Any) -> Any:
-    """A predicate as a boolean scalar."""
+    """Convert a predicate to a boolean scalar."""
     aval = _scalar("cond: the predicate", "a boolean or a number", pred)
     if dtypes.is_bool(aval.dtype):
         return pred
@@ -277,7 +277,7 @@ def fori_loop(
 
 
 def _counter_type(lower: Any, upper: Any) -> ShapedArray:
-    """The type in which the steps are counted."""
+    """Return the type in which the steps are counted."""
     low, high = (_scalar(f"fori_loop: {name}", "an integer", x, "") for name, x in (("lower", lower), ("upper", upper)))
     for name, aval in (("lower", low), ("upper", high)):
         if not dtypes.is_integer(aval.dtype):
@@ -289,7 +289,7 @@ def _counter_type(lower: Any, upper: Any) -> ShapedArray:
 
 
 def _counted(lower: Any, upper: Any, counter: ShapedArray, body: TracedBody, carry: Sequence[Any], unroll: Any) -> Any:
-    """The carry, a counter first, after the loop."""
+    """Return the carry after the loop, a counter first."""
     start, stop = known_elements(lower), known_elements(upper)
     if start is not None and stop is not None:
         length, first = max(int(stop) - int(start), 0), constant(int(start), counter)

@@ -85,7 +85,7 @@ def scanned(
     rewritten: Callable[[TracedBody], tuple[TracedBody, list[Any]]] | None = None,
     **how: Any,
 ) -> tuple[Any, Any]:
-    """`scan` of `f`, which calls the user's `fun`.
+    """Run `scan` of `f`, which calls the user's `fun`.
 
     Args:
       rewritten: of the body that was traced, it gives another one, and arrays whose elements are its last inputs.
@@ -125,7 +125,7 @@ def _pair(who: str, f: Any, result: Any) -> tuple[Any, Any]:
 
 
 def _length(who: str, xs: Any, length: Any) -> int:
-    """The number of steps. Raises: TypeError if a leaf of xs is no array; ValueError if leaves differ, or none is."""
+    """Find the number of steps. Raises: TypeError if a leaf is no array; ValueError if leaves differ, or none is."""
     check_arrays(f"{who}: xs{{}}", xs, CLOSE_OVER)
     pairs = pytree.leaves_with_path(xs)
     for path, x in pairs:
@@ -156,7 +156,7 @@ def _as_int(who: str, name: str, x: Any) -> int:
 
 
 def steps_at_once(who: str, unroll: Any, length: int) -> int:
-    """The steps that the argument `unroll` means, all if true or 0. Raises: ValueError if it is negative."""
+    """Return the steps that `unroll` means, all if true or 0. Raises: ValueError if it is negative."""
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     steps = _as_int(who, "unroll", unroll)
@@ -196,7 +196,7 @@ def _positive(batch_size: Any) -> int:
 
 
 def _in_batches(f: Callable[[Any], Any], xs: Any, n: int, size: int) -> Any:
-    """`f` of `size` elements at once; the last batch may be smaller."""
+    """Apply `f` to `size` elements at once; the last batch may be smaller."""
     of_batch, end = vmap(f), n - n % size
     if n <= size:
         return of_batch(xs)
@@ -242,7 +242,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 
 
 def _axes(elems: Any, axis: int) -> list[int]:
-    """The axis of the elements in each leaf. Raises: ValueError if there is none, or sizes differ."""
+    """Find the axis of the elements in each leaf. Raises: ValueError if there is none, or sizes differ."""
     pairs = pytree.leaves_with_path(elems)
     if not pairs:
         raise ValueError("associative_scan: elems has no arrays.")
@@ -292,7 +292,7 @@ def _every_other(xs: Sequence[Any], axes: Sequence[int], start: int, stop: int) 
 
 
 def _interleaved(even: Any, odd: Any, axis: int) -> Any:
-    """even[0], odd[0], even[1], ...; there may be one more of the first."""
+    """Interleave: even[0], odd[0], even[1], ...; there may be one more of the first."""
     n, shape = shape_of(odd)[axis], list(shape_of(odd))
     firsts = slice_in_dim(even, 0, n, axis=axis)
     pairs = concatenate([expand_dims(firsts, (axis + 1,)), expand_dims(odd, (axis + 1,))], axis + 1)

@@ -55,7 +55,7 @@ class Backward:
         return found
 
     def forward(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-        """The transpose of the rule, traced anew every time as it would be run anew."""
+        """Transpose the rule, traced anew every time as it would be run anew."""
         if self._call.custom.reverse_only:
             raise NotImplementedError(self._call.custom.reverse_only)
         avals = tuple([aval_of(x) for x in residuals])
@@ -162,7 +162,7 @@ class _AskingPull(Pull):
 
 
 def _is_same(x: Any, y: Any) -> bool:
-    """Programs hold copies of NumPy arrays."""
+    """Compare constants of programs, which hold copies of NumPy arrays."""
     if x is y or not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
         return x is y
     return x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")

@@ -77,11 +77,11 @@ class CustomFunction(Generic[P, R]):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def rules(self) -> tuple[Callable[..., Any], ...]:
-        """The functions that make up the rule; none if it is not defined."""
+        """Return the functions that make up the rule; none if it is not defined."""
         raise NotImplementedError
 
     def flat_call(self, nondiff: "Nondiff", tree: Any) -> "FlatCall":
-        """A call with arguments of this structure."""
+        """Make a call with arguments of this structure."""
         raise NotImplementedError
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -122,7 +122,7 @@ class CustomFunction(Generic[P, R]):
         return names.index(name)
 
     def _split(self, args: tuple[Any, ...]) -> tuple["Nondiff", list[Any]]:
-        """Arguments without a derivative; the others."""
+        """Split arguments: those without a derivative; the others."""
         for i in self.nondiff_argnums:
             if not -len(args) <= i < len(args):
                 raise ValueError(
@@ -178,7 +178,7 @@ class Nondiff:
         return f"the {which} of nondiff_argnums, then {others}" if n else others
 
     def values(self, operands: Sequence[Any]) -> list[Any]:
-        """The arguments, with other values for the traced arrays."""
+        """Return the arguments, with other values for the traced arrays."""
         leaves = list(self._leaves)
         for k, x in zip(self._traced, operands, strict=True):
             leaves[k] = x
@@ -211,7 +211,7 @@ class FlatCall:
         self.__wrapped__: Final = custom.fun
 
     def function(self, *operands: Any) -> list[Any]:
-        """The function itself."""
+        """Return the function itself."""
         given = as_arguments(operands)
         args = self.nondiff.inserted(given[: self.n], pytree.unflatten(self.tree, given[self.n :]))
         result = self.custom.fun(*args)
@@ -268,7 +268,7 @@ class FlatCall:
         return values
 
     def check_linear(self, avals: tuple[ShapedArray, ...]) -> None:
-        """Raises: LinearityError if the rule, traced for these types, is not linear; a backward rule is asked later."""
+        """Check that the rule, traced for these types, is linear; a backward rule later. Raises: LinearityError."""
 
     def first_time(self, key: Any, check: Callable[[], None]) -> None:
         """Make a check that depends on types only, unless it was made before; the check may come here again."""

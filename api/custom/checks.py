@@ -33,7 +33,7 @@ def returned_by(rule: Callable[..., Any] | None) -> Generator[None]:
 def check_values(
     who: Primitive, rule: str, values: Sequence[Any], tree: Any, want_tree: Any, want: Sequence[ShapedArray]
 ) -> None:
-    """Raises: TypeError naming the paths that differ, if the value that a rule returns is not like the function's."""
+    """Check that the value of a rule is like the function's. Raises: TypeError naming the paths that differ."""
     if tree != want_tree:
         told = pytree.compare(want_tree, tree, ("the function's value", "the rule's"))
         raise TypeError(f"{who}: {rule} must return the value of the function, but that has another structure.{told}")

@@ -34,7 +34,7 @@ _LIMIT = 10_000  # objects that are looked at: a model is smaller, a data set in
 
 
 def closed_over(*functions: Any) -> list[Tracer]:
-    """Traced arrays that functions hold: in closures, defaults, bound arguments, attributes, containers of these."""
+    """Find traced arrays in closures, defaults, bound arguments and attributes of functions, also in containers."""
     found: dict[int, Tracer] = {}
     seen: dict[int, Any] = {}
     todo = deque(functions)
@@ -95,7 +95,7 @@ class Converted:
         return self._call.out_tree
 
     def function(self, *operands: Any) -> tuple[Any, ...]:
-        """The function itself."""
+        """Return the function itself."""
         return _apply(self._function, operands)
 
     def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
@@ -174,7 +174,7 @@ class _Conversion:
 
 
 def converted(call: Any, operands: Sequence[Any]) -> Converted | None:
-    """A flat call as programs if it holds traced arrays that would not be there when they are needed; else None.
+    """Make programs of a flat call if it holds traced arrays that would not be there when needed; else None.
 
     Tracers of forward mode are left: a function with a rule must take as an argument what is differentiated.
     """

@@ -31,7 +31,7 @@ class OptimizerState:
         self.structure: Final = structure
 
     def tree_flatten(self) -> tuple[Any, Any]:
-        """The states; the structure."""
+        """Return the states, and the structure."""
         return self.states, self.structure
 
     @classmethod

@@ -60,7 +60,7 @@ def _pair(fun: Any, result: Any) -> tuple[Any, Callable[..., Any]]:
 
 
 def _staged(rule: Callable[..., Any], value: Any) -> pytree.Partial:
-    """The rule as a pytree: a program of the cotangent, and the values that it closes over."""
+    """Return the rule as a pytree: a program of the cotangent, and the values that it closes over."""
     leaves, tree = pytree.flatten(value)
     out_tree: Any = None
 

@@ -43,7 +43,7 @@ class HiPrimitive:
         self.name: Final = name
 
     def bind(self, *args: Any, **params: Any) -> NoReturn:
-        """Raises: NotImplementedError, whatever it is applied to."""
+        """Refuse to apply the primitive. Raises: NotImplementedError."""
         raise NotImplementedError(
             f"{self.name}: values are arrays, or pytrees of arrays. Types of a library's own (jax.experimental.hijax) "
             "are not supported."

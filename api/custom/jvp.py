@@ -98,11 +98,11 @@ class custom_jvp(CustomFunction[P, R]):
         self.defjvp(rule, symbolic_zeros=True)
 
     def rules(self) -> tuple[Callable[..., Any], ...]:
-        """The rule."""
+        """Return the rule."""
         return () if self.jvp is None else (self.jvp,)
 
     def flat_call(self, nondiff: Nondiff, tree: Any) -> FlatCall:
-        """A call with arguments of this structure."""
+        """Make a call with arguments of this structure."""
         return _JVPCall(self, nondiff, tree)
 
 
@@ -114,7 +114,7 @@ class _JVPCall(FlatCall):
     """One call of a custom_jvp function."""
 
     def describe_rule(self) -> str:
-        """`the rule of f`."""
+        """Name the rule: `the rule of f`."""
         return f"the rule of {self.__name__}"
 
     def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -155,7 +155,7 @@ class _JVPCall(FlatCall):
         return fitting(t, want, f"custom_jvp: a tangent from {self.describe_rule()}", f"its value {aval_of(y)}")
 
     def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The user's rule. A tangent that it makes of no tangent is seen to be zero, where that can be seen."""
+        """Apply the user's rule. A tangent that it makes of no tangent is seen to be zero, where that can be seen."""
         values, pushed = super().rule(primals, tangents)
         constant = self.custom.cache.constant.get(self.key([aval_of(x) for x in primals]), ())
         return values, [Zero(aval_of(t)) if i in constant and is_known_zero(t) else t for i, t in enumerate(pushed)]

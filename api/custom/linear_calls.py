@@ -82,7 +82,7 @@ def _check_like(function: Any, body: TracedBody, tree: Any, avals: Sequence[Shap
 
 
 def _taking_constants(jaxpr: Jaxpr, first: int, n: int, consts: Sequence[Any]) -> Jaxpr:
-    """The program, taking more constants than its own n, which are at number `first`."""
+    """Make the program take more constants than its own n, which are at number `first`."""
     unused = [Var(aval_of(x)) for x in consts]
     unused[first : first + n] = jaxpr.invars[:n]
     return jaxpr.replace(invars=[*unused, *jaxpr.invars[n:]])

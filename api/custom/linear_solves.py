@@ -176,7 +176,7 @@ def _found_by(given: _Given, solve: Any, fun: Any, has_aux: bool) -> Flat:
 
 
 def _split(given: _Given, solve: Any, found: Any) -> tuple[Any, Any]:
-    """(x, aux). Raises: TypeError if the solver gives something else."""
+    """Split into (x, aux). Raises: TypeError if the solver gives something else."""
     if isinstance(found, tuple) and len(found) == 2:
         return found
     leaves, tree = pytree.flatten(found)
@@ -233,7 +233,7 @@ def custom_root(
 
 
 def _root_jvp(root: Any, applied: Callable[[Sequence[Any], Any], Any], tangent_solve: Any, has_aux: bool) -> Any:
-    """The derivative of a root: f(c, x(c)) = 0 for every c, so that ∂f/∂x ẋ = -∂f/∂c ċ."""
+    """Differentiate a root: f(c, x(c)) = 0 for every c, so that ∂f/∂x ẋ = -∂f/∂c ċ."""
 
     def derivative(primals: Any, tangents: Any) -> Any:
         found = root(*primals)

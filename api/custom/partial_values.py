@@ -17,16 +17,16 @@ class PartialVal(NamedTuple):
 
     @classmethod
     def known(cls, const: Any) -> "PartialVal":
-        """A known value."""
+        """Make a known value."""
         return cls(None, const)
 
     @classmethod
     def unknown(cls, aval: ShapedArray) -> "PartialVal":
-        """An unknown value of a type."""
+        """Make an unknown value of a type."""
         return cls(aval, None)
 
     def is_known(self) -> bool:
-        """Is the value known?"""
+        """Tell whether the value is known."""
         return self.aval is None
 
 

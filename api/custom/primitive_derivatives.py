@@ -42,7 +42,7 @@ def _of_one_result(rule: Rule) -> Rule:
 
 
 def _own_jvp(primitive: OwnPrimitive) -> Rule:
-    """The rule of a primitive of ours, as JAX's are called."""
+    """Return the rule of a primitive of ours, to be called as JAX's are."""
     if isinstance(primitive, FunctionPrimitive):
         return lambda primals, tangents, **params: _jvp_by(partial(primitive.bind, **params), primals, tangents)
     rule, several = jvp.rules[primitive.operation], primitive.multiple_results
@@ -55,7 +55,7 @@ def _own_jvp(primitive: OwnPrimitive) -> Rule:
 
 
 def _jvp_by(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """Value and tangents of a function of arrays, whose results are an array or a list."""
+    """Compute value and tangents of a function of arrays, whose results are an array or a list."""
     several = list[bool]()
 
     def flat(*args: Any) -> Sequence[Any]:

@@ -172,7 +172,7 @@ def _types_of_none(*avals: Any, **params: Any) -> Any:
 
 
 def defined(primitive: Any) -> UserPrimitive:
-    """The operation behind a `LibraryPrimitive`, or behind the primitive of an equation.
+    """Find the operation behind a `LibraryPrimitive`, or behind the primitive of an equation.
 
     Raises: TypeError if it is ours, whose rules are not changed, or no primitive.
     """
@@ -235,7 +235,7 @@ def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
 
 
 def _program(operation: UserPrimitive, avals: Sequence[Any], params: dict[str, Any]) -> Any:
-    """One equation, as a program."""
+    """Make a program of one equation."""
     return trace_to_jaxpr(lambda *args: operation.bind(*args, **params), avals, function=operation)[0]
 
 

@@ -27,7 +27,7 @@ class SymbolicZero:
 
     @staticmethod
     def from_primal_value(val: Any) -> "SymbolicZero":
-        """The zero tangent of a value."""
+        """Make the zero tangent of a value."""
         return SymbolicZero(aval_of(val).tangent())
 
     @property
@@ -62,7 +62,7 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """The values in a tree of `CustomVJPPrimal`. Raises: TypeError naming a leaf that is none."""
+    """Return the values in a tree of `CustomVJPPrimal`. Raises: TypeError naming a leaf that is none."""
     return pytree.tree_map(_value, tree)
 
 
@@ -82,7 +82,7 @@ def _zeros(x: Any) -> Any:
 
 
 def symbolic(t: Any) -> Any:
-    """A tangent or cotangent as rules that ask for symbolic zeros are given it."""
+    """Convert a tangent or cotangent to the form that rules which ask for symbolic zeros are given."""
     return SymbolicZero(t.aval) if type(t) is Zero else t
 
 

@@ -86,11 +86,11 @@ class custom_vjp(CustomFunction[P, R]):
         self._forget(check_linear)
 
     def rules(self) -> tuple[Callable[..., Any], ...]:
-        """The two functions of the rule."""
+        """Return the two functions of the rule."""
         return () if self.fwd is None or self.bwd is None else (self.fwd, self.bwd)
 
     def flat_call(self, nondiff: Nondiff, tree: Any) -> FlatCall:
-        """A call with arguments of this structure."""
+        """Make a call with arguments of this structure."""
         return _VJPCall(self, nondiff, tree)
 
 
@@ -98,11 +98,11 @@ class _VJPCall(FlatCall):
     """One call of a custom_vjp function."""
 
     def describe_rule(self) -> str:
-        """`the forward rule f_fwd of f`."""
+        """Name the forward rule: `the forward rule f_fwd of f`."""
         return f"the forward rule {name_of(self.custom.fwd)} of {self.__name__}"
 
     def describe_backward(self) -> str:
-        """`the backward rule f_bwd of f`."""
+        """Name the backward rule: `the backward rule f_bwd of f`."""
         return f"the backward rule {name_of(self.custom.bwd)} of {self.__name__}"
 
     def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
 from tapeless.arguments.methods import bound
@@ -19,9 +19,11 @@ from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.types import ShapedArray, aval_of
 
 _REMEMBERED = 256  # programs of one function
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class custom_vmap:
+class custom_vmap(Generic[P, R]):
     """A function with a `vmap` rule of its own.
 
     Where no argument is mapped, it is the function, its derivatives too. Under `vmap` it is what its rule says, and
@@ -44,10 +46,10 @@ class custom_vmap:
 
     __name__: str
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    def __init__(self, fun: Callable[P, R]) -> None:
         check_callable("custom_vmap", fun)
         functools.update_wrapper(self, fun, updated=())
-        self.fun: Final = fun
+        self.fun: Final[Callable[P, R]] = fun
         self.vmap_rule: Callable[..., Any] | None = None
         self._remembered: Recent[Any, TracedBody] = Recent(_REMEMBERED)
 
@@ -62,7 +64,7 @@ class custom_vmap:
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.vmap_rule is None:
             raise AttributeError(f"custom_vmap: {self.__name__} has no rule: define one with def_vmap.")
         given = positional("custom_vmap", self.__name__, signature_of(self.fun), args, kwargs)
@@ -76,11 +78,12 @@ class custom_vmap:
         return self if instance is None else bound(self, instance)
 
     def _traced(self, tree: Any, avals: tuple[ShapedArray, ...]) -> TracedBody:
-        """The function as a program, for all calls with arguments of these types."""
+        """Trace the function, once for all calls with arguments of these types."""
         key = tree.snapshot(), avals, config.trace_key()
         body = self._remembered.get(key) or self._remembered.recall(key)
         if body is None:
-            body = trace("custom_vmap", self.fun, lambda *xs: self.fun(*pytree.unflatten(tree, xs)), avals, True)
+            fun: Callable[..., Any] = self.fun
+            body = trace("custom_vmap", fun, lambda *xs: fun(*pytree.unflatten(tree, xs)), avals, True)
             body = body._replace(result=_types(body))
             if not any(isinstance(x, Tracer) for x in body.consts):
                 self._remembered.enter(key, body)
@@ -88,14 +91,14 @@ class custom_vmap:
 
 
 def _types(body: TracedBody) -> Any:
-    """The types of the results, in their structure."""
+    """Return the types of the results, in their structure."""
     return pytree.unflatten(pytree.structure(body.result), list(body.jaxpr.out_avals))
 
 
 class _Rule:
     """Adapter of the user's rule to flat arrays, which checks its results."""
 
-    def __init__(self, custom: custom_vmap, tree: Any, body: TracedBody) -> None:
+    def __init__(self, custom: custom_vmap[..., Any], tree: Any, body: TracedBody) -> None:
         self._custom, self._tree, self._wanted = custom, tree, body.result
         self.__name__ = custom.__name__
 
@@ -145,8 +148,8 @@ def _batched(aval: ShapedArray, size: int) -> ShapedArray:
     return aval.update(shape=(size, *aval.shape))
 
 
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
-    """A function that is called in a loop, one example after the other, where it is mapped.
+def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
+    """Make a function that is called in a loop, one example after the other, where it is mapped.
 
     >>> import tapeless as tl, tapeless.numpy as tnp
     >>> tl.vmap(sequential_vmap(lambda x: x + 1))(tnp.arange(3))
@@ -154,6 +157,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """
     check_callable("sequential_vmap", f)
     custom = custom_vmap(f)
+    one = cast(Callable[..., Any], custom)
 
     @custom.def_vmap
     def rule(axis_size: int, in_batched: Any, *args: Any) -> tuple[Any, Any]:
@@ -161,7 +165,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
         tree = pytree.structure(list(args))
 
         def step(_: Any, elements: Any) -> tuple[Any, Any]:
-            return (), custom(*pytree.unflatten(tree, merge_lists(flags, elements, where_false(flags, leaves))))
+            return (), one(*pytree.unflatten(tree, merge_lists(flags, elements, where_false(flags, leaves))))
 
         _, out = scan(step, (), where_true(flags, leaves), axis_size)
         return out, pytree.tree_map(lambda _: True, out)

@@ -219,7 +219,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, conventio
 
 
 def vjp_of(who: str, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> Any:
-    """`vjp`, for which `who` is asked, in messages."""
+    """Compute `vjp`, for which `who` is asked, in messages."""
     check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
     if has_references(primals):
         return _vjp_of_references(who, OfArrays(fun, primals, has_aux), has_aux)
@@ -229,7 +229,7 @@ def vjp_of(who: str, fun: Callable[..., Any], primals: Sequence[Any], has_aux: b
 
 
 def _vjp_of_references(who: str, f: OfArrays, has_aux: bool) -> Any:
-    """`vjp` of a function some of whose arguments are references."""
+    """Compute `vjp` of a function some of whose arguments are references."""
     check_arguments(who, f, f.__name__, f.primals)
     (values, after), pull_back, aux = f.lent(lambda: _vjp(who, f, f.primals, has_aux, f), who)
     f.put_back(after)
@@ -277,7 +277,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
 
 
 def _jvp_of_references(f: OfArrays, tangents: OfArrays, has_aux: bool) -> Any:
-    """`jvp` of a function some of whose arguments are references: so are their tangents."""
+    """Compute `jvp` of a function some of whose arguments are references: so are their tangents."""
     if f.tree != tangents.tree or list(f.references) != list(tangents.references):
         raise TypeError("jvp: the tangent of a reference must be a reference, and that of anything else none.")
     found = f.lent(lambda: tangents.lent(lambda: jvp(f, f.primals, tangents.primals, has_aux), "jvp"), "jvp")
@@ -308,7 +308,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 def linearize_of(who: str, fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> Any:
-    """`linearize`, for which `who` is asked, in messages."""
+    """Compute `linearize`, for which `who` is asked, in messages."""
     check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
     check_arguments(who, fun, _name(fun), primals)
     values, f, derivative = _linearized(who, fun, primals, has_aux, fun, "linearize")
@@ -346,7 +346,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
 def linear_jaxpr(
     who: str, fun: Callable[..., Any], args: Sequence[Any], argnums: Any = None, strict: bool = False
 ) -> tuple["FlatFunction", Any, Jaxpr, tuple[Any, ...]]:
-    """A function that must be linear, as a program that is checked to be.
+    """Trace a function that must be linear, and check that its program is.
 
     Args:
       args: pytrees of arrays or of anything with shape and dtype.
@@ -413,7 +413,7 @@ class FlatFunction:
         return pytree.unflatten(self.out_tree, [own_array(x) for x in leaves[: self.out_tree.num_leaves]])
 
     def aux(self, leaves: Sequence[Any]) -> Any:
-        """The auxiliary result."""
+        """Return the auxiliary result."""
         arrays = map(own_array, leaves[self.out_tree.num_leaves :])
         return pytree.unflatten(self._aux_tree, [next(arrays) if x is None else x for x in self._aux_static])
 
@@ -480,7 +480,7 @@ def _name(fun: Any) -> str:
 
 
 def check_argnums(who: str, argnums: Any) -> tuple[int, ...]:
-    """Positions as a tuple. Raises: TypeError if they are no ints, as parameters are that were meant to be pulled."""
+    """Make positions a tuple. Raises: TypeError if they are no ints, as parameters are that were meant to be pulled."""
     chosen = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     if any(not isinstance(i, (int, np.integer)) for i in chosen):
         raise TypeError(
@@ -497,7 +497,7 @@ def _by_position(fun: Any, i: int) -> str:
 
 
 def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> tuple[int, ...]:
-    """Positions counted from the front.
+    """Count positions from the front.
 
     Raises: TypeError if they are no ints; ValueError if one is not that of an argument, or named twice.
     """
@@ -515,7 +515,7 @@ def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> 
 
 
 def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_int: bool | None) -> None:
-    """Raises: TypeError naming the leaf of argument i that cannot be differentiated; allow_int=None offers no zeros."""
+    """Check argument i. Raises: TypeError naming the leaf that has no derivative; allow_int=None offers no zeros."""
     check_arguments(who, fun, _name(fun), (arg,), (i,))
     fits = dtypes.is_complex if holomorphic else dtypes.is_inexact
     if (allow_int and not holomorphic) or all(fits(aval_of(leaf).dtype) for leaf in pytree.leaves(arg)):

@@ -15,7 +15,7 @@ CONVENTIONS = ("hermitian", "bilinear")
 
 
 def check_convention(who: str, convention: str) -> None:
-    """Raises: ValueError if there is no such convention."""
+    """Check the name of a convention. Raises: ValueError if there is no such convention."""
     if convention not in CONVENTIONS:
         raise ValueError(f"{who}: convention={convention!r} is none of {CONVENTIONS}.")
 

@@ -52,14 +52,14 @@ class ProgramCost:
 
     @cached_property
     def residual_bytes(self) -> int:
-        """Bytes of the residuals: those that a linear jaxpr reads, or those that reverse mode of a function saves."""
+        """Count the bytes of the residuals that a linear jaxpr reads, or that reverse mode of a function saves."""
         last = self._programs[-1]
         linear = last.jaxpr if any(last.jaxpr.linear_in) else _linear_half(last)
         return sum(v.aval.nbytes for v in linear.invars if not v.linear)
 
     @cached_property
     def xla(self) -> XLACost:
-        """XLA's figures. The programs are compiled when they are first asked for.
+        """Return XLA's figures. The programs are compiled when they are first asked for.
 
         Raises: NotImplementedError for programs in strict form, which are not run.
         """

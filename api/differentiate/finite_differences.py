@@ -77,7 +77,7 @@ class _Tolerance(NamedTuple):
         return np.isclose(x, y, rtol=self.rtol, atol=self.atol, equal_nan=True)
 
     def steps(self) -> Iterator[float]:
-        """The steps of the differences, the longest first."""
+        """List the steps of the differences, the longest first."""
         return (self.eps / n for n in (1, 4, 16))
 
     def wrong(self, ours: Any, differences: Iterator[Any]) -> tuple[Any, Any]:
@@ -154,7 +154,7 @@ _BY = {"fwd": "jvp", "rev": "vjp"}
 
 
 def _derivative(case: _Case, mode: str) -> _Case:
-    """The derivative of a case as a case: of twice the arguments for forward mode."""
+    """Make the derivative of a case a case: of twice the arguments for forward mode."""
     f, n = case.f, len(case.args)
 
     def pushed(*args: Any) -> list[Any]:
@@ -170,7 +170,7 @@ def _derivative(case: _Case, mode: str) -> _Case:
 
 
 def drawn(rng: "np.random.Generator", like: Any) -> Any:
-    """A random array, normally distributed, of the shape and the inexact dtype of `like`."""
+    """Draw a random array, normally distributed, of the shape and the inexact dtype of `like`."""
     aval = aval_of(like)
     found = rng.standard_normal(aval.shape)
     if dtypes.is_complex(aval.dtype):
@@ -187,11 +187,11 @@ class _Direction:
         self.tangents = [self.draw(x) for x in case.args]
 
     def draw(self, like: Any) -> Any:
-        """A random array of the type of `like`."""
+        """Draw a random array of the type of `like`."""
         return drawn(self._rng, like)
 
     def difference(self, eps: float) -> list[Any]:
-        """The central difference of every result, in float64 or complex128."""
+        """Compute the central difference of every result, in float64 or complex128."""
         if eps not in self._differences:
             pairs = zip(self._results_at(eps), self._results_at(-eps), strict=True)
             self._differences[eps] = [(wide(y) - wide(z)) / (2 * eps) for y, z in pairs]
@@ -207,7 +207,7 @@ class _Direction:
 
 
 def _flat(f: Callable[..., Any], args: Any) -> tuple[Callable[..., list[Any]], list[Any], list[str]]:
-    """`f` as a function of its flat inexact arguments, with flat inexact results; the arguments; names of results."""
+    """Make `f` a function of its flat inexact arguments and results; return the arguments and names of results, too."""
     leaves, tree = pytree.flatten(args)
     varied = [i for i, x in enumerate(leaves) if dtypes.is_inexact(aval_of(x).dtype)]
     names: list[str] = []
@@ -227,16 +227,16 @@ def _flat(f: Callable[..., Any], args: Any) -> tuple[Callable[..., list[Any]], l
 
 
 def _array(x: Any) -> Any:
-    """An array of NumPy as one of ours, which all of a user's functions take."""
+    """Convert an array of NumPy to one of ours, which all of a user's functions take."""
     return tnp.asarray(x) if isinstance(x, np.ndarray) else x
 
 
 def wide(x: Any) -> Any:
-    """x in float64 or complex128."""
+    """Convert x to float64 or complex128."""
     kind = np.complex128 if dtypes.is_complex(aval_of(x).dtype) else np.float64
     return np.asarray(x).astype(kind)
 
 
 def _pairing(xs: Sequence[Any], ys: Sequence[Any]) -> float:
-    """Re Σ x y, without conjugation: how cotangents meet tangents."""
+    """Compute Re Σ x y, without conjugation: how cotangents meet tangents."""
     return float(sum(np.real(np.sum(wide(x) * wide(y))) for x, y in zip(xs, ys, strict=True)))

@@ -5,7 +5,7 @@ A result has the structure of the function's result, and in the place of each le
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -26,7 +26,28 @@ from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.primitives.shape import concatenate, reshape, split
 from tapeless.tracer.types import ShapedArray, aval_of
 
+Aux = TypeVar("Aux")
+P = ParamSpec("P")
 
+
+@overload
+def jacfwd(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Callable[P, Any]: ...
 def jacfwd(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -78,6 +99,26 @@ def _forward(
     return jacobian
 
 
+@overload
+def jacrev(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacrev(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Callable[P, Any]: ...
 def jacrev(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -129,6 +170,24 @@ def _reverse(
 jacobian = jacrev  # JAX's other name for it
 
 
+@overload
+def hessian(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def hessian(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Callable[P, Any]: ...
 def hessian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -158,7 +217,7 @@ def hessian(
 def _of_basis(
     linear: Any, tree: Any, given: list[ShapedArray], found: list[ShapedArray], axis: int, chunk_size: int | None
 ) -> list[Any]:
-    """`linear` of every element of the basis, which run along `axis` of its results.
+    """Apply `linear` to every element of the basis, which run along `axis` of its results.
 
     Args:
       tree, given: structure of the arguments of `linear`, and the types of their leaves.
@@ -195,14 +254,14 @@ def _cut(x: Any, axis: int, shapes: list[tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def _assembled(blocks: list[list[Any]], values: Any, chosen: Any, argnums: Any, aux: list[Any]) -> Any:
-    """The pytree of blocks: by leaf of the result, then by leaf of the arguments."""
+    """Assemble the pytree of blocks: by leaf of the result, then by leaf of the arguments."""
     inner = pytree.structure(chosen if isinstance(argnums, Sequence) else chosen[0])
     found = pytree.unflatten(pytree.structure(values), [pytree.unflatten(inner, row) for row in blocks])
     return (found, *aux) if aux else found
 
 
 def _types(tree: Any) -> list[ShapedArray]:
-    """The types of the tangents of leaves."""
+    """Return the types of the tangents of leaves."""
     return [aval_of(x).tangent() for x in pytree.leaves(tree)]
 
 
@@ -212,7 +271,7 @@ def _types(tree: Any) -> list[ShapedArray]:
 def _differentiated(
     who: str, fun: Any, argnums: Any, args: Any, kwargs: Any, holomorphic: bool, allow_int: bool | None, of: Any
 ) -> tuple[tuple[Any, ...], Any]:
-    """The chosen arguments, and `fun` as a function of these; messages name `of`."""
+    """Return the chosen arguments, and `fun` as a function of these; messages name `of`."""
     positions = canonical_argnums(who, argnums, args, of)
     for i in positions:
         check_inputs(who, args[i], i, of, holomorphic, allow_int)
@@ -225,7 +284,7 @@ def _differentiated(
 
 
 def _check_kind(who: str, what: str, name: str, tree: Any, fun: Any, holomorphic: bool) -> None:
-    """Raises: TypeError if a leaf is not complex and `holomorphic`, or not floating point and not."""
+    """Check leaves. Raises: TypeError if one is not complex and `holomorphic`, or not floating point and not."""
     for path, leaf in pytree.leaves_with_path(tree):
         where = f"{what} {name}{pytree.keystr(path)}".rstrip() + f" of {core.describe_function(fun)}"
         aval = aval_of(leaf)

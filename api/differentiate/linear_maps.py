@@ -156,7 +156,7 @@ class LinearMap:
     def of(
         cls, program: LinearizedJaxpr, domain: TangentSpace, codomain: TangentSpace, who: str, name: str
     ) -> "LinearMap":
-        """The map of a program; `who` made it, of the function `name`, in messages."""
+        """Make the map of a program; `who` made it, of the function `name`, in messages."""
         return cls(MapType(program, domain, codomain, who, name), [*map(own_array, program.residuals)])
 
     def __call__(self, *tangents: Any) -> Any:
@@ -277,7 +277,7 @@ class LinearMap:
         return vmap(_raveled(program.pull_back, dtype))(basis(codomain.inexact, 0, codomain.size))
 
     def diagonal(self) -> Any:
-        """The diagonal of the matrix. Raises: TypeError as `matrix`."""
+        """Compute the diagonal of the matrix. Raises: TypeError as `matrix`."""
         return diagonal(self.matrix())
 
     def __repr__(self) -> str:
@@ -308,7 +308,7 @@ class PullBack:
         return kind.domain.element([*map(_weak_as, pulled, kind.domain.inexact)], form.arguments)
 
     def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
-        """The pull-back whose gradients go where entries for the arguments say.
+        """Make the pull-back whose gradients go where entries for the arguments say.
 
         Args:
           maybe_ct_refs: for each argument a reference, which its gradient is added to, `tl.ad.GradValue()` if it is to
@@ -348,7 +348,7 @@ def _same(x: Any) -> Any:
 
 
 def _weak_as(ct: Any, aval: ShapedArray) -> Any:
-    """A cotangent of the type of its primal, so weak if that is."""
+    """Make a cotangent weak if its primal is."""
     if type(ct) is Zero:
         return Zero(aval)
     ct = own_array(ct)
@@ -380,7 +380,7 @@ def _check_residual(who: str, i: int, aval: ShapedArray, x: Any) -> None:
 
 
 def basis(avals: Sequence[ShapedArray], start: int, stop: int) -> list[Any]:
-    """Elements `start` to `stop` of the basis of all leaves together: for each leaf [stop - start, its shape..]."""
+    """Make elements `start` to `stop` of the basis of all leaves: for each leaf [stop - start, its shape..]."""
     leaves = []
     for t in avals:
         leaves.append(reshape(eye(stop - start, t.size, start, t.dtype), (stop - start, *t.shape)))
@@ -389,7 +389,7 @@ def basis(avals: Sequence[ShapedArray], start: int, stop: int) -> list[Any]:
 
 
 def _raveled(apply: Callable[[Sequence[Any]], list[Any]], dtype: Any) -> Callable[[list[Any]], Any]:
-    """The function of one element, given as a list of leaves, whose result is a vector."""
+    """Make the function of one element, given as a list of leaves, whose result is a vector."""
 
     def vector(leaves: list[Any]) -> Any:
         return concatenate([ravel(x).astype(dtype) for x in map(instantiate, apply(leaves))])

@@ -78,7 +78,7 @@ class OfArrays:
         return ((out[0], after), out[1]) if is_pair else out  # what is no pair is refused
 
     def lent(self, call: Callable[[], Any], who: str) -> Any:
-        """`call()`, while nobody else uses the references.
+        """Run `call()` while nobody else uses the references.
 
         Raises: ValueError if somebody does, or one is there twice.
         """
@@ -117,7 +117,7 @@ class ReferencePullBack:
         )
 
     def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
-        """The pull-back whose gradients go where entries for the arguments say, as of `PullBack.with_refs`.
+        """Make the pull-back whose gradients go where entries for the arguments say, as of `PullBack.with_refs`.
 
         For a reference the entry is a reference, or DontWant(): in it are the cotangents of what is in that reference
         after the call, and then those of what was before.
@@ -146,7 +146,7 @@ class ReferencePullBack:
 
 
 def entries_of(given: tuple[Any, ...], arguments: tuple[Any, ...]) -> list[Any]:
-    """An entry for each leaf of the arguments. Raises: ValueError if structures differ; TypeError for what is none."""
+    """Find an entry for each leaf of the arguments. Raises: ValueError if structures differ; TypeError for no entry."""
     entries = pytree.broadcast_prefix(given, arguments, _is_entry, who="with_refs", name="the entries")
     for entry in entries:
         if not _is_entry(entry):

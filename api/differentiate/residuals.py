@@ -204,7 +204,7 @@ def _computed_again(linear: Jaxpr) -> int:
 
 
 def argument_names(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """A name for every leaf of the arguments: `the argument x['w']`."""
+    """Name every leaf of the arguments: `the argument x['w']`."""
     return [f"the argument {name}" for name in leaf_names(fun, args, kwargs)]
 
 

@@ -38,7 +38,7 @@ def tangents_of(avals: Sequence[ShapedArray], given: Sequence[Any], who: Callabl
 
 
 def typed(t: Any, want: ShapedArray, who: str, of: str) -> Any:
-    """`t`; a number, or a weakly typed array, taken as of the type `want`. Raises: TypeError naming both types."""
+    """Convert `t`, a number or a weakly typed array, to the type `want`. Raises: TypeError naming both types."""
     if isinstance(t, (bool, int, float, complex)) and not want.shape:
         return constant(t, want)
     check_arrays(f"{who}{{}}", t)

@@ -80,7 +80,7 @@ def _order(primals: Sequence[Any], series: Sequence[Sequence[Any]]) -> int:
 def _term(
     name: Callable[[int], str], k: int, tree: Any, primals: Sequence[Any], terms: Sequence[Any], factorial_scaled: bool
 ) -> list[Any]:
-    """The coefficients of t^k of all arguments."""
+    """Return the coefficients of t^k of all arguments."""
     given, structure = pytree.flatten(tuple(terms))
     if structure != tree:
         told = pytree.compare(tree, structure, ("primals", "the terms"))

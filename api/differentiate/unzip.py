@@ -39,7 +39,7 @@ class Unzipped:
 
     @cached_property
     def transposed(self) -> Jaxpr:
-        """The linear half run backwards."""
+        """Transpose the linear half."""
         return self._transposing(self.linear)
 
     def __str__(self) -> str:

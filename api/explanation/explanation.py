@@ -55,7 +55,7 @@ class Explanation:
 
     @cached_property
     def passes(self) -> Passes:
-        """The linear jaxpr as linearization writes it, and after each pass of the simplifier that changes it."""
+        """List the linear jaxpr as linearization writes it, and after each pass of the simplifier that changes it."""
         return passes_of(self._closed)
 
     def origins(self, key: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ class Links:
         return tuple(dict.fromkeys(other for other in found if other != key))
 
     def note(self, key: str) -> str:
-        """`l2: made from p3; becomes t2; reads m1; model.py:7  y = sin(x) * x`."""
+        """Write a note: `l2: made from p3; becomes t2; reads m1; model.py:7  y = sin(x) * x`."""
         if key in self._lines:
             line = self._lines[key]
             return f"line {line.place.line}: {keys_text(sorted(self.to(key), key=_in_order))}"

@@ -19,7 +19,7 @@ _HINT = (
 
 
 def page(name: str, tables: Tables) -> str:
-    """A whole document."""
+    """Write a whole document."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -53,7 +53,7 @@ def fragment(name: str, tables: Tables) -> str:
 
 
 def _file(name: str) -> str:
-    """A file that lies beside this one: read when there is something to show, not when this is imported."""
+    """Read a file that lies beside this one, when there is something to show."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
@@ -124,7 +124,7 @@ def _digits(n: int) -> int:
 
 
 def _compact(n: int) -> str:
-    """`12,345`, and of larger numbers the leading digits: `12.3 M`."""
+    """Write a number: `12,345`, and of larger numbers the leading digits: `12.3 M`."""
     if n < EXACT:
         return f"{n:,}"
     power = min((len(str(n)) - 1) // 3, len(_PREFIXES))
@@ -181,7 +181,7 @@ def _button(key: str, content: str, links: Links) -> str:
 
 
 def _equation(row: Row) -> str:
-    """The printed equation, its parts told apart: results with types, the primitive, its parameters, operands."""
+    """Write the printed equation, its parts told apart: results with types, the primitive, its parameters, operands."""
     results, equals, rest = row.text.rpartition(" = ") if row.eqn.outvars else ("", "", row.text)
     name = str(row.eqn.primitive)
     if not rest.startswith(name):  # a formula
@@ -193,18 +193,18 @@ def _equation(row: Row) -> str:
 
 
 def _breakable(params: str) -> str:
-    """Params, with places for a line to end."""
+    """Write params, with places for a line to end."""
     return _escaped(params).replace("[", "<wbr>[").replace("=", "=<wbr>")
 
 
 def _variable(typed: str) -> str:
-    """`x:f32[3]`, the type less loud than the name."""
+    """Write `x:f32[3]`, the type less loud than the name."""
     name, colon, kind = typed.partition(":")
     return f"{_escaped(name)}<i>{_escaped(colon + kind)}</i>" if colon else _escaped(name)
 
 
 def _work(cost: Cost) -> str:
-    """`8 add`, `12 mul` one below the other: the operations by kind."""
+    """Write the operations by kind, `8 add`, `12 mul`, one below the other."""
     found = [(getattr(cost, kind), unit) for kind, unit in _UNITS.items()]
     return "<br>".join(_number(n, unit) for n, unit in found if n)
 

@@ -8,7 +8,7 @@ from tapeless.tracer.printing import Names, equation_text, is_default
 
 
 def readable_text(eqn: Equation, names: Names, titles: dict[Any, str]) -> str:
-    """An equation as `equation_text` prints it; of a product of at most two axes each, the formula."""
+    """Print an equation as `equation_text` does; of a product of at most two axes each, the formula."""
     product = _product(eqn, names) if eqn.primitive is dot_general_p else None
     if product is None:
         return equation_text(eqn, names, titles)
@@ -16,7 +16,7 @@ def readable_text(eqn: Equation, names: Names, titles: dict[Any, str]) -> str:
 
 
 def _product(eqn: Equation, names: Names) -> str | None:
-    """The formula of a product without batch axes and with the default precision; None for any other."""
+    """Write the formula of a product without batch axes and with the default precision; None for any other."""
     contracted, batch = eqn.params["dimension_numbers"]
     others = [value for name, value in eqn.params.items() if name != "dimension_numbers"]
     ranks = [x.aval.ndim for x in eqn.invars]

@@ -139,7 +139,7 @@ def inverse(pairs: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:
 
 
 def tables(unzipped: Unzipped, names: Sequence[str], differentiated: Sequence[str]) -> Tables:
-    """The rows of a derivative that was taken apart, of a program that is `marked`.
+    """Make the rows of a derivative that was taken apart, of a program that is `marked`.
 
     Args:
       names: of the primal's inputs, its constants excepted; `differentiated`: of those that have a tangent.

@@ -35,7 +35,7 @@ def text(name: str, tables: Tables) -> str:
 
 
 def _without_file(blocks: list[list[_TableLine]]) -> tuple[str, list[list[_TableLine]]]:
-    """The file of all places, which then are lines only; empty if they are in several."""
+    """Return the file of all places, which then are lines only; empty if they are in several."""
     places = {line.place.rpartition(":")[0] for block in blocks for line in block if ":" in line.place}
     if len(places) != 1:
         return "", blocks
@@ -54,13 +54,13 @@ def summary(name: str, tables: Tables) -> str:
 
 
 def numbers(cost: Cost, nbytes: int | None, kinds: Sequence[str]) -> tuple[str, ...]:
-    """Cells for the operations by kind, and the bytes; nothing is written for nothing."""
+    """Write cells for the operations by kind, and the bytes; nothing is written for nothing."""
     cells = [*[getattr(cost, kind) for kind in kinds], nbytes]
     return tuple([f"{n:,}" if n else "" for n in cells])
 
 
 def keys_text(keys: Sequence[str]) -> str:
-    """`p2-p5 p7`: runs of keys of one letter are shortened."""
+    """Write keys, `p2-p5 p7`: runs of keys of one letter are shortened."""
     runs: list[list[str]] = []
     for key in keys:
         if runs and _follows(runs[-1][-1], key):
@@ -105,7 +105,7 @@ def _rows(rows: Sequence[Row], notes: dict[str, str], kinds: Sequence[str], inde
 
 
 def body_title(body: InnerProgram) -> str:
-    """`@body, 3 times`."""
+    """Write the title of a body: `@body, 3 times`."""
     return ", ".join(filter(None, [body.title, body.often, "shown above" if body.rows is None else ""]))
 
 
@@ -181,7 +181,7 @@ def _pieces(words: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _length(words: str) -> int:
-    """Columns of a terminal: the dot of a linear variable stands over its letter."""
+    """Count columns of a terminal: the dot of a linear variable stands over its letter."""
     return sum(not unicodedata.combining(c) for c in words)
 
 

@@ -124,7 +124,7 @@ class _HostFunction:
         return [self._checked(*each) for each in zip(leaves, avals, self._paths, strict=True)]
 
     def unflatten(self, results: Sequence[Any]) -> Any:
-        """Results in the structure of `result_shape_dtypes`."""
+        """Return results in the structure of `result_shape_dtypes`."""
         return pytree.unflatten(self._out_tree, results)
 
     def _described(self) -> str:
@@ -165,17 +165,17 @@ _WIDER = {np.dtype(n): np.dtype(w) for n, w in (("i4", "i8"), ("u4", "u8"), ("f4
 
 
 def sent(x: Any) -> Any:
-    """An array as it goes to the host: keys as their words."""
+    """Return an array as it goes to the host: keys as their words."""
     return random_unwrap(x) if holds_keys(aval_of(x)) else x
 
 
 def key_impl_of(x: Any) -> str:
-    """The generator of keys, by name; of other arrays nothing."""
+    """Name the generator of keys; of other arrays nothing."""
     aval = aval_of(x)
     return key_dtype_of(aval).impl if holds_keys(aval) else ""
 
 
 def received(x: np.ndarray[Any, Any], impl: str) -> Any:
-    """A NumPy array as an array of ours; `impl` says whose keys it holds the words of, if it does."""
+    """Convert a NumPy array to an array of ours; `impl` says whose keys it holds the words of, if it does."""
     there = to_device(x, ShapedArray(x.shape, x.dtype), devices.devices("cpu")[0])
     return random_wrap(there, impl) if impl else there

@@ -88,12 +88,12 @@ class Error:
                 yield index, place.message([np.asarray(x)[index] for x in self._state[place.values]])
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """The arrays, and where errors may begin."""
+        """Return the arrays, and where errors may begin."""
         return self._state, self._places
 
     @classmethod
     def tree_unflatten(cls, aux_data: Any, children: Any) -> "Error":
-        """An error of these arrays."""
+        """Make an error of these arrays."""
         return cls(children, aux_data)
 
     def __repr__(self) -> str:
@@ -179,7 +179,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """`check` that does nothing where no `checkify` makes its error a value."""
+    """Check as `check` does, but only where `checkify` makes the error a value."""
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 

@@ -129,7 +129,7 @@ def _call(callback: Any, args: Any, kwargs: Any, ordered: bool) -> None:
 def _formatting(
     who: str, tell: Callable[[str], None], fmt: Any, args: Any, kwargs: Any, ordered: bool, skip_check: bool
 ) -> Any:
-    """Have values formatted and told; without a format, return a function that takes it and the values."""
+    """Format and tell values; without a format, return a function that takes it and the values."""
     if fmt is None:
         _check_no_values(who, args, kwargs)
         return lambda fmt, *args, **kwargs: _tell(who, tell, fmt, args, kwargs, ordered, skip_check)
@@ -233,7 +233,7 @@ class _FormatCheck(string.Formatter):
             raise KeyError(f"{self._who}: {self._fmt!r} prints {key!r}, but the values by name are: {names}.") from None
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Also says of a part of a value, `{x.name}` or `{x[0]}`, that it is not there."""
+        """Find a field, and say of a part of a value, `{x.name}` or `{x[0]}`, that it is not there."""
         try:
             return super().get_field(field_name, args, kwargs)
         except (AttributeError, LookupError) as error:

@@ -32,7 +32,7 @@ class UserFrame(NamedTuple):
     variables: Mapping[str, Any]
 
     def shown(self, around: int) -> str:
-        """The line that runs, marked, between as many lines before and after it."""
+        """Print the line that runs, marked, between as many lines before and after it."""
         numbers = range(max(1, self.line - around), self.line + around + 1)
         texts = [(n, source.line_of(self.file, n)) for n in numbers]
         lines = [f"{'->' if n == self.line else '  '}  {text}" for n, text in texts if text or n == self.line]
@@ -94,7 +94,7 @@ def _then_first(stop: Callable[[list[Any]], None]) -> Callable[[Any, list[Any]],
 
 
 def _frames(frame: FrameType | None, filtered: bool) -> Iterator[UserFrame]:
-    """The frames from one outwards."""
+    """List the frames from one outwards."""
     while frame is not None:
         if not filtered or source.include_frame(frame):
             yield UserFrame(frame.f_code.co_filename, frame.f_code.co_qualname, frame.f_lineno, dict(frame.f_locals))

@@ -179,7 +179,7 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """The memory that arrays and programs take on a platform, or the default one, as pprof reads it.
+    """Return the memory that arrays and programs take on a platform, or the default one, as pprof reads it.
 
     Raises: RuntimeError if the platform is not there.
     """

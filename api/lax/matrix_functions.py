@@ -71,7 +71,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
 
 
 def _rotation(x: Any, y: Any) -> tuple[Any, Any]:
-    """Cosine and sine of the rotation of (x, y) to (r, 0): r is positive, or x where y is 0."""
+    """Compute cosine and sine of the rotation of (x, y) to (r, 0): r is positive, or x where y is 0."""
     stays = y == 0
     r = tnp.hypot(x, y) * tnp.where(stays & (x < 0), -1.0, 1.0).astype(x.dtype)
     nothing = r == 0

@@ -58,7 +58,7 @@ def _of_matrices(x: ShapedArray, y: ShapedArray) -> Any:
 
 
 def _scaled(name: str, x: ArrayLike, scale: ArrayLike | None, contracted: Sequence[int]) -> Any:
-    """An operand times its scales, in bfloat16."""
+    """Multiply an operand by its scales, in bfloat16."""
     narrow = tnp.asarray(x).astype(_BFLOAT16)
     if scale is None:
         return narrow

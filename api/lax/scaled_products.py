@@ -145,7 +145,7 @@ _RESULTS = tuple(map(np.dtype, (np.float32, ml_dtypes.bfloat16, np.float16)))
 
 
 def _rows(x: Any, contracted: Any, batch: Any) -> Any:
-    """x as [b, m, k]: axes of the batch, others, and those that are contracted."""
+    """Reshape x to [b, m, k]: axes of the batch, others, and those that are contracted."""
     c, b = canonical_axes(contracted, x.ndim), canonical_axes(batch, x.ndim)
     others = without(range(x.ndim), (*c, *b))
     n, m, k = (int(np.prod([x.shape[d] for d in axes])) for axes in (b, others, c))
@@ -157,7 +157,7 @@ def _kept(x: Any, contracted: Any, batch: Any) -> tuple[int, ...]:
 
 
 def _scales(configs: Sequence[BlockScaleConfig]) -> list[Any]:
-    """The scales of the whole operands."""
+    """Return the scales of the whole operands."""
     return [1.0 if c.global_scale is None else tnp.asarray(c.global_scale) for c in configs[:2]]
 
 
@@ -172,7 +172,7 @@ class _Modes:
 
 
 def _multiplied(x: Any, y: Any, scale_x: Any, scale_y: Any, how: _Modes) -> Any:
-    """x [b, m, k] times y [b, n, k], quantized along k."""
+    """Multiply x [b, m, k] by y [b, n, k], quantized along k."""
     left, right = _quantized(x, how.lhs, scale_x), _quantized(y, how.rhs, scale_y)
     found = scaled_matmul(left[0], right[0], left[1], right[1])
     return (found * (scale_x * scale_y)).astype(how.dtype)
@@ -199,7 +199,7 @@ _product.defvjp(_product_fwd, _product_bwd, check_linear=False)  # cotangents ar
 
 
 def _pulled(ct: Any, other: Any, of_ct: BlockScaleConfig, of_other: BlockScaleConfig, scale: Any) -> Any:
-    """ct [b, m, n] times the other operand [b, k, n]."""
+    """Multiply ct [b, m, n] by the other operand [b, k, n]."""
     if of_ct.mode == "nvfp4":
         return batch_matmul(ct.astype(np.float32), tnp.matrix_transpose(other).astype(np.float32), "highest")
     (p, of_p), (q, of_q) = _quantized(ct, of_ct, 1.0), _quantized(other, of_other, scale)
@@ -215,7 +215,7 @@ def _where_not_clipped(x: Any, ct: Any, config: BlockScaleConfig, scale: Any) ->
 
 
 def _quantized(x: Any, config: BlockScaleConfig, whole: Any) -> tuple[Any, Any]:
-    """Numbers of few bits [b, m, k] and their scales [b, m, s]. Raises: ValueError unless k is a multiple of blocks."""
+    """Quantize to few bits [b, m, k] with scales [b, m, s]. Raises: ValueError unless k is a multiple of blocks."""
     b, m, k = x.shape
     size = config.block_size
     if k == 0 or k % size:
@@ -233,7 +233,7 @@ def _quantized(x: Any, config: BlockScaleConfig, whole: Any) -> tuple[Any, Any]:
 
 
 def _powers_above(x: Any) -> Any:
-    """The least powers of 2 that are not less than x, as float8_e8m0fnu, whose bits are the exponent of float32."""
+    """Find the least powers of 2 not less than x, as float8_e8m0fnu, whose bits are the exponent of float32."""
     bits = bitcast_convert_type(x, np.uint32)
     exponent, mantissa = bits >> 23, bits & 0x7FFFFF
     tiny = (exponent == 0) & (mantissa <= 0x400000)

@@ -45,15 +45,15 @@ class ArrayNamespaceInfo:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
     def default_device(self) -> Device:
-        """The device that arrays are made on if none is named."""
+        """Return the device that arrays are made on if none is named."""
         return devices.current_device()
 
     def devices(self) -> list[Device]:
-        """All devices of the default platform."""
+        """List all devices of the default platform."""
         return devices.devices()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """The dtypes of values that do not say: real and complex floating point, integers, and positions.
+        """Return the dtypes of values that do not say: real and complex floating point, integers, and positions.
 
         Raises: TypeError if `device` is none.
         """
@@ -62,7 +62,7 @@ class ArrayNamespaceInfo:
         return {name: dtypes.default_dtype(kind) for name, kind in kinds.items()}
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, Any]:
-        """The dtypes of the standard by name, or those of a kind, as in `isdtype`, or of several.
+        """Return the dtypes of the standard by name, or those of a kind, as in `isdtype`, or of several.
 
         Raises: ValueError for an unknown kind, TypeError if `device` is none.
         """

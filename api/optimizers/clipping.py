@@ -64,7 +64,7 @@ def adaptive_grad_clip(
 
 
 def _unit_norm(x: Any, axis: int | tuple[int, ...] | None) -> Array:
-    """Norms of the units of an array, which broadcast with it."""
+    """Compute norms of the units of an array, which broadcast with it."""
     x = tnp.asarray(x)
     return tnp.sqrt(squared_modulus(x).sum(axis=_unit_axes(x) if axis is None else axis, keepdims=True))
 

@@ -85,7 +85,7 @@ def _written(memory: Any, place: Any, values: Any) -> Any:
 
 
 def _identity_scale(updates: Updates, turns: Any, product: Any, begun: Any) -> Array:
-    """Rayleigh's quotient of the inverse Hessian along the last turn of the gradient; or at first a careful step."""
+    """Compute Rayleigh's quotient of the inverse Hessian along the last turn of the gradient; first a careful step."""
     square = squared_norm(turns)
     quotient = tnp.where(square > 0, product / tnp.where(square > 0, square, 1), 1)
     careful = tnp.minimum(1.0, 1.0 / global_norm(pytree.tree_map(stop_gradient, updates)))

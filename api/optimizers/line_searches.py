@@ -33,17 +33,17 @@ def with_arguments(who: str, value_fn: Callable[..., Any], extra_args: dict[str,
 
 
 def real_numbers_for(params: Params) -> Any:
-    """The dtype of step sizes and values: the widest of the real dtypes of the parameters."""
+    """Return the dtype of step sizes and values: the widest of the real dtypes of the parameters."""
     return reduce(tnp.promote_types, map(real_dtype, pytree.leaves(params)), real_dtype(tnp.zeros((), tnp.bfloat16)))
 
 
 def slope_along(grad: Updates, direction: Updates) -> Array:
-    """The derivative along a direction: the sum of Re(g d), without conjugation, as gradients are defined."""
+    """Compute the derivative along a direction: the sum of Re(g d), without conjugation, as gradients are defined."""
     return inner_product(pytree.tree_map(tnp.conj, grad), direction)
 
 
 def moved(params: Params, step: Any, direction: Updates) -> Params:
-    """The parameters after a step, in their dtypes."""
+    """Return the parameters after a step, in their dtypes."""
     return add_scaled(params, step, direction)
 
 
@@ -83,7 +83,7 @@ def value_and_grad_from_state(value_fn: Callable[..., Any]) -> Callable[..., tup
 
 
 def _field(state: Any, name: str) -> Any:
-    """The field of this name of the one state in a nest of states that has it."""
+    """Find the field of this name of the one state in a nest of states that has it."""
     found = list(_fields(state, name))
     if len(found) != 1:
         raise ValueError(

@@ -71,7 +71,7 @@ def second_moment(updates: Updates, averages: Any, decay: Any) -> Any:
 
 
 def squared_modulus(x: Any) -> Array:
-    """|x|², elementwise."""
+    """Compute |x|², elementwise."""
     x = tnp.asarray(x)
     return tnp.square(tnp.real(x)) + tnp.square(tnp.imag(x)) if dtypes.is_complex(x.dtype) else tnp.square(x)
 
@@ -96,21 +96,21 @@ def global_norm(updates: Updates) -> Array:
 
 
 def squared_norm(updates: Updates) -> Array:
-    """The sum of the squared moduli of all elements of all arrays."""
+    """Sum the squared moduli of all elements of all arrays."""
     return _total([squared_modulus(x).sum() for x in pytree.leaves(updates)])
 
 
 def inner_product(xs: Any, ys: Any) -> Array:
-    """The sum of Re(conj(x) y) over all elements of arrays."""
+    """Sum Re(conj(x) y) over all elements of arrays."""
     products = pytree.tree_map(lambda x, y: tnp.real(tnp.vdot(x, y)), xs, ys)
     return _total(pytree.leaves(products))
 
 
 def _total(terms: list[Any]) -> Array:
-    """The sum of numbers from left to right, 0.0 of none."""
+    """Sum numbers from left to right, 0.0 of none."""
     return tnp.asarray(sum(terms[1:], terms[0]) if terms else 0.0)
 
 
 def add_scaled(xs: Any, factor: Any, ys: Any) -> Any:
-    """x + factor y in the dtypes of x."""
+    """Compute x + factor y in the dtypes of x."""
     return pytree.tree_map(lambda x, y: (x + factor * y).astype(dtype_of(x)), xs, ys)

@@ -258,7 +258,7 @@ def scale_by_stddev(
 
 
 def _corrected(averages: Any, decay: ArrayLike, state: Any, wanted: bool) -> tuple[Any, Any]:
-    """Averages corrected for bias if that is wanted, and the number of steps that they have seen."""
+    """Correct averages for bias if that is wanted; return also the number of steps that they have seen."""
     if not wanted:
         return averages, None
     count = safe_increment(state.count)

@@ -163,7 +163,7 @@ def _unsearched(params: Params) -> ScaleByZoomLinesearchState:
 def _on_line(
     loss: Callable[..., Any], params: Params, direction: Updates, value: Any, grad: Any, guess: Any
 ) -> _OnLine:
-    """The loss along a direction, its numbers being of the dtype of `guess`."""
+    """Make the loss along a direction, its numbers being of the dtype of `guess`."""
 
     def at(step: Any) -> tuple[Any, Any, Any]:
         reached, there = value_and_grad(loss)(moved(params, step, direction))
@@ -245,7 +245,7 @@ def _narrowed(limits: _Limits, line: _OnLine, search: _ZoomSearch) -> _ZoomSearc
 
 
 def _inside(low: _Point, high: _Point, reference: _Point) -> Any:
-    """The minimum of a cubic, else of a parabola, through what is known, if it is well inside; else the middle."""
+    """Find the minimum of a cubic, else of a parabola, through what is known, if well inside; else the middle."""
     length = tnp.abs(high.step - low.step)
     left, right = tnp.minimum(low.step, high.step), tnp.maximum(low.step, high.step)
     cubic, parabola = _minimum_of_cubic(low, high, reference), _minimum_of_parabola(low, high)

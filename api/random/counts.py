@@ -90,7 +90,7 @@ def _until_accepted(key: Any, like: Any, attempt: Callable[[Any, Any], tuple[Any
 
 
 def _transformed_rejection(key: Any, lam: Any) -> Array:
-    """Poisson numbers where at least 10 events are expected."""
+    """Draw Poisson numbers where at least 10 events are expected."""
     b = 0.931 + 2.53 * tnp.sqrt(lam)
     a = -0.059 + 0.02483 * b
     scale, sure = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
@@ -154,7 +154,7 @@ def _sums_of_gaps(key: Any, n: Any, p: Any) -> Array:
 
 
 def _binomial_rejection(key: Any, n: Any, p: Any) -> Array:
-    """Binomial numbers where at least 10 successes are expected, and p is at most 1/2."""
+    """Draw binomial numbers where at least 10 successes are expected, and p is at most 1/2."""
     deviation = tnp.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -180,7 +180,7 @@ def _binomial_rejection(key: Any, n: Any, p: Any) -> Array:
 
 
 def _beyond_stirling(k: Any) -> Array:
-    """The excess of log k! over Stirling's approximation."""
+    """Compute the excess of log k! over Stirling's approximation."""
     square = (k + 1) * (k + 1)
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (k + 1)
     place = convert_element_type(tnp.floor(tnp.clip(k, 0, 9)), np.dtype("int32"))

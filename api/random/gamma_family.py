@@ -88,7 +88,7 @@ def _sample(key: Any, a: Any, *, logarithm: bool) -> Array:
 
 
 def _one(key: Any, a: Any, logarithm: bool) -> Array:
-    """One number: d v of shape a + 1 if a < 1, times the a-th root of a uniform number."""
+    """Draw one number: d v of shape a + 1 if a < 1, times the a-th root of a uniform number."""
     d = tnp.where(a >= 1, a, a + 1) - exact(1 / 3, a.dtype)
     key, for_root = two(key)
     v = _accepted(key, d)
@@ -99,7 +99,7 @@ def _one(key: Any, a: Any, logarithm: bool) -> Array:
 
 
 def _accepted(key: Any, d: Any) -> Array:
-    """The cube of 1 + c x, for normal x, accepted as often as makes d times it a gamma number of shape d + 1/3."""
+    """Draw the cube of 1 + c x, for normal x, accepted as often as makes d times it a gamma number of shape d + 1/3."""
     dtype = d.dtype
     zero, one = exact(0, dtype), exact(1, dtype)
     c = exact(1 / 3, dtype) / tnp.sqrt(d)

@@ -110,7 +110,7 @@ class _TracedCheckpoint:
         self._programs: Recent[Any, tuple[ClosedJaxpr, Any]] = Recent(_PROGRAMS_LIMIT)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, list[Any], Any]:
-        """The program, the arguments it is called with, and the structure of its results."""
+        """Return the program, the arguments it is called with, and the structure of its results."""
         statics: Any = ()
         if self._static:
             args, kwargs, statics = self._static.take_out(args, kwargs, self._fun, hashed=False)

@@ -82,7 +82,7 @@ def write(path: Path, metadata: Mapping[str, str], arrays: Mapping[str, tuple[st
 
 
 def bytes_of(values: np.ndarray[Any, Any]) -> Any:
-    """The bytes of elements in C order, without a copy."""
+    """Return the bytes of elements in C order, without a copy."""
     return values.reshape(-1).view(np.uint8).data
 
 

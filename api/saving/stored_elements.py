@@ -23,12 +23,12 @@ _TAGS = {
 
 
 def tag_of(dtype: DType) -> str:
-    """The dtype of safetensors that holds one of ours, by name: U8 for bits that have no name there."""
+    """Name the dtype of safetensors that holds one of ours: U8 for bits that have no name there."""
     return _TAGS.get(dtype.name, "U8")
 
 
 def stored(values: Elements) -> Elements:
-    """The elements as they lie in a file: little-endian, complex numbers as pairs along one more axis."""
+    """Return the elements as they lie in a file: little-endian, complex numbers as pairs along one more axis."""
     dtype = dtypes.canonical(values.dtype)
     values = np.asarray(values, dtype, order="C")
     if dtypes.is_complex(dtype):
@@ -39,12 +39,12 @@ def stored(values: Elements) -> Elements:
 
 
 def stored_shape(dtype: DType, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of the stored form of an array of this dtype and shape."""
+    """Return the shape of the stored form of an array of this dtype and shape."""
     return (*shape, 2) if dtypes.is_complex(dtype) else shape
 
 
 def restored(raw: Elements, dtype: DType, shape: tuple[int, ...]) -> Elements:
-    """An array of this dtype and shape from its bytes in a file: a view, but for integers of less than 8 bits.
+    """Restore an array of this dtype and shape from its bytes: a view, but for integers of less than 8 bits.
 
     Raises: ValueError if a byte is not a value of the dtype.
     """

@@ -32,7 +32,7 @@ class TreePart(NamedTuple):
 
 
 def parts(tree: Any) -> Iterator[TreePart]:
-    """The nodes and leaves of a tree, in preorder. Raises: TypeError for a key of a dict that is no scalar."""
+    """List the nodes and leaves of a tree, in preorder. Raises: TypeError for a key of a dict that is no scalar."""
     todo: list[tuple[KeyPath, Any]] = [((), tree)]
     while todo:
         path, part = todo.pop()
@@ -68,7 +68,7 @@ def _key_node(path: KeyPath, key: Any) -> Node:
 
 
 def shown(path: KeyPath) -> str:
-    """A path, for a message."""
+    """Print a path, for a message."""
     return f"at {pytree.keystr(path)}" if path else "at the root"
 
 
@@ -86,7 +86,7 @@ def scalar_node(x: Any) -> Node:
 
 
 def scalar(node: Node) -> Any:
-    """The scalar of a description. Raises: ValueError, OverflowError if it is not one, whatever it holds."""
+    """Return the scalar of a description. Raises: ValueError, OverflowError if it is not one, whatever it holds."""
     match node:
         case ["bool", bool(x)] | ["str", str(x)]:
             return x
@@ -106,7 +106,7 @@ def scalar(node: Node) -> Any:
 
 
 def children_of(node: Any) -> int | None:
-    """The number of parts that follow as children of a node; None for a leaf.
+    """Count the parts that follow as children of a node; None for a leaf.
 
     Raises: ValueError, OverflowError if it is no description of either.
     """

@@ -132,7 +132,7 @@ def _enter(arrays: dict[str, tuple[str, Elements]], part: TreePart, values: Elem
 
 
 def _nodes(path: Path, header: FileHeader) -> list[Node]:
-    """The description of the tree in a file. Raises: ValueError unless it is whole and uses every array once."""
+    """Read the description of the tree in a file. Raises: ValueError unless it is whole and uses every array once."""
     version = header.metadata.get(_FORMAT)
     if version is None or _TREE not in header.metadata:
         refuse(path, "it is a safetensors file that save did not write: no tree is described in it")
@@ -156,18 +156,18 @@ def _nodes(path: Path, header: FileHeader) -> list[Node]:
 
 
 def checksum_of_text(text: str) -> str:
-    """CRC-32 of a text, in hexadecimal digits."""
+    """Compute CRC-32 of a text, in hexadecimal digits."""
     return f"{zlib.crc32(text.encode(errors='surrogatepass')):08x}"
 
 
 def _mapped(file: BinaryIO) -> Callable[[int, int], Elements]:
-    """Views of the bytes of a file, which are read when they are used."""
+    """Map the bytes of a file: views, which are read when they are used."""
     whole = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
     return lambda begin, end: whole[begin:end]
 
 
 def _reader(path: Path, file: BinaryIO) -> Callable[[int, int], Elements]:
-    """Copies of the bytes of a file."""
+    """Read copies of the bytes of a file."""
 
     def read(begin: int, end: int) -> Elements:
         file.seek(begin)
@@ -211,7 +211,7 @@ def _put(host: Elements, weak: bool) -> Any:
 
 
 def _type_of(path: Path, header: FileHeader, node: Node) -> ShapedArray:
-    """The type of an array, or of keys. Raises: ValueError if the header has another than the tree says."""
+    """Return the type of an array, or of keys. Raises: ValueError if the header has another than the tree says."""
     kind, name, dtype_name, shape = node[:4]
     found, given = header.arrays[name], tuple(shape)
     keys = dtypes.of_name(f"key<{dtype_name}>") if kind == "key" else None
@@ -224,7 +224,7 @@ def _type_of(path: Path, header: FileHeader, node: Node) -> ShapedArray:
 
 
 def _dtype_named(name: str) -> Any:
-    """The dtype of numbers that has just this name; None if there is none."""
+    """Return the dtype of numbers that has just this name; None if there is none."""
     try:
         dtype = dtypes.canonical(name)
     except TypeError:

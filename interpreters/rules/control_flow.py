@@ -4,9 +4,8 @@ A loop's carry is brought to a fixed point first: if one step returns a carried 
 the next step takes it so. Source: Radul et al. 2023, section 7, for linear values.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial, reduce
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,44 +28,22 @@ from tapeless.interpreters.residual_cut import Loop
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
 from tapeless.tracer import linear_vars, passes
-from tapeless.tracer.flags import merge_lists, split_list, where_false, where_true
+from tapeless.tracer.flags import (
+    Flags,
+    fixed_point,
+    merge_lists,
+    paired_positions,
+    split_list,
+    where_false,
+    where_true,
+)
 from tapeless.tracer.jaxpr import Equation, Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.types import aval_of
 
-Flags = tuple[bool, ...]
-
-
-def _fixed_point(carry: Sequence[bool], step: Callable[[Flags], tuple[Any, Sequence[bool]]]) -> tuple[Any, Flags]:
-    """Iterate `step` on the flags of a carry (linear, batched) until they no longer grow."""
-    before = tuple(carry)
-    while True:
-        made, after = step(before)
-        grown = tuple([a or b for a, b in zip(before, after)])
-        if grown == before:
-            return made, before
-        before = grown
-
-
 # ---- jvp -----------------------------------------------------------------------------------------------------
-
-
-def _paired(groups: Sequence[int], some: Sequence[bool], start: int = 0) -> list[int]:
-    """List the positions that order primals in `groups` (sizes), the tangents of each group after its primals.
-
-    Positions count `start` others, then all primals, then the tangents of those flagged in `some`.
-    """
-    found = count(start + len(some))
-    tangents = [next(found) if yes else None for yes in some]
-    order: list[int] = []
-    at = 0
-    for n in groups:
-        order += [start + i for i in range(at, at + n)]
-        order += [t for t in tangents[at : at + n] if t is not None]
-        at += n
-    return order
 
 
 def _separated(results: Sequence[Any], order: Sequence[int], some: Sequence[bool]) -> Any:
@@ -83,11 +60,11 @@ def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, n_consts: int, n_car
         made = jvp.jvp_jaxpr(jaxpr, (*of_consts, *carry, *of_xs), (*carry, *[False] * n_ys))
         return made, made[2][:n_carry]
 
-    (program, outer, out_some), of_carry = _fixed_point(of_carry, step)
+    (program, outer, out_some), of_carry = fixed_point(of_carry, step)
     some = (*of_consts, *of_carry, *of_xs)
     k = len(outer)
-    ins = [*range(k), *_paired((n_consts, n_carry, len(of_xs)), some, k)]
-    outs = _paired((n_carry, n_ys), out_some)
+    ins = [*range(k), *paired_positions((n_consts, n_carry, len(of_xs)), some, k)]
+    outs = paired_positions((n_carry, n_ys), out_some)
     values = [*outer, *primals, *[instantiate(t) for t in where_true(some, tangents)]]
     given = split_list([values[i] for i in ins], k + n_consts + sum(of_consts), n_carry + sum(of_carry))
     return _separated(c.scan(passes.rearranged(program, ins, outs), *given, **loop), outs, out_some)
@@ -100,9 +77,9 @@ def _while_jvp(primals: Any, tangents: Any, *, condition: Jaxpr, body: Jaxpr, n_
         made = jvp.jvp_jaxpr(body, (*of_consts, *carry), carry)
         return made, made[2]
 
-    (program, outer, _), of_carry = _fixed_point(of_carry, step)
+    (program, outer, _), of_carry = fixed_point(of_carry, step)
     some, n, k = (*of_consts, *of_carry), len(of_carry), len(outer)
-    ins, outs = [*range(k), *_paired((n_body, n), some, k)], _paired((n,), of_carry)
+    ins, outs = [*range(k), *paired_positions((n_body, n), some, k)], paired_positions((n,), of_carry)
     pushed = [instantiate(t) for t in where_true(some, tangents[n_condition:])]
     values = [*outer, *primals[n_condition:], *pushed]
     consts, carry = split_list([values[i] for i in ins], k + n_body + sum(of_consts))
@@ -153,7 +130,7 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
         given, must = (*of_consts, *carry, *of_xs), (*carry, *[False] * n_ys)
         return (given, must), partial_eval.linear_results(jaxpr, given, must)[:n_carry]
 
-    (linear_in, must), of_carry = _fixed_point(of_carry, step)
+    (linear_in, must), of_carry = fixed_point(of_carry, step)
     steps = Loop(n_consts - sum(of_consts), n_carry - sum(of_carry), loop["length"])
     halves = partial_eval.unzip_body(jaxpr, linear_in, linear_out=must, loop=steps)
     pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in where_true(linear_in, args)]
@@ -207,7 +184,7 @@ def _while_partial_eval(
     def step(carry: Flags) -> tuple[None, Flags]:
         return None, partial_eval.linear_results(body, (*of_consts, *carry), carry)
 
-    _, of_carry = _fixed_point(of_carry, step)
+    _, of_carry = fixed_point(of_carry, step)
     halves = partial_eval.unzip_body(body, (*of_consts, *of_carry), linear_out=of_carry)
     results = _primal_while(halves, condition, (*of_test, *of_carry), split_list(args, n_condition, n_body), of_consts)
     linear_in = (*of_test, *of_consts, *of_carry)
@@ -290,7 +267,7 @@ def _reached(jaxpr: Jaxpr, cts: Sequence[Any], n_consts: int, n_carry: int) -> _
         found = transpose.reached(jaxpr, (*carry, *of_ys))
         return found, found[n_consts : n_consts + n_carry]
 
-    found, of_carry = _fixed_point(are_nonzero(cts[:n_carry]), step)
+    found, of_carry = fixed_point(are_nonzero(cts[:n_carry]), step)
     of_consts, _, of_xs = split_list(found, n_consts, n_carry)
     return _Reached(of_consts, of_carry, of_xs, of_ys)
 
@@ -360,7 +337,7 @@ def _scan_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, n_consts: int, 
         made = vmap.batch_where_needed(jaxpr, size, flags, (*carry, *[False] * n_ys))
         return made, made[1][:n_carry]
 
-    (program, out_mapped), of_carry = _fixed_point(of_carry, step)
+    (program, out_mapped), of_carry = fixed_point(of_carry, step)
     consts, carry, xs = split_list(list(zip(args, dims)), n_consts, n_carry)
     outs = c.scan(
         program,
@@ -381,7 +358,7 @@ def _while_vmap(
         made = vmap.batch_where_needed(body, size, _dims((*of_consts, *carry)), carry)
         return made, made[1]
 
-    (program, _), of_carry = _fixed_point(of_carry, step)
+    (program, _), of_carry = fixed_point(of_carry, step)
     test, differs = vmap.batch_where_needed(condition, size, _dims((*of_test, *of_carry)), (False,))
     mapped = (*of_test, *of_consts, *of_carry)
     params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}

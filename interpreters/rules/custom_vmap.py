@@ -14,13 +14,12 @@ from tapeless.interpreters import jvp, partial_eval, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zero_of
 from tapeless.tracer import dtypes, passes
-from tapeless.tracer.flags import merge_lists, where_false, where_true
+from tapeless.tracer.flags import Flags, merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import custom_vmap as c
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
-Flags = tuple[bool, ...]
 Pairs = Sequence[tuple[Any, bool]]  # values, and whether they have the mapped axis, first
 
 

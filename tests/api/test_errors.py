@@ -542,7 +542,7 @@ def test_misspelt_attributes_of_arrays():
 
 def test_static_arrays_are_called_arrays():
     text = (
-        "jit: static argument 0 of f is not hashable: an array float32[2].\n  Static arguments are compiled in. Pass a "
+        "jit: static argument x of f is not hashable: an array float32[2].\n  Static arguments are compiled in. Pass a "
         "tuple instead of a list, or do not make it static if it is an array."
     )
     with pytest.raises(ValueError) as caught:
@@ -767,13 +767,13 @@ def power(x, n):
 
 def test_static_argument_that_is_not_hashable():
     message = (
-        f"jit: static argument {{}} of {place(power)} is not hashable: [2] of type list.\n"
+        f"jit: static argument n of {place(power)} is not hashable: [2] of type list.\n"
         "  Static arguments are compiled in. "
         "Pass a tuple instead of a list, or do not make it static if it is an array."
     )
-    with raises(ValueError, message.format("1")):
+    with raises(ValueError, message):
         tl.jit(power, static_argnums=1)(1.0, [2])
-    with raises(ValueError, message.format("'n'")):
+    with raises(ValueError, message):
         tl.jit(power, static_argnames="n")(1.0, n=[2])
 
 
@@ -821,11 +821,11 @@ def test_names_of_devices_say_what_to_write(name, meant):
         ({"static_argnames": "m"}, "static_argnames names 'm', but {} has x, n."),
         (
             {"static_argnums": 1, "donate_argnames": "n"},
-            "argument 'n' of {} is static and donated: a static argument is compiled in, and has no memory to give.",
+            "argument n of {} is static and donated: a static argument is compiled in, and has no memory to give.",
         ),
         (
             {"static_argnums": 0, "donate_argnums": -2},
-            "argument 'x' of {} is static and donated: a static argument is compiled in, and has no memory to give.",
+            "argument x of {} is static and donated: a static argument is compiled in, and has no memory to give.",
         ),
         ({"donate_argnames": ("x", "y")}, "donate_argnames names 'y', but {} has x, n."),
     ],

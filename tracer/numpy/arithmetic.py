@@ -86,7 +86,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Operand, Operand]:
-    """Promoted operands; booleans become the default integer, complex ones are refused."""
+    """Promote operands of a remainder; booleans become the default integer, complex numbers are refused."""
     x, y = promoted(name, x, y)
     if dtypes.is_complex(x.dtype):
         given = f"the operands are {aval_of(x)} and {aval_of(y)}"
@@ -99,7 +99,7 @@ def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Operand, Operand]:
 
 @core.compound
 def _floor_divide(x: Any, y: Any) -> Array:
-    """0 where y is, as by NumPy; XLA gives -1."""
+    """Divide rounding down; 0 where y is 0, as in NumPy, where XLA gives -1."""
     return _zero_by_zero(y, _rounded_down(x, y))
 
 
@@ -119,7 +119,7 @@ def _rounded_down(x: Any, y: Any) -> Array:
 
 @core.compound
 def _integer_rem(x: Any, y: Any) -> Array:
-    """0 where y is, for which XLA gives x."""
+    """Compute the remainder of integers; 0 where y is 0, where XLA gives x."""
     return _zero_by_zero(y, lax.rem(x, y))
 
 
@@ -154,7 +154,7 @@ def _zero_as_divisor(r: Any, y: Any) -> Array:
 
 
 def select(where: Any, x: Any, y: Any) -> Array:
-    """x where `where`, else y; broadcasting rank 0 as the primitives do, numbers taking the other's dtype."""
+    """Select x where `where` is true, else y; rank 0 broadcasts as in primitives, numbers take the other's dtype."""
     like = aval_of(x) if not isinstance(x, (int, float)) else aval_of(y)
     x, y = (cast(v, like.dtype, like.weak_type) for v in (x, y))
     if where.shape and not x.shape and not y.shape:
@@ -163,7 +163,7 @@ def select(where: Any, x: Any, y: Any) -> Array:
 
 
 def _element(x: Any, y: Any) -> ShapedArray:
-    """The type of an element of what is made of two promoted operands: weak if both are."""
+    """Return the type of an element of the result of two promoted operands: weak if both are."""
     return ShapedArray((), x.dtype, aval_of(x).weak_type and aval_of(y).weak_type)
 
 
@@ -249,7 +249,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 @core.compound
 def _angle_of_real(x: Any) -> Array:
-    """pi for -0.0, too, whose reciprocal is negative."""
+    """Return pi for negative numbers, -0.0 included, whose reciprocal is negative."""
     below = bits.bitwise_or(lax.lt(x, 0), bits.bitwise_and(lax.eq(x, 0), lax.lt(lax.div(1.0, x), 0)))
     return select(lax.ne(x, x), x, select(below, np.pi, _zeros_like(x)))
 
@@ -334,7 +334,7 @@ def _hypot(x: Any, y: Any) -> Array:
 
 
 def _beside_infinity(x: Any, y: Any) -> Any:
-    """x, or 0 where it is nan and y infinite: then so is the result, whatever x may be."""
+    """Return x, or 0 where x is nan and y infinite: the result is infinite there, whatever x is."""
     return select(bits.bitwise_and(lax.ne(x, x), lax.eq(lax.abs(y), np.inf)), 0, x)
 
 
@@ -370,7 +370,7 @@ def rint(x: ArrayLike, /) -> Array:
 
 
 def _default_float(name: str, x: ArrayLike) -> Array:
-    """x if it is floating point or complex, else as the default float: so JAX takes integers in some functions."""
+    """Convert x to the default float unless x is floating point or complex, as JAX takes integers in some functions."""
     x = array_operand(name, x)
     return x if dtypes.is_inexact(x.dtype) else cast(x, dtypes.float_of(x.dtype), x.weak_type)
 

@@ -102,7 +102,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: in
 
 
 def _distances(x: Array, given: ArrayLike, axis: int, edge_order: int) -> Any:
-    """The distance of samples along an axis, a number; or those of given coordinates, in an array like the slopes."""
+    """Return the distance of samples along an axis, a number, or those of coordinates, an array like the slopes."""
     n, number, given = x.shape[axis], given, array_operand("gradient", given)
     if n <= edge_order:
         raise ValueError(f"gradient: at least {edge_order + 1} samples are needed along axis {axis} of {x.aval}.")
@@ -116,7 +116,7 @@ def _distances(x: Array, given: ArrayLike, axis: int, edge_order: int) -> Any:
 
 
 def _subtractable(x: Array) -> Array:
-    """Integers in a dtype that holds their differences."""
+    """Convert integers to a dtype that holds their differences."""
     if not dtypes.is_integer(x.dtype) or x.dtype == np.int64:
         return x
     return lax.convert_element_type(x, np.float64 if x.dtype == np.uint64 else np.int64)
@@ -216,7 +216,7 @@ def interp(
 
 @core.compound
 def _interp(x: Array, xp: Array, fp: Array) -> Array:
-    """The line through two neighbours at each x, the first or last two beyond the ends."""
+    """Evaluate the line through two neighbours at each x; beyond the ends that through the first or last two."""
     n = xp.shape[0]
     after = lax.max(lax.min(searchsorted(xp, x, "right"), n - 1), min(1, n - 1))
     before = lax.max(lax.sub(after, 1), 0)
@@ -230,7 +230,7 @@ def _interp(x: Array, xp: Array, fp: Array) -> Array:
 
 @core.compound
 def _periodic(x: Array, xp: Array, fp: Array, period: Any) -> tuple[Array, Array, Array]:
-    """x and the points taken to one period, and a point more at each end."""
+    """Reduce x and the points to one period, and add a point at each end."""
     period = lax.abs(period)
     x, xp = arithmetic.remainder(x, period), arithmetic.remainder(xp, period)
     order = argsort(xp)

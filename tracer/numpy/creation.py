@@ -260,7 +260,7 @@ def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
 
 
 def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[ShapedArray, tuple[int, ...]]:
-    """The type of one element, and the shape; Python's numbers and what is weak are like weak arrays."""
+    """Return the type of one element, and the shape; Python's numbers and weak arrays are weak."""
     a = by_protocol(a)
     like = aval_of(a) if is_arraylike(a) or not (hasattr(a, "shape") and hasattr(a, "dtype")) else a
     size = tuple(like.shape) if shape is None else _shape("full_like", shape)
@@ -269,7 +269,7 @@ def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[ShapedArray, tuple[i
 
 
 def _of_type(aval: ShapedArray, x: Array) -> Array:
-    """x as a weak array if `aval` is weak, else as a strong one."""
+    """Return x as a weak array if `aval` is weak, else as a strong array."""
     return x if x.aval.weak_type == aval.weak_type else lax.convert_element_type(x, x.dtype, aval.weak_type)
 
 
@@ -380,7 +380,7 @@ def linspace(
 
 
 def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> Sequence[Operand]:
-    """Both ends in one floating-point dtype: of 64 bits where results of 64 bits, or integers, are asked for."""
+    """Convert both ends to one floating-point dtype: of 64 bits for results of 64 bits, and for integers."""
     ends = promoted_inexact_dtypes(name, start, stop)
     asked = None if dtype is None else dtypes.canonical(dtype)
     if asked is None or not (dtypes.is_integer(asked) or dtypes.bits_of(dtypes.real_part_dtype(asked)) == 64):

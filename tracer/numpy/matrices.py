@@ -49,7 +49,7 @@ def _eye(*, shape: tuple[int, int], k: int, dtype: np.dtype[Any]) -> Array:
 
 
 def _rows_and_columns(shape: tuple[int, ...], k: int) -> tuple[Array, Array]:
-    """Row index + k, and column index, of matrices in the last two axes; diagonals outside are as good as the next."""
+    """Return row index + k, and column index, of matrices in the last two axes; k is cut where no diagonal is left."""
     k = max(-shape[-2], min(k, shape[-1]))
     rows = broadcasted_iota(np.int32, shape[-2:], 0)
     return (lax.add(rows, k) if k else rows), broadcasted_iota(np.int32, shape[-2:], 1)

@@ -30,19 +30,19 @@ _NUMBERS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
 
 
 def apply(name: str, primitive: Primitive, x: ArrayLike) -> Array:
-    """A primitive of one operand, of any dtype it has a meaning for."""
+    """Apply a primitive of one operand, of any dtype that the primitive takes."""
     if not isinstance(x, Array):
         x = operand(name, x)
     return primitive.bind(x)[0]
 
 
 def apply_inexact(name: str, primitive: Primitive, x: ArrayLike) -> Array:
-    """A primitive of one floating-point or complex operand; integers are converted."""
+    """Apply a primitive to one floating-point or complex operand; integers are converted."""
     return primitive.bind(inexact(name, x))[0]
 
 
 def apply2(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike, on_bool: Primitive | None = None) -> Array:
-    """A primitive of two operands, promoted and broadcast; another one for booleans."""
+    """Apply a primitive to two operands, promoted and broadcast; another primitive to booleans."""
     if isinstance(x, Array) and isinstance(y, Array):
         if x.aval is not y.aval:
             if x.aval.dtype != y.aval.dtype and (x.aval.weak_type or y.aval.weak_type):
@@ -58,7 +58,7 @@ def apply2(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike, on_bool:
 
 
 def apply2_inexact(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike) -> Array:
-    """A primitive of two floating-point or complex operands, promoted and broadcast; integers are converted."""
+    """Apply a primitive to two floating-point or complex operands, promoted and broadcast; integers are converted."""
     return primitive.bind(*promoted_inexact(name, x, y))[0]
 
 
@@ -87,7 +87,7 @@ def refuse_keys(name: str, *xs: Any) -> None:
 
 
 def _common_dtype(name: str, *xs: Any) -> tuple[np.dtype[Any], bool]:
-    """`dtypes.result_type`, in the name of `name` where keys are among the operands."""
+    """Return `dtypes.result_type`, with errors in the name of `name` where keys are among the operands."""
     try:
         return dtypes.result_type(*xs)
     except TypeError as error:
@@ -111,7 +111,7 @@ def operand(name: str, x: Array) -> Array: ...
 @overload
 def operand(name: str, x: Any) -> Operand: ...
 def operand(name: str, x: Any) -> Operand:
-    """x if it is an array; a number with its dtype spelled out. Raises: TypeError if it is neither."""
+    """Return x if x is an array, or a number with its dtype spelled out. Raises: TypeError if x is neither."""
     if isinstance(x, Array):
         return x
     x = by_protocol(x)
@@ -123,7 +123,7 @@ def operand(name: str, x: Any) -> Operand:
 
 
 def as_array(x: ArrayLike) -> Array:
-    """x as an array of ours: its elements go to the device, or into the program being traced."""
+    """Convert x to an array: its elements go to the device, or into the program being traced."""
     if isinstance(x, Array) or isinstance(x := by_protocol(x), Array):
         return x
     x = incoming_number(x)
@@ -131,7 +131,7 @@ def as_array(x: ArrayLike) -> Array:
 
 
 def array_operand(name: str, x: Any) -> Array:
-    """x as an array of ours. Raises: TypeError if it is neither an array nor a number."""
+    """Convert x to an array. Raises: TypeError if x is neither an array nor a number."""
     if isinstance(x, Array):
         return x
     x = by_protocol(x)
@@ -140,7 +140,7 @@ def array_operand(name: str, x: Any) -> Array:
 
 
 def number_operand(name: str, x: Any) -> Array:
-    """x as an array of ours. Raises: TypeError if it is neither an array nor a number, or holds keys."""
+    """Convert x to an array. Raises: TypeError if x is neither an array nor a number, or holds keys."""
     operand = array_operand(name, x)
     if dtypes.is_key(operand.aval.dtype):
         core.refuse_keys(name, operand.aval)
@@ -152,7 +152,7 @@ def cast(x: Array, dtype: np.dtype[Any], weak_type: bool = False) -> Array: ...
 @overload
 def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Operand: ...
 def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Operand:
-    """x with elements of `dtype`; a number becomes a constant of it.
+    """Convert the elements of x to `dtype`; a number becomes a constant of `dtype`.
 
     Raises: OverflowError for a number, or weak integers, known not to fit. If they are not known, the conversion is
       written down as one between weak types, for `narrowing` to find: the arguments are checked in every call.
@@ -221,7 +221,7 @@ def inexact(name: str, x: Any) -> Operand:
 
 
 def promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
-    """Two operands in their common dtype and shape, up to rank 0. Raises: TypeError, ValueError naming both."""
+    """Convert two operands to their common dtype and shape, up to rank 0. Raises: TypeError, ValueError naming both."""
     if isinstance(x, Array):
         if isinstance(y, Array):
             if x.aval is y.aval:
@@ -255,7 +255,7 @@ def ordered(x: Operand, name: str) -> Operand:
 
 
 def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
-    """Two floating-point or complex operands in their common dtype and shape, up to rank 0."""
+    """Convert two operands to their common floating-point or complex dtype, and to their common shape, up to rank 0."""
     x, y = promoted(name, x, y)
     aval = aval_of(x)
     if dtypes.is_inexact(aval.dtype):
@@ -270,7 +270,7 @@ def promoted_dtypes(name: str, *xs: Array) -> Sequence[Array]: ...
 @overload
 def promoted_dtypes(name: str, *xs: Any) -> Sequence[Operand]: ...
 def promoted_dtypes(name: str, *xs: Any) -> Sequence[Operand]:
-    """Operands in their common dtype, their shapes as they are."""
+    """Convert operands to their common dtype, their shapes as they are."""
     xs = tuple(map(by_protocol, xs))
     check_operands(name, *xs)
     dtype, weak = _common_dtype(name, *xs)
@@ -282,7 +282,7 @@ def promoted_inexact_dtypes(name: str, *xs: Array) -> Sequence[Array]: ...
 @overload
 def promoted_inexact_dtypes(name: str, *xs: Any) -> Sequence[Operand]: ...
 def promoted_inexact_dtypes(name: str, *xs: Any) -> Sequence[Operand]:
-    """Operands in their common floating-point or complex dtype, their shapes as they are."""
+    """Convert operands to their common floating-point or complex dtype, their shapes as they are."""
     xs = tuple(map(by_protocol, xs))
     check_operands(name, *xs)
     refuse_keys(name, *xs)
@@ -329,7 +329,7 @@ def broadcast(name: str, *xs: Any) -> list[Operand]:
 
 
 def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to. Raises: ValueError naming them all."""
+    """Return the shape that arrays of these shapes broadcast to. Raises: ValueError naming them all."""
     ndim = max(map(len, shapes), default=0)
     padded = [(1,) * (ndim - len(s)) + tuple(s) for s in shapes]
     found = []
@@ -348,7 +348,7 @@ def broadcasts_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 
 def format_shape(shape: tuple[int, ...]) -> str:
-    """`(3,4)`; `(7,)`."""
+    """Write a shape: `(3,4)`; `(7,)`."""
     return f"({','.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
@@ -365,9 +365,11 @@ def stretched(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def concrete(name: str, x: Any, advice: str) -> np.ndarray[Any, Any]:
-    """The elements of x. Raises: ConcretizationTypeError with `advice` if x is traced."""
+    """Return the elements of x. Raises: ConcretizationTypeError with `advice` if x is traced; TypeError for keys."""
     known = known_elements(x)
     if known is None:
+        check_operands(name, x)
+        refuse_keys(name, x)
         raise ConcretizationTypeError(
             f"{called(name)}: the shape depends on values, the elements of a traced array, {x.aval}.{x.origin()}\n"
             f"  {advice}" + (f"\n  At {place}" if (place := source.describe_here()) else "")

@@ -90,12 +90,12 @@ def _like(x: Array, found: Array) -> Array:
 
 
 def wide(x: Array) -> Array:
-    """x in a dtype that sums do not soon overflow or stall in."""
+    """Convert x to a dtype in which sums do not soon overflow or stall."""
     return lax.convert_element_type(x, np.float32) if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4 else x
 
 
 def accumulation_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Dtype that elements are summed in: the default integer for booleans and narrower integers."""
+    """Return the dtype that elements are summed in: the default integer for booleans and narrower integers."""
     kind = dtypes.kind(dtype)
     if kind not in "biu":
         return dtype
@@ -163,7 +163,7 @@ def _strong(x: Array) -> Array:
 
 
 def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
-    """Axes counted from the front; None means all. Raises: an error that names the function and the array."""
+    """Return axes counted from the front; None means all. Raises: an error that names the function and the array."""
     if axis is None:
         return tuple(range(x.aval.ndim))
     try:
@@ -217,14 +217,14 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
 
 def least(dtype: np.dtype[Any]) -> Any:
-    """The least value of a dtype: -inf, the least integer, False."""
+    """Return the least value of a dtype: -inf, the least integer, False."""
     if dtypes.is_inexact(dtype):
         return -np.inf
     return False if dtypes.is_bool(dtype) else int(dtypes.iinfo(dtype).min)
 
 
 def greatest(dtype: np.dtype[Any]) -> Any:
-    """The greatest value of a dtype: inf, the greatest integer, True."""
+    """Return the greatest value of a dtype: inf, the greatest integer, True."""
     if dtypes.is_inexact(dtype):
         return np.inf
     return True if dtypes.is_bool(dtype) else int(dtypes.iinfo(dtype).max)
@@ -359,7 +359,7 @@ def _cumulative(name: str, a: ArrayLike, axis: int | None, dtype: Any, primitive
 
 
 def _accumulate(primitive: Any, x: Array, axis: int) -> Array:
-    """Sums or products along an axis; those of booleans are the largest, or the smallest, so far."""
+    """Accumulate sums or products along an axis; of booleans the largest, or the smallest, so far."""
     if dtypes.is_bool(x.dtype):
         primitive = reduction.cummax if primitive is reduction.cumsum else reduction.cummin
     return primitive(x, axis)
@@ -447,7 +447,7 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = 
 
 
 def without_nan(name: str, a: ArrayLike, instead: Any) -> Array:
-    """a with nan replaced."""
+    """Replace the nan in a."""
     x = array_operand(name, a)
     return choose_between(isnan(x), cast(instead, x.dtype), x) if dtypes.is_inexact(x.dtype) else x
 

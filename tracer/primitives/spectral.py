@@ -166,7 +166,7 @@ def svd(
     if full_matrices and (start, end) != (0, k):
         raise ValueError(f"svd: subset_by_index={subset_by_index} of {aval} leaves no bases: pass full_matrices=False.")
     _check_choice("svd", "algorithm", algorithm, (None, *_ROUTINES))
-    routine = _ROUTINES.get(algorithm, "gesdd") if algorithm else "gesdd"
+    routine = _ROUTINES[algorithm or SvdAlgorithm.DEFAULT]
     full = bool(full_matrices and compute_uv)
     found = svd_p.bind(x, full_matrices=full, compute_uv=bool(compute_uv), routine=routine)
     if not compute_uv:

@@ -66,7 +66,7 @@ def step(func: Derivative, y: Array, f: Array, t: Array, dt: Array) -> Step:
 
 
 def _between(y0: Any, y1: Any, middle: Any, d0: Any, d1: Any) -> Array:
-    """The polynomial of degree 4 with these values at 0, 1 and 1/2, and these slopes at 0 and 1."""
+    """Fit the polynomial of degree 4 with these values at 0, 1 and 1/2, and these slopes at 0 and 1."""
     return tnp.stack(
         [
             2 * (d1 - d0) - 8 * (y0 + y1) + 16 * middle,
@@ -79,7 +79,7 @@ def _between(y0: Any, y1: Any, middle: Any, d0: Any, d1: Any) -> Array:
 
 
 def error_ratio(error: Array, rtol: ArrayLike, atol: ArrayLike, y0: Array, y1: Array) -> Array:
-    """The root of the mean square of the errors, each over what is tolerated: at most 1 for a step that is taken."""
+    """Compute the root mean square of the errors, each over what is tolerated: at most 1 for a step that is taken."""
     tolerated = atol + rtol * tnp.maximum(abs(y0), abs(y1))
     ratio = abs(error) / tolerated.astype(abs(error).dtype)
     return tnp.sqrt(tnp.mean(ratio * ratio))
@@ -94,7 +94,7 @@ def next_length(dt: Array, ratio: Array) -> Array:
 
 
 def first_length(func: Derivative, y: Array, f: Array, t: Array, rtol: ArrayLike, atol: ArrayLike) -> Array:
-    """The length of the first step, of the second derivative as one careful step tells it."""
+    """Estimate the length of the first step, of the second derivative as one careful step tells it."""
     scale = (atol + abs(y) * rtol).astype(abs(y).dtype)
     size, speed = _norm(y / scale), _norm(f / scale)
     careful = tnp.where((size < 1e-5) | (speed < 1e-5), 1e-6, 0.01 * size / tnp.where(speed == 0, 1, speed))

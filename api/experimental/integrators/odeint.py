@@ -120,7 +120,7 @@ def _solved(func: Any, limits: _StepLimits, y0: Any, times: Any, args: Any) -> A
 
 @partial(custom_vjp, nondiff_argnums=(0, 1))
 def _solution(func: Any, limits: _StepLimits, y0: Any, times: Any, args: Any) -> Any:
-    """The states [times, n]."""
+    """Compute the states [times, n]."""
 
     def f(y: Any, t: Any) -> Any:
         return func(y, t, *args)

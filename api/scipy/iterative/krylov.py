@@ -269,7 +269,7 @@ def _rows(s: Any) -> Any:
 
 
 def _rotation(a: Any, b: Any) -> Any:
-    """The rotation of (a, b), b real, to (r, 0): its cosine and sine. Source: Golub & Van Loan 2013, section 5.1.8."""
+    """Compute cosine and sine of the rotation of (a, b), b real, to (r, 0). Source: Golub & Van Loan 2013, 5.1.8."""
     length = tnp.sqrt(tnp.square(tnp.abs(a)) + tnp.square(tnp.abs(b)))
     safe = tnp.where(length == 0, 1, length).astype(a.dtype)
     return tnp.where(length == 0, tnp.stack([tnp.ones_like(a), tnp.zeros_like(a)]), tnp.stack([a / safe, b / safe]))
@@ -285,7 +285,7 @@ def _turned(v: Any, k: Any, turns: Any) -> Any:
 
 
 def _inner(x: Any, y: Any) -> Any:
-    """The sum of conj(x) y over all leaves."""
+    """Sum conj(x) y over all leaves."""
     parts = pytree.tree_map(lambda u, v: tnp.vdot(u, v, precision=_HIGHEST), x, y)
     return reduce(operator.add, pytree.leaves(parts))
 
@@ -296,7 +296,7 @@ def _norm(x: Any) -> Any:
 
 
 def _plus(x: Any, factor: Any, y: Any) -> Any:
-    """x + factor y, in the dtypes of x."""
+    """Compute x + factor y, in the dtypes of x."""
     return pytree.tree_map(lambda u, v: u + (factor * v).astype(u.dtype), x, y)
 
 

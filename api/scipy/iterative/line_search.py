@@ -127,7 +127,7 @@ def _bracket(low: LinePoint, high: LinePoint) -> _Bracket:
 
 
 def _inner_place(bracket: _Bracket, k: Any) -> Any:
-    """The least point of a cubic, else of a parabola, through the ends; the middle where that is close to an end."""
+    """Find the least point of a cubic, else of a parabola, through the ends; the middle if close to an end."""
     (a, fa, slope, _), (b, fb, _, _), (c, fc) = bracket
     low, high, width = tnp.minimum(a, b), tnp.maximum(a, b), tnp.abs(b - a)
 
@@ -146,5 +146,5 @@ def _inner_place(bracket: _Bracket, k: Any) -> Any:
 
 
 def _choose(condition: Any, x: Any, y: Any) -> Any:
-    """The leaves of one of two trees of the same structure."""
+    """Select the leaves of one of two trees of the same structure."""
     return pytree.tree_map(lambda u, v: tnp.where(condition, u, v), x, y)

@@ -117,12 +117,12 @@ def _begin(f: _Evaluation, x: Any, gtol: float, norm: Any) -> _Descent:
 
 
 def _before(start: LinePoint) -> Any:
-    """A value before the first step, from which that step would be about as long as the gradient is steep."""
+    """Guess a value before the first step, from which that step would be about as long as the gradient is steep."""
     return start.value + vector_norm(start.gradient) / 2
 
 
 def _stepped(s: _Descent, found: LineSearchResult, direction: Any, converged: Any, status: Any) -> _Descent:
-    """The state after a search; it goes on by steepest descent if the search failed and was not of that."""
+    """Make the state after a search; steepest descent follows if the search failed and was not of that."""
     p, again = found.point, found.failed & ~s.fresh
     before, status = tnp.where(again, _before(p), s.value), tnp.where(again, 0, status).astype(np.int32)
     counts = status, s.evaluations + found.evaluations, s.k + 1
@@ -169,7 +169,7 @@ def _bfgs(
 
 
 def _updated(inverse: Any, moved: Any, change: Any) -> Any:
-    """The inverse Hessian after a step, by which the gradient changed; as it was where the step tells nothing."""
+    """Update the inverse Hessian by a step and the change of the gradient; keep it where the step tells nothing."""
     curvature = _dot(change, moved)
     rho = 1 / tnp.where(curvature == 0, 1, curvature)
     w = tnp.eye(moved.size, dtype=moved.dtype) - rho * moved[:, None] * change

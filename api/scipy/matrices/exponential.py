@@ -71,7 +71,7 @@ def _of_one(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
 
 
 def _approximation(x: Any, coefficients: tuple[float, ...]) -> tuple[Any, Any]:
-    """The odd and the even part of Padé's numerator, of powers up to 6 and, of order 13, of the 6th times these."""
+    """Compute odd and even part of Padé's numerator: of powers up to 6, of order 13 also the 6th times these."""
     identity, square = tnp.eye(x.shape[0], dtype=x.dtype), _product(x, x)
     powers = [identity, square]
     for _ in range(2):

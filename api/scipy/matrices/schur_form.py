@@ -163,7 +163,7 @@ def _sqrtm(x: Any) -> Any:
     tiny = float(dtypes.finfo(t.dtype).tiny)  # instead of 0, so that 0 divided by it is 0
 
     def column(j: Any, u: Any) -> Any:
-        """The first rows of u^2 = t: (u + u_jj) u_j = t_j, of which rows below j are not read."""
+        """Compute the first rows of u^2 = t: (u + u_jj) u_j = t_j, of which rows below j are not read."""
         above = np.arange(t.shape[0]) < j
         diagonal = tnp.where(above, roots + roots[j], 1)
         matrix = u - tnp.diag(tnp.diagonal(u)) + tnp.diag(tnp.where(diagonal == 0, tiny, diagonal))
@@ -203,7 +203,7 @@ def _function_of_one(func: Callable[[Any], Any], x: Any) -> Any:
     coupled = tnp.cumsum(tnp.where(places[:, None] < places, tnp.abs(t), 0), axis=1) > 0
 
     def column(j: Any, f: Any) -> Any:
-        """f t = t f above the diagonal: (t - t_jj) f_j = (f - f_jj) t_j, of which rows below j are not read."""
+        """Solve f t = t f above the diagonal: (t - t_jj) f_j = (f - f_jj) t_j, of which rows below j are not read."""
         above = places < j
         right = _product(f, tnp.where(above, t[:, j], 0)[:, None])[:, 0] - t[:, j] * f[j, j]
         diagonal = tnp.where(above, eigenvalues - eigenvalues[j], 1)

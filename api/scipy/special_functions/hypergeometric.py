@@ -30,7 +30,7 @@ _MOST_TERMS = 5000
 
 
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Kummer's confluent hypergeometric function, the sum of (a)_k / (b)_k x^k / k!, elementwise.
+    """Compute Kummer's confluent hypergeometric function, the sum of (a)_k / (b)_k x^k / k!, elementwise.
 
     To 1e-12 of its value, 2e-7 in float32, for 0 < a, b <= 50 and -500 <= x <= 500 where b >= a or x >= 0; elsewhere
     nan where the sum has less than half of the digits of float64.
@@ -44,7 +44,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
-    """Gauss's hypergeometric function, the sum of (a)_k (b)_k / (c)_k x^k / k!, continued to x < -1, elementwise.
+    """Compute Gauss's hypergeometric function, the sum of (a)_k (b)_k / (c)_k x^k / k!, continued to x < -1.
 
     To 1e-10 of its value, 3e-7 in float32, for 0 < a, b, c <= 10 and x < 1; elsewhere nan where a sum has less than
     half of the digits of float64.
@@ -78,7 +78,7 @@ def _smooth(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _partial(f: Callable[..., Any], k: int) -> Callable[..., Any]:
-    """The derivative of an elementwise function by argument k."""
+    """Make the derivative of an elementwise function by argument k."""
 
     def slope(*args: Any) -> Any:
         return jvp(f, args, [tnp.ones_like(x) if i == k else tnp.zeros_like(x) for i, x in enumerate(args)])[1]
@@ -88,7 +88,7 @@ def _partial(f: Callable[..., Any], k: int) -> Callable[..., Any]:
 
 @custom_jvp
 def _without_slope(x: Any) -> Any:
-    """x, by which nothing is differentiated: its tangents are nan."""
+    """Return x, by which nothing is differentiated: its tangents are nan."""
     return x
 
 
@@ -113,7 +113,7 @@ def _series(above: Any, below: Any, x: Any, polynomial: Any = False) -> tuple[An
         return tnp.where(pole, past, numerator / tnp.where(pole, 1, denominator) * x / (k + 1))
 
     def bound(k: Any) -> Any:
-        """At least |ratio|, and not 0 where x or one of `above` is: derivatives of terms that are 0 need not be."""
+        """Bound |ratio| from above, but not by 0, where x or one of `above` may be 0: their derivatives are not."""
         largest = _product(abs(v) + 1 + k for v in above) / _product(tnp.maximum(abs(v + k), 1e-3) for v in below)
         return largest * tnp.maximum(abs(x), 1 / 16) / (k + 1)
 
@@ -146,7 +146,7 @@ def _ends(v: Any) -> Any:
 
 @compound
 def _confluent(a: Any, b: Any, x: Any) -> Any:
-    """Terms of one sign, where there are such: M(a, b, x) = exp(x) M(b - a, b, -x)."""
+    """Sum terms of one sign, where there are such: M(a, b, x) = exp(x) M(b - a, b, -x)."""
     turned = (x < 0) & ~_ends(a)
     total, scale = _series((tnp.where(turned, b - a, a),), (b,), tnp.where(turned, -x, x))
     return total * tnp.exp(scale + tnp.where(turned, x, 0))
@@ -159,7 +159,7 @@ _hyp1f1 = _smooth(_confluent)
 
 @compound
 def _gauss(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """F(a, b; c; x) where x < 1, by F(a, c - b; c; x / (x - 1)) / (1 - x)^a for negative x; polynomials beyond 1."""
+    """Compute F(a, b; c; x), x < 1, by F(a, c - b; c; x / (x - 1)) / (1 - x)^a if x < 0; polynomials beyond 1."""
     a, b = tnp.maximum(a, b), tnp.minimum(a, b)
     polynomial, negative, inside = (x > 1) & (_ends(a) | _ends(b)), x < 0, x < 1
     total, scale = _series(
@@ -180,7 +180,7 @@ _hyp2f1 = _smooth(_gauss)
 
 
 def _continued(a: Any, b: Any, c: Any, z: Any, rest: Any) -> Any:
-    """F(a, b; c; z) for 0 <= z < 1, `rest` being 1 - z: by its series up to 1/2, from there by halving what is left."""
+    """Compute F(a, b; c; z) for 0 <= z < 1, `rest` being 1 - z: by its series up to 1/2, then by halving the rest."""
     near = tnp.minimum(z, 0.5)
     value, slope = (
         _unscaled(_series((a, b), (c,), near)),
@@ -208,7 +208,7 @@ _TAYLOR_TERMS = 120
 
 
 def _taylor_step(a: Any, b: Any, c: Any, left: Any, h: Any, y: Any, slope: Any) -> tuple[Any, Any]:
-    """Value and slope at z + h of the solution that has these at z = 1 - left, by its Taylor series, h <= left / 2.
+    """Compute value and slope at z + h of the solution that has these at z = 1 - left, by Taylor series, h <= left / 2.
 
     Of y = sum of u_n, z (1 - z) y'' + (c - (a + b + 1) z) y' = a b y gives each u_n of the two before.
     """
@@ -226,7 +226,7 @@ def _taylor_step(a: Any, b: Any, c: Any, left: Any, h: Any, y: Any, slope: Any) 
 
 
 def _at_one(a: Any, b: Any, c: Any) -> Any:
-    """The sum at x = 1, Gauss's formula, DLMF 15.4.20; infinite if c <= a + b."""
+    """Compute the sum at x = 1, Gauss's formula, DLMF 15.4.20; infinite if c <= a + b."""
     parts = c, c - a - b, c - a, c - b
     size = sum(sign * lgamma(v) for sign, v in zip((1, 1, -1, -1), parts))
     return tnp.where(c > a + b, _product(map(gammasgn, parts)) * tnp.exp(size), np.inf)

@@ -53,7 +53,7 @@ def _owens_t_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _integral(h: Any, a: Any) -> Any:
-    """The integral where 0 <= a <= 1."""
+    """Integrate where 0 <= a <= 1."""
     half = 0.5 * a[..., None]
     x = half * (1 + _POINTS).astype(a.dtype)
     values = tnp.exp(-0.5 * tnp.square(h)[..., None] * (1 + x * x)) / (1 + x * x)
@@ -64,7 +64,7 @@ def _integral(h: Any, a: Any) -> Any:
 
 
 def _weideman(n: int) -> tuple[float, np.ndarray[Any, Any]]:
-    """The scale and the coefficients of the rational approximation with n terms, the highest first."""
+    """Compute the scale and the coefficients of the rational approximation with n terms, the highest first."""
     scale = math.sqrt(n / math.sqrt(2))
     angles = np.pi * np.arange(-2 * n + 1, 2 * n) / (2 * n)
     t = scale * np.tan(angles / 2)

@@ -40,7 +40,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
         raise ValueError(f"bessel_jn: orders up to v={top} want v of at least 0 and n_iter of at least v, not {last}.")
 
     def ratio(above: Any, k: Any) -> tuple[Any, Any]:
-        """J_k / J_(k - 1), of the next one: no number gets large."""
+        """Compute J_k / J_(k - 1) from the next ratio: no number gets large."""
         found = x / (2 * k - x * above)
         return found, found
 
@@ -52,7 +52,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 
 
 def _largest_argument(n: int) -> float:
-    """The z up to which J_n(z), and so what is taken as 0, is known to be below 0.01: at most (z / 2)^n / n!."""
+    """Return the z up to which J_n(z), which is taken as 0, is known to be below 0.01: at most (z / 2)^n / n!."""
     return 2 * math.exp((math.log(0.01) + math.lgamma(n + 1)) / n)
 
 
@@ -92,7 +92,7 @@ def _expn_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _series(n: Any, x: Any) -> Any:
-    """(-x)^(n-1) / (n-1)! (psi(n) - log x) less the sum of (-x)^k / (k! (k - n + 1)), k other than n - 1."""
+    """Compute (-x)^(n-1) / (n-1)! (psi(n) - log x) less the sum of (-x)^k / (k! (k - n + 1)), k other than n - 1."""
 
     def add(k: Any, state: Any) -> Any:
         total, term = state
@@ -109,7 +109,7 @@ def _series(n: Any, x: Any) -> Any:
 
 
 def _fraction(n: Any, x: Any) -> Any:
-    """exp(-x) over x + n - n / (x + n + 2 - 2 (n + 1) / (x + n + 4 - ..)), from the end."""
+    """Compute exp(-x) over x + n - n / (x + n + 2 - 2 (n + 1) / (x + n + 4 - ..)), from the end."""
 
     def level(i: Any, below: Any) -> Any:
         k = (_LEVELS - i).astype(x.dtype)
@@ -161,7 +161,7 @@ def sph_harm_y(
 
 
 def _normalized_legendre(n: Any, m: Any, theta: Any, top: int) -> Any:
-    """The associated Legendre function of degree n and order m >= 0 at cos(theta), of norm 1 on the sphere."""
+    """Compute the associated Legendre function of degree n and order m >= 0 at cos(theta), of norm 1 on the sphere."""
     x, y = tnp.cos(theta), tnp.sin(theta)
 
     def step(state: Any, degree: Any) -> tuple[Any, None]:

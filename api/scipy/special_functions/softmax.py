@@ -6,10 +6,10 @@ from tapeless.tracer.numpy.reductions import Axis
 
 
 def softmax(x: ArrayLike, axis: Axis = None) -> Array:
-    """exp(x) over its sum along axes, over all if there is none named."""
+    """Compute exp(x) over its sum along axes, over all if there is none named."""
     return activations.softmax(x, axis)
 
 
 def log_softmax(x: ArrayLike, axis: Axis = None) -> Array:
-    """The logarithm of `softmax`, which keeps its digits where that is small."""
+    """Compute the logarithm of `softmax`, which keeps its digits where that is small."""
     return activations.log_softmax(x, axis)

@@ -59,18 +59,12 @@ Pieces = tuple[Piece, ...]  # disjoint; together they cover all indices
 UNKNOWN: Pieces = (Piece(None),)
 
 
-def affine_value(x: Atom, definition: Definition) -> Affine | None:
-    """Return a value as an affine function of its indices, with variable d along axis d; None if it is no known one.
+def brackets_where(x: Atom, definition: Definition) -> tuple[Bracket, ...] | None:
+    """Return the brackets that all hold where a boolean value is true, variable d being axis d; None if unknown.
 
     Args:
       definition: returns the equation that computes a variable, None for inputs and literals.
     """
-    found = affine_pieces(x, definition)
-    return found[0].value if len(found) == 1 and not found[0].brackets else None
-
-
-def brackets_where(x: Atom, definition: Definition) -> tuple[Bracket, ...] | None:
-    """Return the brackets that all hold where a boolean value is true, variable d being axis d; None if unknown."""
     found = affine_pieces(x, definition)
     true = [p.brackets for p in found if p.value != Affine()]
     if any(p.value is None for p in found) or len(true) > 1:

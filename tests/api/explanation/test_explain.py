@@ -357,7 +357,7 @@ def test_arguments_by_name():
 def test_messages_name_who_traces(asked):
     who = asked.__name__
     message = (
-        f"{who}: argument ['m'] of {place(whole)} is 'a' of type str, which is not an array.\n"
+        f"{who}: argument m of {place(whole)} is 'a' of type str, which is not an array.\n"
         "  Close over it, or make it a field that is no child: meta_fields of tl.tree_util.register_dataclass."
     )
     with raises(TypeError, message):

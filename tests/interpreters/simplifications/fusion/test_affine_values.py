@@ -9,7 +9,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters.simplifications.fusion.affine_values import affine_pieces, affine_value, brackets_where
+from tapeless.interpreters.simplifications.fusion.affine_values import affine_pieces, brackets_where
 from tapeless.tracer.jaxpr import Jaxpr, Var
 
 N, M = 4, 6
@@ -85,6 +85,12 @@ def traced(f: Callable[[], Any]) -> tuple[Jaxpr, Any, Any]:
     jaxpr = tl.make_jaxpr(f)().jaxpr
     made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     return jaxpr, jaxpr.outvars[0], lambda x: made.get(x) if type(x) is Var else None
+
+
+def affine_value(x: Any, definition: Any) -> Any:
+    """The value as one affine function of its indices; None if it is not."""
+    found = affine_pieces(x, definition)
+    return found[0].value if len(found) == 1 and not found[0].brackets else None
 
 
 @pytest.mark.parametrize("name", AFFINE)
