@@ -187,6 +187,8 @@ def _beta_parts(a: Any, b: Any) -> tuple[Any, Any]:
     factor = select_n(safe, signs, factor)
     logarithm = select_n(safe, sub(add(lgamma(a), lgamma(b)), lgamma(c)), logarithm)
     by_gamma = select_n(_is_pole(c), by_gamma, 0.0)
+    tiny = bitwise_and(gt(b, 0.0), lt(b, 1e-20))  # L(b) is infinite at 1e-306, where beta is 1/b - O(log a), DLMF 5.7.3
+    factor, logarithm = select_n(tiny, factor, div(1.0, b)), select_n(tiny, logarithm, 0.0)
     return select_n(small, factor, by_gamma), select_n(small, logarithm, 0.0)
 
 

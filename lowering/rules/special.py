@@ -6,8 +6,9 @@ igamma: power series below x = a + 1 (A&S 6.5.29), continued fraction above it (
 far in the tails and where the other of igamma and igammac is close to 1; else 1e-14 and 1e-6. For a < 1/2, where
 igammac is small though x is, too, it has a series of its own below x = 1 (Kummer's function of -x, A&S 6.5.12), and the
 fraction above. For a > 1e6 and x near a, where these need too many terms, Temme's uniform expansion (DLMF 8.12).
-betainc: continued fraction (A&S 26.5.8) by the same method, in 1 - x where that converges faster.
-Half precision is computed in float32.
+betainc: continued fraction of Didonato & Morris 1992, eq. 9 (the even part of A&S 26.5.8), by the same method, in 1 - x
+where that converges faster. It needs x and 1 - x, as one of them may round to 1. Float32 is computed in float64.
+Half precision of the others is computed in float32.
 """
 
 import math
@@ -17,7 +18,7 @@ from typing import Any
 import ml_dtypes
 
 from tapeless.lowering import emit
-from tapeless.lowering.composition import composed, in_float32, while_loop, write_out
+from tapeless.lowering.composition import composed, in_float32, in_float64, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.elementwise import operation
 from tapeless.tracer.chebyshev import chebyshev
@@ -403,33 +404,37 @@ emit.rules[s.random_gamma_grad_p] = _by_series_and_fraction(_random_gamma_grad)
 # ---- betainc -------------------------------------------------------------------------------------------------
 
 
-def _beta_start(a: Any, b: Any, x: Any) -> Any:
+def _beta_start(a: Any, b: Any, x: Any, y: Any) -> Any:
     shape, dtype = aval_of(a).shape, aval_of(a).dtype
-    d = div(1.0, sub(1.0, div(mul(add(a, b), x), add(a, 1.0))))
-    return full((), 0, dtype), full(shape, True, bool), full(shape, 1, dtype), d, d, a, b, x
+    first = mul(div(a, add(a, 1.0)), _beta_excess(a, b, x, y))
+    return full((), 0, dtype), full(shape, True, bool), first, full(shape, 0, dtype), first, a, b, x, y
 
 
-def _beta_step(n: Any, going: Any, c: Any, d: Any, h: Any, a: Any, b: Any, x: Any) -> Any:
-    """Add two levels of 1/(1 + d1/(1 + d2/(1 + ...))): c <- 1 + p/c, d <- 1/(1 + p d), h <- h c d."""
+def _beta_excess(a: Any, b: Any, x: Any, y: Any) -> Any:
+    """Compute 1 + a - (a + b) x, from the smaller of x and y = 1 - x, as the other may round to 1."""
+    n = add(a, b)
+    return add(select_n(gt(a, b), sub(a, mul(n, x)), sub(mul(n, y), b)), 1.0)
+
+
+def _beta_step(n: Any, going: Any, c: Any, d: Any, h: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """Add a level of beta0 + alpha1/(beta1 + ...): c <- beta + alpha/c, d <- 1/(beta + alpha d), h <- h c d."""
     n = add(n, 1.0)
-    top = add(a, mul(2.0, n))
-    even = div(mul(mul(n, sub(b, n)), x), mul(sub(top, 1.0), top))
-    odd = div(mul(mul(neg(add(a, n)), add(add(a, b), n)), x), mul(top, add(top, 1.0)))
-    factor: Any = 1.0
-    for p in (even, odd):
-        c, d = add(div(p, c), 1.0), div(1.0, add(mul(p, d), 1.0))
-        factor = mul(mul(c, d), factor)
-    h = select_n(going, h, mul(h, factor))
-    return n, bitwise_and(going, gt(abs(sub(factor, 1.0)), 4 * _epsilon(a))), c, d, h, a, b, x
+    below, top, w = add(a, sub(n, 1.0)), add(a, sub(mul(2.0, n), 1.0)), mul(mul(n, sub(b, n)), x)
+    alpha = mul(mul(div(below, top), div(add(below, b), top)), mul(w, x))
+    level = add(_beta_excess(a, b, x, y), mul(n, add(y, 1.0)))
+    beta = add(add(n, div(w, top)), mul(div(add(a, n), add(top, 2.0)), level))
+    c, d = add(beta, div(alpha, c)), div(1.0, add(beta, mul(alpha, d)))
+    h = select_n(going, h, mul(h, mul(c, d)))
+    return n, bitwise_and(going, gt(abs(sub(mul(c, d), 1.0)), 4 * _epsilon(a))), c, d, h, a, b, x, y
 
 
 def _beta_regions(a: Any, b: Any, x: Any) -> Any:
-    """Tell where to use 1 - x; return operands for that, harmless at the ends and outside of the domain."""
+    """Tell where to exchange x and 1 - x; return operands for that, harmless at the ends and outside of the domain."""
     inside = _beta_domain(a, b, x)
     inside = bitwise_and(inside, bitwise_and(gt(x, 0.0), lt(x, 1.0)))
     a, b, x = (select_n(inside, v, y) for v, y in ((1.0, a), (1.0, b), (0.25, x)))
-    far = gt(x, div(add(a, 1.0), add(add(a, b), 2.0)))
-    return far, select_n(far, a, b), select_n(far, b, a), select_n(far, x, sub(1.0, x))
+    far, y = gt(x, div(add(a, 1.0), add(add(a, b), 2.0))), sub(1.0, x)
+    return far, *(select_n(far, v, w) for v, w in ((a, b), (b, a), (x, y), (y, x)))
 
 
 def _beta_domain(a: Any, b: Any, x: Any) -> Any:
@@ -437,8 +442,9 @@ def _beta_domain(a: Any, b: Any, x: Any) -> Any:
     return bitwise_and(positive, bitwise_and(ge(x, 0.0), ge(1.0, x)))
 
 
-def _betainc_result(a: Any, b: Any, x: Any, far: Any, safe_a: Any, safe_b: Any, safe_x: Any, h: Any) -> Any:
-    near = mul(s.beta_weight(safe_a, safe_b, safe_x), h)
+def _betainc_result(a: Any, b: Any, x: Any, far: Any, *safe_and_fraction: Any) -> Any:
+    *safe, fraction = safe_and_fraction
+    near = mul(s.beta_weight(*safe), div(safe[0], fraction))
     out = select_n(far, near, sub(1.0, near))
     out = select_n(eq(x, 0.0), select_n(eq(x, 1.0), out, 1.0), 0.0)
     out = select_n(_beta_domain(a, b, x), math.nan, out)
@@ -462,4 +468,4 @@ def _betainc(f: Function, outs: Any, *operands: Value) -> Any:
     return write_out(f, _betainc_result, [a, b, x, far, *safe, state[4]])
 
 
-emit.rules[s.betainc_p] = in_float32(_betainc)
+emit.rules[s.betainc_p] = in_float64(_betainc)  # a + b is large beside the excess

@@ -21,6 +21,7 @@ CASES: list[tuple[str, Any, float, dict[str, Any]]] = [
     ("gammasgn", (np.concatenate([ANY, EDGES]),), 0, {}),
     ("beta", (uniform(0, 30), uniform(0, 30, 1)), 100, {}),
     ("beta", (uniform(-10, 10), uniform(-10, 10, 1)), 100, {}),
+    ("betaln", (np.array([709.7, 200.0, 1e30]), np.array([2.3e-308, 1e-30, 1e-25])), 16, {}),
     ("poch", (uniform(0, 10), uniform(0, 10, 1)), 100, {}),
     ("poch", (np.floor(uniform(-10, 10)), np.floor(uniform(-10, 10, 1))), 100, {}),
     ("factorial", (np.concatenate([np.arange(25.0), [-1, -0.5, 0.5, 3.5, np.inf, np.nan]]),), 16, {}),

@@ -9,7 +9,21 @@ from typing import Any, Final
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
-from tapeless.tracer.primitives.elementwise import abs, add, div, eq, exp, log, log1p, lt, mul, select_n, square, sub
+from tapeless.tracer.primitives.elementwise import (
+    abs,
+    add,
+    div,
+    eq,
+    exp,
+    log,
+    log1p,
+    lt,
+    max,
+    mul,
+    select_n,
+    square,
+    sub,
+)
 from tapeless.tracer.primitives.operands import aligned, constant
 from tapeless.tracer.types import aval_of
 
@@ -139,18 +153,19 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return betainc_p.bind(a, b, x)[0]
 
 
-def beta_weight(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Compute x^a (1 - x)^b / (a B(a, b)), for 0 < x < 1, by `gamma_weight`, so that large a and b do not cancel."""
+def beta_weight(a: ArrayLike, b: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute x^a y^b / (a B(a, b)), 0 < x < 1, y = 1 - x, by `gamma_weight`, so that large a and b do not cancel."""
     n = add(a, b)
-    parts = mul(gamma_weight(a, mul(n, x)), gamma_weight(b, mul(n, sub(1.0, x))))
-    return mul(div(parts, gamma_weight(n, n)), div(b, n))
+    scale = max(n, 1.0)  # its powers cancel; n x may be too small for a number where x is not
+    parts = mul(gamma_weight(a, mul(scale, x)), gamma_weight(b, mul(scale, y)))
+    return mul(div(parts, gamma_weight(n, scale)), div(b, n))
 
 
 def betainc_density(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Compute the derivative of betainc by its last operand: the density of the beta distribution, with its limits."""
     at_zero, at_one = eq(x, 0.0), eq(x, 1.0)
     inner = select_n(at_one, select_n(at_zero, x, constant(0.5, aval_of(x))), constant(0.5, aval_of(x)))
-    density = div(mul(beta_weight(a, b, inner), a), mul(inner, sub(1.0, inner)))
+    density = div(mul(beta_weight(a, b, inner, sub(1.0, inner)), a), mul(inner, sub(1.0, inner)))
     return select_n(at_one, select_n(at_zero, density, _at_end(a, b)), _at_end(b, a))
 
 
