@@ -102,7 +102,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: in
 
 
 def _distances(x: Array, given: ArrayLike, axis: int, edge_order: int) -> Any:
-    """Return the distance of samples along an axis, a number, or those of coordinates, an array like the slopes."""
+    """Return the distance of samples along an axis, a number, or the distances of coordinates, an array."""
     n, number, given = x.shape[axis], given, array_operand("gradient", given)
     if n <= edge_order:
         raise ValueError(f"gradient: at least {edge_order + 1} samples are needed along axis {axis} of {x.aval}.")
