@@ -142,7 +142,10 @@ def _gradient(x: Array, step: Any, *, axis: int, edge_order: int) -> Array:
 
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
-    """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart."""
+    """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart.
+
+    Raises: ValueError if y and x do not have as many samples along `axis`; both are named.
+    """
     y = inexact("trapezoid", y)
     if x is None:
         values, step = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, dx))
