@@ -34,7 +34,7 @@ def with_executed(f: Callable[[], Result]) -> tuple[Result, Executed]:
 
 
 def branch_between(one: Executed, other: Executed) -> Source | None:
-    """Find a place where two runs branch apart, in code that both of them execute; None if there is none."""
+    """Find a place where two runs branch apart, in code that both runs execute; None if there is none."""
     for code in one:
         different = one[code] ^ other.get(code, one[code])
         if different:

@@ -97,7 +97,7 @@ class FormulaTerm:
 
 
 def _aligned(line: str) -> str:
-    """Mark the place in a line of LaTeX that is aligned: its equals sign, or the beginning of one that has none."""
+    """Mark the place in a line of LaTeX that is aligned: its equals sign, or the beginning of a line without one."""
     left, equals, right = line.partition(" = ")
     return f"{left} &= {right}" if equals and "[" not in left else f"& {line}"
 

@@ -66,7 +66,7 @@ class GradientProgram:
         return self._parts.program("joint")
 
     def __call__(self, *xs: Any, dret: Any = None) -> Any:
-        """Compute the gradient at `xs`: a tuple, one per argument; of one argument, its gradient.
+        """Compute the gradient at `xs`: a tuple with one per argument; for a single argument, its gradient alone.
 
         Args:
           xs: arguments of the types that the program was made for, or numbers.

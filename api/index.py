@@ -285,7 +285,7 @@ def scan(fn: Callable[[Any, Index], tuple[Any, Any]], init: Any, n: int) -> tupl
 
 
 def gather(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
-    """Make the array whose element at i, j, ... is that of x at `fn(i, j, ...)`, 0 outside of x.
+    """Make the array whose element at i, j, ... is the element of x at `fn(i, j, ...)`, 0 outside of x.
 
     Args:
       shape: of the result, but for the axes of x that `fn` does not index.

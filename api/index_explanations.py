@@ -55,7 +55,7 @@ class IndexExplanation:
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        """Operations of the program, of its derivative, and of that run backwards."""
+        """Operation counts of the program, of its derivative, and of its transposed derivative."""
         found = [counting.work(p) for _, p in self._programs]
         return found[0], *(found[1:] or [0, 0])  # type: ignore[return-value]
 

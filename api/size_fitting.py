@@ -63,9 +63,9 @@ def condition(least: Least) -> str:
 
 
 def fitted(what: str, names: Sequence[str], evaluate: Callable[[], Sample]) -> Fitted:
-    """Find what is evaluated where sizes have values, for all sizes.
+    """Fit samples, evaluated where sizes have values, by formulas for all sizes.
 
-    Raises: ValueError if it is no polynomial, or another one for larger sizes.
+    Raises: ValueError if a sample is no polynomial of the sizes, or another polynomial for larger sizes.
     """
     samples = _Samples(what, names, evaluate)
     start = samples.start(SCALES[0])
@@ -115,7 +115,7 @@ class _Samples:
         return True
 
     def start(self, scale: int) -> Point:
-        """Find sizes for which the program exists: those of differences are not to be negative."""
+        """Find sizes for which the program exists: differences of sizes are not to be negative."""
         names = self.names
         if len(names) > len(STARTS):
             raise ValueError(f"there are {len(names)} sizes, {', '.join(names)}: at most {len(STARTS)} may be symbols.")

@@ -22,7 +22,7 @@ _NOTE = "(Frames of tapeless are left out. tapeless.config.traceback_filtering =
 
 
 def install() -> None:
-    """Filter what is printed from now on, by whatever hooks there are."""
+    """Filter tracebacks that are printed from now on, by whatever hooks there are."""
     _print, _print_of_thread = sys.excepthook, threading.excepthook
 
     def print_filtered(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

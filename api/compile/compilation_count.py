@@ -1,4 +1,4 @@
-"""Counting what is traced and compiled, for tests that it happens once."""
+"""Count traces and compilations, for tests that a function is compiled once."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -44,7 +44,7 @@ def _listed(what: str, names: list[str]) -> str:
 
 @contextmanager
 def count_compilations() -> Generator[CompilationCount]:
-    """Count what is traced and compiled in a with block, in all threads.
+    """Count traces and compilations in a with block, in all threads.
 
     A single operation outside of `jit` is compiled, too, once for the types of its operands.
 

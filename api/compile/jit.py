@@ -203,7 +203,7 @@ class Jitted(Generic[P, R]):
         self._fast = self._programs.fast
 
     def _shared_programs(self) -> Programs:
-        """Find the programs of this function and these options, which every `jit` of it shares."""
+        """Find the programs of this function and these options, which all its `jit`s share."""
         options = tuple(sorted((name, type(value), value) for name, value in self._options.items()))
         key = (self._static.key, self._donated.key, self._device, self._inline, options)
         try:

@@ -1,4 +1,4 @@
-"""Operations of a program by the user's line: those of loops and branches by the lines of their bodies."""
+"""Count the operations of a program by the user's line; those inside loops and branches by the lines of the bodies."""
 
 from collections import Counter
 from collections.abc import Iterator

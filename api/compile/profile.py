@@ -1,4 +1,4 @@
-"""Profile of a function: how long its stages take, and what each line of it costs while it runs."""
+"""Profile a function: the time that its stages take, and the cost of each of its lines while it runs."""
 
 import statistics
 import time
@@ -25,7 +25,7 @@ RECORDED_RUNS = 3
 
 
 class StageTime(NamedTuple):
-    """A stage: what it took, and a word on what came of it."""
+    """A stage: its duration, and a word on its result."""
 
     name: str
     seconds: float
@@ -33,7 +33,7 @@ class StageTime(NamedTuple):
 
 
 class LineProfile(NamedTuple):
-    """A line, and what it costs in one run; `place` is None for what is of no line.
+    """A line, and its cost in one run; `place` is None for operations of no line.
 
     operations: of the program that is compiled, as `tl.cost` counts them.
     kernels: those whose result is computed at this line; calls, seconds, nbytes: theirs, all together.

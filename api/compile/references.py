@@ -1,4 +1,4 @@
-"""References in compiled functions: what is in them goes in with the arguments, and comes out with the results."""
+"""References in compiled functions: their arrays go in with the arguments, and come out with the results."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

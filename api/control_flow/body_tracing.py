@@ -21,7 +21,7 @@ from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
 class TracedBody(NamedTuple):
-    """A user's function as a program: constants, arguments, what is in references -> leaves of the result, the same."""
+    """A user's function as a program: constants, arguments, arrays in references -> leaves of the result, arrays."""
 
     jaxpr: Jaxpr
     consts: tuple[Any, ...]

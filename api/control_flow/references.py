@@ -11,7 +11,7 @@ from tapeless.tracer.references import Ref
 
 
 def aligned(bodies: Sequence[TracedBody]) -> list[TracedBody]:
-    """Let all bodies take, and give, the references that one of them uses."""
+    """Let all bodies take, and give, the references that any body uses."""
     references = {id(ref): ref for body in bodies for ref in body.references}
     return [_with_references(body, tuple(references.values())) for body in bodies]
 
@@ -56,7 +56,7 @@ def in_the_carry(body: TracedBody, n_carry: int, n_xs: int) -> TracedBody:
 
 
 def verdict_only(cond_fun: Any, condition: TracedBody) -> TracedBody:
-    """Drop what is in references from the results of a condition. Raises: ValueError if it writes one."""
+    """Drop arrays in references from the results of a condition. Raises: ValueError if the condition writes one."""
     for ref, is_written in zip(condition.references, written_by(condition), strict=True):
         if is_written:
             raise ValueError(

@@ -274,7 +274,7 @@ def _combined(fn: Callable[[Any, Any], Any], tree: Any, a: Sequence[Any], b: Seq
 
 
 def _prefixes(combined: Callable[..., list[Any]], xs: Sequence[Any], axes: Sequence[int]) -> list[Any]:
-    """Combine neighbours, then all prefixes of those: they end at odd positions; each even one lacks one element."""
+    """Combine neighbours, then all prefixes of pairs: these end at odd positions; each even one lacks one element."""
     n = shape_of(xs[0])[axes[0]]
     if n < 2:
         return list(xs)

@@ -208,7 +208,7 @@ def _of_argument(call: Any, i: int, ct: Any, tree: Any, avals: Sequence[ShapedAr
 
 
 def _misfits(tree: Any, found: Any, name: str) -> str:
-    """Describe where a cotangent differs from its argument, but for what is None."""
+    """Describe where a cotangent differs from its argument, other than by None."""
     differing = [
         each for each in pytree.differences(tree, found) if each.that is None or each.that.kind is not type(None)
     ]

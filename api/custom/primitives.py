@@ -46,7 +46,7 @@ class LibraryPrimitive:
 
     @property
     def multiple_results(self) -> bool:
-        """Does it give a list of arrays, rather than one array?"""
+        """Tell whether the primitive gives a list of arrays, rather than one array."""
         return self._gives_several()
 
     @multiple_results.setter
@@ -185,7 +185,7 @@ def defined(primitive: Any) -> UserPrimitive:
 
 
 class Registry(MutableMapping[Any, Rule]):
-    """The rules of one kind, of all primitives that libraries define: a table that is kept by the primitives.
+    """The rules of one kind, of all primitives that libraries define: a table kept by the primitives themselves.
 
     Args:
       adapt: makes the rule that is kept from the one that is given.

@@ -1,4 +1,4 @@
-"""Functions and what is wrapped around them, which libraries trace.
+"""Functions with transformations wrapped around them, which libraries trace.
 
 A transformation is `around(f, *static, *args, **kwargs)`, which calls `f`, the function inside of it. One with
 auxiliary output has a `Store` behind `f`, which it puts that output into when it runs.

@@ -1,4 +1,4 @@
-"""Derivatives with respect to what is in references, and gradients that are added up in references.
+"""Differentiate with respect to arrays in references, and add up gradients in references.
 
 A function that writes a reference is one of the array that is in it before, which gives besides its result the array
 that is in it after. So the cotangent of a reference goes in, of the array after, and comes out, of the array before; it
@@ -53,7 +53,7 @@ class DidntWant(_Word):
 
 
 class OfArrays:
-    """A function as one of arrays alone: of what is in the references among its arguments, which it gives back, too.
+    """A function of arrays alone: it takes and returns the arrays in the references among its arguments, too.
 
     Its result is (result, the arrays in references after it), and aux as it is.
     """
@@ -93,7 +93,7 @@ class OfArrays:
                 ref.lend("")
 
     def put_back(self, after: Sequence[Any]) -> None:
-        """Write into the references what is in them after the call."""
+        """Write into the references the arrays that they hold after the call."""
         for ref, x in zip(self.references.values(), after, strict=True):
             if x is not ref.get():
                 ref.put(x)

@@ -1,4 +1,4 @@
-"""Functions and what is wrapped around them: the names of `jax.extend.linear_util`."""
+"""Functions with transformations wrapped around them: the names of `jax.extend.linear_util`."""
 
 from tapeless.custom.wrapped_functions import (
     StoreException,

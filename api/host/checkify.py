@@ -32,7 +32,7 @@ class JaxRuntimeError(ValueError):
 
 
 class ErrorCategory:
-    """A kind of errors that are looked for; sets of them are the argument `errors` of `checkify`."""
+    """A kind of errors that are looked for; sets of kinds are the argument `errors` of `checkify`."""
 
     def __init__(self, kind: str) -> None:
         self.kind: Final = kind

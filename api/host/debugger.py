@@ -143,7 +143,7 @@ class _Terminal(cmd.Cmd):
         self._frames, self._at = frames, 0
 
     def run(self) -> None:
-        """Take commands until one of them goes on."""
+        """Take commands until a command goes on."""
         self._write("Stopped at a breakpoint; help lists the commands.")
         self._show(2)
         self.cmdloop()

@@ -1,4 +1,4 @@
-"""The machine, and what is installed on it: for reports of bugs."""
+"""Describe the machine, and the packages installed on it, for reports of bugs."""
 
 import os
 import platform

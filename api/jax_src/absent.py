@@ -22,7 +22,7 @@ NAMES = frozenset(
 
 
 def absent(name: str) -> type:
-    """Make a class by the name of what is not there.
+    """Make a class by the name of an absent class.
 
     Raises: when it is called, NotImplementedError; when it is asked for a member, AttributeError. Both name it.
     """

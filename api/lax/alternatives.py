@@ -45,7 +45,7 @@ def platform_dependent(
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """Name an operation that is made of others: a call of that name in programs, which is compiled as what it calls.
+    """Name an operation that is made of others: a call of that name in programs, compiled as its operations.
 
     Args:
       decomposition: a function of pytrees of arrays, whose arguments by keyword are constants.

@@ -29,7 +29,7 @@ def steps(who: str, fn: Any, step: Callable[[Any, Index], Any], init: Any, n: in
 
 
 def _rewritten(body: TracedBody, n: int) -> tuple[TracedBody, list[Any]]:
-    """Write products with conditions as choices, and what is read at the index as elements that are scanned over."""
+    """Write products with conditions as choices, and reads at the index as elements that are scanned over."""
     jaxpr = with_brackets(body.jaxpr)
     if body.references:
         return body._replace(jaxpr=jaxpr), []

@@ -129,7 +129,7 @@ def _by_contracted(
 
 
 def _grouped(x: ArrayLike, sizes: ArrayLike, prefix: Axes, ragged: int) -> Array:
-    """Repeat x for each group, along a new first axis, with 0 for what is not the group's."""
+    """Repeat x for each group, along a new first axis, with 0 for rows of other groups."""
     aval = aval_of(x)
     shape = (aval_of(sizes).shape[-1], *aval.shape)
     own = _membership(sizes, shape, tuple(i + 1 for i in prefix), ragged + 1, 0)

@@ -13,7 +13,7 @@ from tapeless.tracer.types import aval_of
 
 
 def dtype_of(x: Any) -> Any:
-    """Return the dtype of an array, or of what is taken for one."""
+    """Return the dtype of an array, or of a value that is taken for an array."""
     return aval_of(x).dtype
 
 

@@ -311,7 +311,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
 def scale_by_learning_rate(
     learning_rate: ScalarOrSchedule | None = None, *, flip_sign: bool = True
 ) -> GradientTransformation:
-    """Multiply updates by a learning rate, and by -1: what is added then decreases the loss.
+    """Multiply updates by a learning rate, and by -1, so that adding updates decreases the loss.
 
     Args:
       learning_rate: a number, or a function of the number of steps before; None changes nothing, the sign neither.

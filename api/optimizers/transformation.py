@@ -49,7 +49,7 @@ class EmptyState(NamedTuple):
 
 
 def described(init: TransformInitFn, update: TransformUpdateFn) -> tuple[TransformInitFn, TransformUpdateFn]:
-    """Give the functions of a transformation the documentation that those of every one have."""
+    """Give the functions of a transformation the documentation that is common to all transformations."""
     init.__doc__, update.__doc__ = init.__doc__ or _INIT, update.__doc__ or _UPDATE
     return init, update
 
@@ -138,7 +138,7 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
 
 
 class MaskedState(NamedTuple):
-    """The state of a `masked` transformation: that of the one inside."""
+    """The state of a `masked` transformation: the state of the transformation inside."""
 
     inner_state: Any
 

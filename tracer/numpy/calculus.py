@@ -102,7 +102,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: in
 
 
 def _distances(x: Array, given: ArrayLike, axis: int, edge_order: int) -> Any:
-    """Return the distance of samples along an axis, a number, or those of coordinates, an array like the slopes."""
+    """Return the distance of samples along an axis, a number, or the distances of coordinates, an array."""
     n, number, given = x.shape[axis], given, array_operand("gradient", given)
     if n <= edge_order:
         raise ValueError(f"gradient: at least {edge_order + 1} samples are needed along axis {axis} of {x.aval}.")
@@ -142,7 +142,10 @@ def _gradient(x: Array, step: Any, *, axis: int, edge_order: int) -> Array:
 
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
-    """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart."""
+    """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart.
+
+    Raises: ValueError if y and x do not have as many samples along `axis`; both are named.
+    """
     y = inexact("trapezoid", y)
     if x is None:
         values, step = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, dx))

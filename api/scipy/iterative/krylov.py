@@ -250,7 +250,7 @@ def _best(apply: Map, x: Any, r: Any, n: int, enough: Any) -> Any:
 
 
 def _orthogonal(basis: Any, v: Any) -> tuple[Any, Any]:
-    """Take from v its projections on a basis, twice, as rounding leaves much of them; and what was taken."""
+    """Subtract from v its projections on a basis, twice, as rounding leaves much; return also what was subtracted."""
     total: Any = 0
     for _ in range(2):
         parts = pytree.tree_map(lambda s, y: _rows(s) @ y.ravel(), basis, v)

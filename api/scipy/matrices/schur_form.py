@@ -1,4 +1,4 @@
-"""Schur's form of matrices, and what is computed by it: square roots, other functions, Sylvester's equation.
+"""Schur's form of matrices, and its uses: square roots, other functions, Sylvester's equation.
 
 Source: Golub & Van Loan 2013, chapters 7.6 and 9; Higham 2008, "Functions of matrices".
 """
