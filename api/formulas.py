@@ -230,7 +230,8 @@ class Formulas:
                 hints.setdefault((k, axis), []).append(name)
         named = (*[o.name for o in self.inputs], *self.defined)
         shapes = [x.shape for x in self.form.avals]
-        return Operands(named, shapes, booleans, indices, hints, self.form.stays, printed_where_read(self.form))
+        expressions = printed_where_read(self.form)
+        return Operands(named, shapes, booleans, indices, hints, self.form.stays, expressions, self.form.real)
 
     @property
     def terms(self) -> Any:

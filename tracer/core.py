@@ -501,6 +501,11 @@ def leak_error(tracer: Tracer) -> UnexpectedTracerError:
     if tracer.owner.alive:
         return _closure_error(tracer, "code outside of its transformation")
     made = f"\n  The value was computed at {tracer.where()}." if tracer.where() else ""
+    if tracer.owner.what in BODIES:
+        return UnexpectedTracerError(
+            f"a value escaped its body: {tracer.aval} of {tracer.owner.describe()}.{made}{_used_here()}\n"
+            "  It stands for the values at all indices: return it from the body, and use the array of them."
+        )
     return UnexpectedTracerError(
         f"a traced array escaped its function: {tracer.aval} of {tracer.owner.describe()}.{made}{_used_here()}\n"
         "  Return it from the function instead of storing it in a global, an attribute or a closure."

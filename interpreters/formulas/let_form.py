@@ -22,7 +22,7 @@ from tapeless.tracer.primitives.elementwise import convert_element_type, real
 from tapeless.tracer.primitives.shape import full
 from tapeless.tracer.terms.affine import variables
 from tapeless.tracer.terms.solve import NO_AXES, Axes, composed, explicit, merged, solved
-from tapeless.tracer.terms.term import Read, Sum, Term, Use, looked_up, term
+from tapeless.tracer.terms.term import Read, Sum, Term, Use, conjugate, looked_up, term
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -236,13 +236,7 @@ def _cancelled(t: Term, stays: Axes) -> Sum:
 
 def conjugated(terms: Sum, real: frozenset[int]) -> Sum:
     """Conjugate a sum without complex divisors."""
-    return merged([_conjugate(t, real) for t in terms])
-
-
-def _conjugate(t: Term, real: frozenset[int]) -> Term:
-    swapped = {Use.PLAIN: Use.CONJUGATED, Use.CONJUGATED: Use.PLAIN, Use.DIVIDED: Use.DIVIDED}
-    factors = [f if f.operand in real else f._replace(use=swapped[f.use]) for f in t.factors]
-    return term(t.out, t.sizes, factors, t.brackets, exact_number(np.conj(t.coefficient)))
+    return merged([conjugate(t, real) for t in terms])
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 
 import tapeless.numpy as tnp
 from tapeless import index as ix
+from tapeless.errors import UnexpectedTracerError
 from tests.messages import text_of
 
 X = tnp.arange(5.0)
@@ -29,7 +30,6 @@ A = tnp.arange(6.0).reshape(2, 3)
         (lambda i: X[i : i + 2], TypeError,
          "the size of a slice of float32[5] along axis 0 depends on an index: shapes are known when tracing. "
          "Read elements: build(m, lambda k: A[i + k])."),
-        (lambda i: X[0] if i == 0 else X[1], TypeError, None),
         (lambda i: 1.0 if i else 0.0, TypeError,
          "Index(from 0 to 1) is not known where `if` or `while` asks for it: use index.where or index.cond."),
         (lambda i: [1, 2, 3][i], TypeError,
@@ -38,17 +38,18 @@ A = tnp.arange(6.0).reshape(2, 3)
         (lambda i: list(range(i)), TypeError,
          "Index(from 0 to 1) has no value yet, as it stands for all of its range. "
          "An index reads arrays of tapeless: make one of what is read by tapeless.numpy.asarray, before the body."),
-        (lambda i: A[i, X], TypeError, None),
+        (lambda i: A[i, X], TypeError,
+         "axis 1 of float32[2,3] is read by an array of type float32[5] beside an index: "
+         "items are indices, integers, slices, None and `...`."),
         (lambda i: X.at[i].set(1.0), TypeError,
          "an index of a body cannot stand here: use index.scatter to write by it."),
-        (lambda i: "text", TypeError, None),
+        (lambda i: "text", TypeError, "index.build: argument 0 must be an array or a number, not str: 'text'."),
     ],
 )  # fmt: skip
 def test_bodies(body, error, message):
     with pytest.raises(error) as caught:
         ix.build(2, body)
-    if message is not None:
-        assert text_of(caught.value) == message
+    assert text_of(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -69,11 +70,43 @@ def test_arrays_of_numpy_are_converted_first():
     assert re.search("tapeless.numpy.asarray|valid indices", str(caught.value))
 
 
-def test_an_index_that_escapes():
+def used_later(i):
+    return X[i] if isinstance(i, ix.Index) else X * i
+
+
+@pytest.mark.parametrize("keep, dtype", [(lambda i: i, "int32"), (lambda i: X[i] * 2, "float32")])
+def test_what_escapes_a_body(keep, dtype):
+    """An index, and an element: the error says of which body, and where it was used."""
     kept = []
-    ix.build(2, lambda i: kept.append(i) or X[i])
-    with pytest.raises(Exception, match=r"Index|tracer|traced"):
-        X[kept[0]]
+    ix.build(2, lambda i: kept.append(keep(i)) or X[i])
+    line = inspect.currentframe().f_lineno
+    with pytest.raises(UnexpectedTracerError) as caught:
+        used_later(kept[0])
+    here = "test_index_errors.py:"
+    text = re.sub(r"\S*?test_index_errors\.py:", here, str(caught.value))
+    first, *made, used, last = text.split("\n")
+    assert first == f"a value escaped its body: {dtype}[] of <lambda> at {here}{line - 1}, traced for build."
+    where = f"{here}{keep.__code__.co_firstlineno} (<lambda>), "
+    assert [m.startswith(f"  The value was computed at {where}") for m in made] == [True] * (dtype == "float32")
+    assert used.startswith(f"  It was used at {here}{used_later.__code__.co_firstlineno + 1} (used_later), ")
+    assert last == ("  It stands for the values at all indices: return it from the body, and use the array of them.")
+
+
+def asked(i):
+    return X[0] if i == 0 else X[1]
+
+
+def test_choices_in_python():
+    """The line that asks, and the body."""
+    with pytest.raises(TypeError) as caught:
+        ix.build(2, asked)
+    line = f"test_index_errors.py:{asked.__code__.co_firstlineno + 1} (asked), return X[0] if i == 0 else X[1].\n"
+    assert re.sub(r"\S*?test_index_errors\.py:", "test_index_errors.py:", str(caught.value)) == (
+        f"the truth value of a traced array is not known: bool[], asked for at {line}"
+        f"  Traced: {place(asked)}, traced for build.\n"
+        f"  It was computed at {line}"
+        "  In a body use index.where or index.cond for a choice; both sides are computed."
+    )
 
 
 def test_shapes():

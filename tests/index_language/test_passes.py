@@ -19,7 +19,7 @@ from tapeless.tracer.terms.solve import _Solution, is_solved, solved
 from tests.index_language.test_random_bodies import bulk_names, random_element, random_program
 from tests.interpreters.analysis.test_cost import NETWORKS
 from tests.messages import text_of
-from tests.samples import FAMILIES
+from tests.samples import FAMILIES, SAMPLES
 from tests.tracer.terms.random_terms import looped, operands, terms
 
 X, A = tnp.zeros(5), tnp.zeros((4, 6))
@@ -84,6 +84,41 @@ def test_no_pass_raises_the_work_of_a_primitive(family: str):
             program = after
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "neg",
+        "add",
+        "sub",
+        "mul",
+        "dot_general",
+        "reduce_sum",
+        "cumsum",
+        "transpose",
+        "rev",
+        "slice",
+        "broadcast_in_dim",
+    ],
+)
+def test_what_came_from_one_primitive_is_lowered_to_it(name: str):
+    """An outer product is a product of broadcast arrays, a broadcast may be a reshape first: as many operations."""
+    ways = {(name,), *OTHER_WAYS.get(name, ())}
+    rows = [row for row in SAMPLES if row.primitive.name == name and row.axis is None]
+    found = list[tuple[str, ...]]()
+    for row in rows:
+        program = tl.make_jaxpr(lambda *xs, row=row: row.primitive.bind(*xs, **row.params))(*row.args).jaxpr
+        raised = ix.raise_terms(program)
+        if [eqn.primitive.name for eqn in raised.eqns] == ["ein"]:
+            lowered = ix.lower_terms(raised)
+            found.append(tuple([eqn.primitive.name for eqn in lowered.eqns]))
+            assert cost.work(lowered) == cost.work(program), row
+    assert found and set(found) <= ways
+
+
+OTHER_WAYS = {
+    "dot_general": [("mul",), ("broadcast_in_dim", "broadcast_in_dim", "mul")],
+    "broadcast_in_dim": [("reshape", "broadcast_in_dim")],
+}
 NETWORK_PROGRAMS = {f.__name__: (f, args) for f, args in NETWORKS.items()}
 
 

@@ -16,6 +16,7 @@ SUM = re.compile(r"Σ\[([^\]]*)\] ")
 REDUCTIONS = {"max": max, "min": min, "Π": np.prod, "∃": any, "∀": all}
 REDUCED = re.compile(r"(max|min|Π|∃|∀)\[([^\]]*)\] (.*)")
 POWER = re.compile(r"(\w+)\*\*(\S+)")
+PART = re.compile(r"(?:(\S+) \* )?(Re|Im)\((.*)\)")
 CALL = re.compile(r"(\w+)\((.*)\)(?:\[0\])?")
 FUNCTIONS = {
     "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos, "max": np.maximum, "sign": np.sign, "eq": np.equal,
@@ -83,6 +84,9 @@ def _reduced(how: str, indices: list[str], text: str, known: Mapping[str, Any], 
 
 
 def _term(text: str, known: Mapping[str, Any], at: Mapping[str, int]) -> Any:
+    if part := PART.fullmatch(text):
+        z = _formula(part[3], known, at)
+        return float(part[1] or 1) * (z.real if part[2] == "Re" else z.imag)
     found = SUM.search(text)
     if found is None:
         return _product(text, known, at)

@@ -220,6 +220,27 @@ def test_random_bodies(seed: int):
                     np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-9, err_msg=form.text())
 
 
+@pytest.mark.parametrize(
+    "f, text",
+    [
+        (lambda A, z: (z.conj() @ A @ z).real, "Re(Σ[j,k] A[j,k] * z[k] * conj(z[j]))"),
+        (lambda A, z: -4 * (A @ z).imag[0], "-4 * y[0]"),
+        (lambda A, z: ((1 + 2j) * (A @ z)).real.sum(), "Re((1+2j) * Σ[j,k] A[j,k] * z[k])"),
+        (lambda A, z: 3 * z[0].real + z[1].imag + 1, "1.5 * y + Im(z[1]) + 1"),
+    ],
+)
+def test_real_and_imaginary_parts(f: Any, text: str):
+    with tl.enable_x64():
+        rng = np.random.default_rng(0)
+        A, z = [rng.normal(size=s) + 1j * rng.normal(size=s) for s in ((3, 3), 3)]
+        found = ix.grad(f, 1, value=True)(ix.Space("A", (3, 3), complex), ix.Space("z", (3,), complex))
+        assert f"value = {text}" in found.text().split("\n")
+        expected = f(tnp.asarray(A), tnp.asarray(z))
+        read = read_text(found.text(), {"A": A, "z": z}, {"∇z": (3,)})["value"]
+        for value in (read, found(A, z)[0], run_source(found, A, z)[0]):
+            np.testing.assert_allclose(value, expected, rtol=1e-12)
+
+
 def test_functions_of_the_first_elements():
     """They are of these, not of the whole array: a maximum of the first three, and its value."""
     x = np.array([1.0, 2, 3, 9, 4, 5])

@@ -22,6 +22,7 @@ from tapeless.tracer.terms.term import (
     Sum,
     Term,
     Use,
+    conjugate,
     indices_of,
     variables_of,
 )
@@ -58,7 +59,7 @@ class Operands(NamedTuple):
     """Operands by number: their names and shapes, which of them are booleans, and which are free indices.
 
     `hints`: the user's names for indices of an axis of an operand. `stays`: axes whose indices stay summed over, as in
-    `solved`. `expressions`: operands that are printed as functions of their indices.
+    `solved`. `expressions`: operands that are printed as functions of their indices. `real`: real operands.
     """
 
     names: Sequence[str]
@@ -68,6 +69,7 @@ class Operands(NamedTuple):
     hints: Mapping[tuple[int, int], Sequence[str]] = {}
     stays: Axes = NO_AXES
     expressions: Mapping[int, IndexExpression] = {}
+    real: frozenset[int] = frozenset()
 
 
 class Reduction(NamedTuple):
@@ -94,6 +96,7 @@ class Notation(NamedTuple):
     power: Any  # base, exponent -> text
     nabla: str
     expression: Any  # IndexExpression -> text
+    part: Any  # name of the real or imaginary part, text -> text
     is_sized: bool = False  # print the ranges of all sums, and of no result
 
 
@@ -125,6 +128,7 @@ TEXT = Notation(
     lambda base, n: f"{base}**{n}",
     "∇",
     lambda x: x.text,
+    lambda name, text: f"{name}({text})",
 )
 LATEX = Notation(
     _latex_indexed,
@@ -136,6 +140,7 @@ LATEX = Notation(
     lambda base, n: f"{{{base}}}^{{{n}}}",
     r"\nabla ",
     lambda x: x.latex,
+    lambda name, text: rf"\mathrm{{{name}}}({text})",
 )
 
 
@@ -191,10 +196,30 @@ def formula(terms: Sum, shape: Sequence[int], operands: Operands, notation: Nota
     Args:
       operands: names, by number.
     """
-    found = _explicit(terms, shape, operands)
-    signs = [is_negative(t.coefficient) for t in found]
-    parts = [_product(t.scaled(-1) if s else t, len(shape), operands, notation) for t, s in zip(found, signs)]
-    return signed_sum(list(zip(signs, parts))) or "0"
+    left, parts = _explicit(terms, shape, operands), list[tuple[bool, str]]()
+    while left:
+        t = left.pop(0)
+        other = conjugate(t, operands.real)
+        if other is not t and other in left:
+            left.remove(other)
+            parts.append(_real_part(t, len(shape), operands, notation))
+        else:
+            is_subtracted = is_negative(t.coefficient)
+            text = _product(t.scaled(-1) if is_subtracted else t, len(shape), operands, notation)
+            parts.append((is_subtracted, text))
+    return signed_sum(parts) or "0"
+
+
+def _real_part(t: Term, rank: int, operands: Operands, notation: Notation) -> tuple[bool, str]:
+    """Write a term plus its conjugate: twice the real part, or the imaginary part if the coefficient is imaginary."""
+    c, name = t.coefficient, "Re"
+    if isinstance(c, complex) and not c.real:
+        c, name = -c.imag, "Im"
+    inside, number = (t.scaled(2), 1) if isinstance(c, complex) else (t.unit, 2 * c)
+    text = notation.part(name, _product(inside, rank, operands, notation))
+    size = abs(number)
+    factor = "" if size == 1 else f"{int(size) if size == int(size) else size}{notation.times}"
+    return is_negative(c), factor + text
 
 
 def is_negative(c: Any) -> bool:

@@ -19,6 +19,8 @@ from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.terms.affine import Affine, variables
 from tapeless.tracer.terms.term import Lookup, NotNegative, Read, term
 
+MOST_PRINTED = 8  # entries
+
 
 def _limits(c: Any, n: int) -> tuple[int, int] | None:
     """Find the limits that coordinates along an axis of n are known to keep to; None if they are not known to."""
@@ -224,7 +226,11 @@ class Relation(Entries):
         return made
 
     def __repr__(self) -> str:
-        return f"Relation({self.coords[0].shape[0]} entries, shape={self.shape})"
+        n = self.coords[0].shape[0]
+        if n > MOST_PRINTED or any(isinstance(x, Tracer) for x in self.coords):
+            return f"Relation({n} entries, shape={self.shape})"
+        entries = zip(*[np.asarray(x).tolist() for x in self.coords], strict=True)
+        return f"Relation({{{', '.join(map(str, entries))}}}, shape={self.shape})"
 
     def __getitem__(self, items: Any) -> Array:
         form, _ = self.form(items)

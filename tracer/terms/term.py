@@ -143,6 +143,13 @@ def term(
     )
 
 
+def conjugate(t: Term, real: frozenset[int]) -> Term:
+    """Conjugate a term that divides by real operands only; those in `real` are their own conjugates."""
+    swapped = {Use.PLAIN: Use.CONJUGATED, Use.CONJUGATED: Use.PLAIN, Use.DIVIDED: Use.DIVIDED}
+    factors = [f if f.operand in real else f._replace(use=swapped[f.use]) for f in t.factors]
+    return term(t.out, t.sizes, factors, t.brackets, t.coefficient.conjugate())
+
+
 def variables_of(index: Affine) -> Iterator[Variable]:
     """List the variables of an index."""
     return (v for v, _ in index.variables)
