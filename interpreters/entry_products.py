@@ -99,11 +99,21 @@ def kept(w: Writer, s: SparseValue, mask: Atom) -> SparseValue:
     return s._replace(operands=tuple(operands))
 
 
-def met(w: Writer, s: SparseValue, others: Sequence[SparseValue], body: BodyIndices) -> Atom:
-    """Tell for each entry of a sum whether its brackets and those of other sums hold together, for any indices."""
+def met(
+    w: Writer,
+    s: SparseValue,
+    others: Sequence[SparseValue],
+    body: BodyIndices,
+    fixed: frozenset[Atom] = frozenset(),
+) -> Atom:
+    """Tell for each entry of a sum whether its brackets and those of other sums hold together, for any indices.
+
+    Args:
+      fixed: indices that are as they are.
+    """
     sums = [s, *others]
     sizes = [n for x in sums for n in x.term.sizes]
-    free = {i: len(sizes) + k for k, i in enumerate(body.indices)}
+    free = {i: len(sizes) + k for k, i in enumerate([i for i in body.indices if i not in fixed])}
     brackets, operands, n = list[Bracket](), list[Atom](), 0
     for x in sums:
         own = _renumbered(_as_condition(x), n, len(operands))
@@ -111,7 +121,7 @@ def met(w: Writer, s: SparseValue, others: Sequence[SparseValue], body: BodyIndi
         freed = [_freed(b, operands, body, free) for b in own]
         brackets += [b for b in freed if b is not None]
         n += len(x.term.sizes)
-    sizes += [axis.size for axis in body.indices.values()]
+    sizes += [body.indices[i].size for i in free]
     t = term(s.at_entry, sizes, (), brackets)
     return summed(w, [t], operands, (s.entries,), ShapedArray((), BOOL))
 
@@ -123,15 +133,16 @@ def _renumbered(t: Term, n: int, m: int) -> list[Bracket]:
 
 
 def _freed(b: Bracket, operands: Sequence[Atom], body: BodyIndices, free: Mapping[Atom, Variable]) -> Bracket | None:
-    """Write a bracket with a variable for each index of the body; None if it has other symbols."""
+    """Write a bracket with variables for indices of the body; None if it has symbols that are no indices."""
     symbols = {s for a in indices_of(b) for s, _ in a.symbols}
     axes = {s: body.indices.get(operands[s.operand]) for s in symbols}
     if any(axis is None or s.low > 0 or s.high < axis.size - 1 for s, axis in axes.items()):
         return None
 
     def change(a: Affine) -> Affine:
-        own = [Affine(0, ((free[operands[s.operand]], c),)) for s, c in a.symbols]
-        return sum(own, Affine(a.constant, a.variables))
+        variables = [Affine(0, ((free[operands[s.operand]], c),)) for s, c in a.symbols if operands[s.operand] in free]
+        fixed = tuple([(s, c) for s, c in a.symbols if operands[s.operand] not in free])
+        return sum(variables, Affine(a.constant, a.variables, fixed))
 
     return with_indices(b, change)
 

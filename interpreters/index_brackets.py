@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tapeless.interpreters.entry_products import kept, met, multiplied, neutral, summed_entries, times
-from tapeless.interpreters.index_entries import NO_INDICES, BodyIndices, SparseValue, at_entries, chosen, sparse_value
+from tapeless.interpreters.index_entries import (
+    NO_INDICES,
+    BodyIndices,
+    SparseValue,
+    at_entries,
+    chosen,
+    indices_in,
+    sparse_value,
+)
 from tapeless.interpreters.index_rows import Combination
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.constants import number
@@ -163,13 +171,23 @@ class _Brackets:
         A function such as log, whose derivative may be infinite where there is no entry, is evaluated at these alone.
         """
         w, is_safe = self.w, use is Use.PLAIN and _is_polynomial(self.w, x)
-        y = at_entries(w, x, s, self._body, not is_safe, neutral(use))
-        if y is not None and not is_safe and len(s.term.sizes) > 1:
-            y = chosen(w, met(w, s, (), self._body), y, neutral(use))
+        y = at_entries(w, x, s, self._body) if is_safe else self._where_met(s, x, neutral(use))
         found = times(w, s, x, y, use)
         if not x.aval.shape:
             self._products_of_sparse[found] = (s, x if use is Use.PLAIN else w.write(e.div_p, filled(w, 1, x.aval), x))
         return found
+
+    def _where_met(self, s: SparseValue, x: Atom, otherwise: int) -> Atom:
+        """Evaluate a value at the entries of a sum where all of its brackets hold."""
+        w, body = self.w, self._body
+        y = at_entries(w, x, s, body, always=True, otherwise=otherwise)
+        if y is None:
+            shape = (s.entries, *x.aval.shape)
+            y = w.write(broadcast_in_dim_p, x, shape=shape, dims=tuple(range(1, len(shape))))
+        if len(s.term.sizes) == 1 and len(s.term.brackets) == len(s.places):
+            return y
+        fixed = indices_in(w, x, body).difference(s.places)
+        return chosen(w, met(w, s, (), body, fixed), y, otherwise)
 
     def _both(self, x: SparseValue, y: SparseValue) -> Atom:
         """Multiply two sums over entries; what may be infinite in one is evaluated only where the other is not 0."""

@@ -157,8 +157,13 @@ def at_entries(
     for i in indices:
         if not s.places[i].is_within(body.indices[i].size):
             y = chosen(w, _inside(w, s.places[i], body.indices[i].size), y, otherwise)
-    others = _dependence(w, frozenset(body.indices), body).get(x, frozenset()).difference(indices)
+    others = indices_in(w, x, body).difference(indices)
     return _where_others_hold(w, s, y, indices, otherwise) if others else y
+
+
+def indices_in(w: Writer, x: Atom, body: BodyIndices) -> frozenset[Atom]:
+    """Find the indices that a value may depend on."""
+    return _dependence(w, frozenset(body.indices), body).get(x, frozenset())
 
 
 def _where_others_hold(w: Writer, s: SparseValue, y: Atom, indices: Sequence[Atom], otherwise: int) -> Atom:

@@ -249,6 +249,10 @@ FEW = {
         lambda i: ix.exists(3, lambda k: d.q[2 - i, k] & d.r[k, 0]) * ix.sum(3, lambda j: d.s[i, j] * tnp.log(x[j])),
     ),
     "quotients": lambda d, x: ix.sum((3, 3), lambda i, j: ((d.q[i, j] | d.r[j, i]) & (x[j] > 0)) * (d.s[i, j] / x[j])),
+    "at multiples": lambda d, x: ix.build(
+        3, lambda i: ix.sum(3, lambda j: (d.r[i, 2 * j] & (i <= j)) * tnp.log(x[j] * (i > 0)))
+    ),
+    "on the diagonal": lambda d, x: ix.sum((3, 3), lambda i, j: d.r[j, j] * ((x[j] > 0) * tnp.log(x[i] + x[j]))),
     "quotients elsewhere": lambda d, x: ix.sum((3, 3), lambda i, j: (~d.q[i, j] & (x[j] > 0)) * (d.s[i, j] / x[j])),
 }
 
