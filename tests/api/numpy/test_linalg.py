@@ -119,7 +119,7 @@ def test_names_that_are_not_there():
     message = "module 'tapeless.numpy.linalg' has no attribute 'schur'.\n  It is tl.scipy.linalg.schur."
     with raises(AttributeError, message):
         _ = tnp.linalg.schur  # type: ignore[attr-defined]
-    with pytest.raises(ImportError, match=r"cannot import name 'schur' from 'tapeless\.numpy\.linalg' "):
+    with raises(ImportError, message):
         exec("from tapeless.numpy.linalg import schur")
 
 
