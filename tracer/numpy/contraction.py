@@ -12,6 +12,7 @@ from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.einsum import contract
 from tapeless.tracer.numpy.promotion import (
     array_operand,
+    as_array,
     check_no_out,
     common_shape,
     format_shape,
@@ -201,7 +202,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Raises: ValueError if an operand has too few axes; TypeError if n differs.
     """
-    x, y = array_operand("matvec", x1), array_operand("matvec", x2)
+    x, y = map(as_array, promoted_dtypes("matvec", x1, x2))
     _check_ndims("matvec", (x, 2), (y, 1))
     check_contraction("matvec", x.aval, y.aval, (((x.ndim - 1,), (y.ndim - 1,)), _NO_BATCH))
     _common_batch("matvec", x.shape[:-2], y.shape[:-1], x, y)
@@ -214,7 +215,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Raises: ValueError if an operand has too few axes; TypeError if m differs.
     """
-    x, y = arithmetic.conjugate(x1), array_operand("vecmat", x2)
+    x, y = map(as_array, promoted_dtypes("vecmat", arithmetic.conjugate(x1), x2))
     _check_ndims("vecmat", (x, 1), (y, 2))
     check_contraction("vecmat", x.aval, y.aval, (((x.ndim - 1,), (y.ndim - 2,)), _NO_BATCH))
     _common_batch("vecmat", x.shape[:-1], y.shape[:-2], x, y)

@@ -21,11 +21,13 @@ from tapeless.tracer.numpy.matrices import eye
 from tapeless.tracer.numpy.norms import norm
 from tapeless.tracer.numpy.promotion import (
     array_operand,
+    as_array,
     cast,
     check_operands,
     common_shape,
     concrete,
     format_shape,
+    promoted_dtypes,
     promoted_inexact_dtypes,
     stretched,
 )
@@ -426,7 +428,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     Raises: ValueError for fewer than two arrays, or others than matrices in between; TypeError if sizes do not fit.
     Source: Cormen et al., "Introduction to algorithms", matrix-chain multiplication.
     """
-    xs = [array_operand("multi_dot", x) for x in arrays]
+    xs = [as_array(x) for x in promoted_dtypes("multi_dot", *arrays)] if arrays else []
     if len(xs) < 2:
         raise ValueError(f"multi_dot: at least two arrays, not {len(xs)}.")
     if any(x.ndim != 2 for x in xs[1:-1]) or not all(x.ndim in (1, 2) for x in xs):

@@ -63,3 +63,12 @@ def test_what_fits_still_does():
     assert tnp.bincount(INTEGERS, 2.0).tolist() == [0, 6]
     assert tl.lax.select(True, X, 0.0).tolist() == [1, 1, 1]
     assert tnp.matvec(tnp.ones((5, 1, 2, 3)), tnp.ones((4, 3))).shape == (5, 4, 2)
+
+
+def test_operands_of_several_dtypes_are_promoted():
+    """Sizes are checked of what is promoted."""
+    a, b = np.arange(6.0, dtype=np.float32).reshape(2, 3), np.array([[True, False], [True, True], [False, True]])
+    np.testing.assert_array_equal(tnp.matvec(b, a[:, 0]), b @ a[:, 0])
+    np.testing.assert_array_equal(tnp.vecmat(a[:, 0], b.T), a[:, 0] @ b.T)
+    np.testing.assert_array_equal(tnp.linalg.multi_dot([a, b, np.arange(2)]), a @ b @ np.arange(2))
+    np.testing.assert_array_equal(tnp.vdot(b[0], a[0, :2]), a[0, 0])
