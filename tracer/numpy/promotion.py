@@ -12,7 +12,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called
+from tapeless.tracer.called_functions import called, prefixed
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import ConcretizationTypeError
@@ -336,7 +336,8 @@ def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     for sizes in zip(*padded, strict=True):
         wide = {n for n in sizes if n != 1}
         if len(wide) > 1:
-            raise ValueError(f"{called(name)}: shapes {' and '.join(map(format_shape, shapes))} do not broadcast.")
+            given = " and ".join(map(format_shape, shapes))
+            raise ValueError(prefixed(f"{name}: shapes {given} do not broadcast."))
         found.append(wide.pop() if wide else 1)
     return tuple(found)
 

@@ -1,5 +1,6 @@
 """Errors about operands that do not fit name the function that was called, and the operands that it was given."""
 
+import numpy as np
 import pytest
 
 import tapeless as tl
