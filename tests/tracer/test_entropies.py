@@ -50,6 +50,9 @@ def test_divergence_of_what_is_close():
 @pytest.mark.parametrize("name", ["xlogy", "xlog1py", "rel_entr", "kl_div", "boxcox", "boxcox1p"])
 def test_derivatives(name: str):
     check_derivatives(getattr(special, name), (uniform(0.5, 3)[:20], uniform(0.5, 3, 1)[:20]), step=1e-3)
+
+
+def test_derivatives_of_an_entropy():
     check_derivatives(special.entr, (uniform(0.5, 3)[:20],), step=1e-3)
 
 

@@ -116,7 +116,6 @@ OTHERS = {
     "linearize": lambda f: lambda w, x: tl.linearize(f, w, x)[1](w, x),
     "grad of grad": lambda f: tl.grad(lambda w, x: tnp.sum(tl.grad(f)(w, x) ** 2)),
     "jvp of grad": lambda f: lambda w, x: tl.jvp(lambda w: tl.grad(f)(w, x), (w,), (w,)),
-    "hessian": lambda f: lambda w, x: tl.hessian(lambda s: f(s * w, x))(0.5),
 }
 
 
