@@ -7,7 +7,8 @@ far in the tails and where the other of igamma and igammac is close to 1; else 1
 igammac is small though x is, too, it has a series of its own below x = 1 (Kummer's function of -x, A&S 6.5.12), and the
 fraction above. For a > 1e6 and x near a, where these need too many terms, Temme's uniform expansion (DLMF 8.12).
 betainc: continued fraction of Didonato & Morris 1992, eq. 9 (the even part of A&S 26.5.8), by the same method, in 1 - x
-where that converges faster. It needs x and 1 - x, as one of them may round to 1. Float32 is computed in float64.
+where that converges faster. It needs x and 1 - x, as one of them may round to 1. Float32 is computed in float64. For
+parameters above 1e8 and x near the mean, where the fraction needs too many terms, the uniform expansion of DLMF 8.18.9.
 Half precision of the others is computed in float32.
 """
 
@@ -432,6 +433,7 @@ def _beta_regions(a: Any, b: Any, x: Any) -> Any:
     """Tell where to exchange x and 1 - x; return operands for that, harmless at the ends and outside of the domain."""
     inside = _beta_domain(a, b, x)
     inside = bitwise_and(inside, bitwise_and(gt(x, 0.0), lt(x, 1.0)))
+    inside = bitwise_and(inside, bitwise_not(_are_large_parameters(a, b, x)))
     a, b, x = (select_n(inside, v, y) for v, y in ((1.0, a), (1.0, b), (0.25, x)))
     far, y = gt(x, div(add(a, 1.0), add(add(a, b), 2.0))), sub(1.0, x)
     return far, *(select_n(far, v, w) for v, w in ((a, b), (b, a), (x, y), (y, x)))
@@ -446,9 +448,41 @@ def _betainc_result(a: Any, b: Any, x: Any, far: Any, *safe_and_fraction: Any) -
     *safe, fraction = safe_and_fraction
     near = mul(s.beta_weight(*safe), div(safe[0], fraction))
     out = select_n(far, near, sub(1.0, near))
+    out = select_n(_are_large_parameters(a, b, x), out, _betainc_of_large_parameters(a, b, x))
     out = select_n(eq(x, 0.0), select_n(eq(x, 1.0), out, 1.0), 0.0)
     out = select_n(_beta_domain(a, b, x), math.nan, out)
     return _with_point_masses(a, b, x, out)
+
+
+def _are_large_parameters(a: Any, b: Any, x: Any) -> Any:
+    """Tell whether both parameters are so large, and x so near to the mean, that the fraction needs too many terms."""
+    u, v = _distances_from_the_mean(a, b, x)
+    large = bitwise_and(gt(min(a, b), 1e8), lt(max(a, b), math.inf))
+    return bitwise_and(large, le(max(abs(u), abs(v)), 0.01))
+
+
+def _distances_from_the_mean(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
+    """Compute (x - m) / m and (m - x) / (1 - m) for the mean m = a / (a + b), from the smaller of x and 1 - x."""
+    n = add(a, b)
+    excess = select_n(gt(a, b), sub(mul(n, x), a), sub(b, mul(n, sub(1.0, x))))
+    return div(excess, a), neg(div(excess, b))
+
+
+def _betainc_of_large_parameters(a: Any, b: Any, x: Any) -> Any:
+    """Compute erfc(-z) / 2 + exp(-z^2) / sqrt(2 pi n) c0 with z = eta sqrt(n / 2) and n = a + b: DLMF 8.18.9, 8.18.10.
+
+    With u and v the distances from the mean m, eta^2 = (x - m)^2 q / (m (1 - m)), where q is near 1.
+    """
+    u, v = _distances_from_the_mean(a, b, x)
+    n = add(a, b)
+    mean, rest = div(a, n), div(b, n)
+    q = add(mul(rest, _polynomial(u, _SQUARED)), mul(mean, _polynomial(v, _SQUARED)))
+    root, inverse_spread = mul(q, rsqrt(q)), rsqrt(mul(mean, rest))
+    z = mul(mul(u, mul(div(a, rsqrt(mul(n, 0.5))), div(root, n))), inverse_spread)
+    slope = sub(mul(div(rest, mean), _polynomial(u, _SQUARED[1:])), mul(div(mean, rest), _polynomial(v, _SQUARED[1:])))
+    c0 = neg(div(slope, mul(inverse_spread, mul(root, add(root, 1.0)))))
+    weight = mul(exp(neg(mul(z, z))), rsqrt(mul(n, 2 * math.pi)))
+    return add(mul(s.erfc(neg(z)), 0.5), mul(weight, c0))
 
 
 def _with_point_masses(a: Any, b: Any, x: Any, out: Any) -> Any:

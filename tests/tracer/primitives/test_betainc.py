@@ -37,6 +37,17 @@ def test_far_parameters(dtype: str, rtol: float):
     np.testing.assert_allclose(np.asarray(lax.betainc(a, b, x)), exact, rtol=rtol)
 
 
+def test_large_parameters():
+    """Near the mean, where rounding of x alone changes the value by up to 1e-16 sqrt(a + b)."""
+    a, b = np.exp(np.random.default_rng(1).uniform(17, 33, (2, 300)))
+    spread = np.sqrt(a * b / (a + b)) / (a + b)
+    x = np.clip(a / (a + b) + np.random.default_rng(2).normal(size=300) * 3 * spread, 0, 1)
+    found, exact = np.asarray(lax.betainc(a, b, x)), scipy.special.betainc(a, b, x)
+    np.testing.assert_array_less(np.abs(found - exact), 1e-13 + 4e-16 * np.sqrt(a + b))
+    np.testing.assert_allclose(lax.betainc(1e13, 1e13, np.array([0.25, 0.5, 0.75])), [0, 0.5, 1], rtol=1e-15)
+    np.testing.assert_allclose(lax.betainc(*np.float32([1e13, 1e13, 0.5])), 0.5, rtol=1e-7)
+
+
 def test_ends_and_outside():
     nan, inf = np.nan, np.inf
     for a, b, x, value, slope in [
