@@ -91,11 +91,12 @@ def neutral(use: Use) -> int:
 
 def kept(w: Writer, s: SparseValue, mask: Atom) -> SparseValue:
     """Leave values out of a sum over entries where a mask of these is false, and the product is 0 for other reasons."""
-    elsewhere = looked_up(s.term) | {f.operand for f in s.term.factors if f.access != s.at_entry}
-    operands = list(s.operands)
+    operands, read, (entry,) = list(s.operands), looked_up(s.term), s.at_entry
     for f in s.term.factors:
-        if f.operand not in elsewhere:
-            operands[f.operand] = chosen(w, mask, operands[f.operand], neutral(f.use))
+        is_same = all(other.access == f.access for other in s.term.factors if other.operand == f.operand)
+        axis, x = f.access.index(entry) if entry in f.access else None, operands[f.operand]
+        if axis is not None and x.aval.shape[axis] == s.entries and is_same and f.operand not in read:
+            operands[f.operand] = chosen(w, mask, x, neutral(f.use), axis)
     return s._replace(operands=tuple(operands))
 
 

@@ -20,6 +20,8 @@ from tapeless.interpreters.index_entries import (
     chosen,
     indices_in,
     sparse_value,
+    sum_over_entries,
+    summed,
 )
 from tapeless.interpreters.index_rows import Combination
 from tapeless.interpreters.rows import index_row
@@ -27,7 +29,8 @@ from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplify import Writer, filled, typed
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
+from tapeless.tracer.effects import effects
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -147,7 +150,7 @@ class _Brackets:
         others = [c for c in conditions if all(c is not relation for relation, _ in relations)]
         sparse, factor = self._factored(x)
         if sparse is not None and others:
-            sparse = self._kept(sparse, others) if factor is None else sparse
+            sparse = self._kept(sparse, others)
             x = self._times(sparse, self._where(others, filled(w, 1, x.aval) if factor is None else factor))
         elif sparse is None:
             x = self._where(others, x)
@@ -162,6 +165,7 @@ class _Brackets:
 
     def _where(self, conditions: Sequence[Atom], x: Atom) -> Atom:
         for condition in conditions:
+            x = self._within(x, condition)
             x = self.w.write(e.select_n_p, condition, filled(self.w, 0, x.aval), x)
         return x
 
@@ -171,6 +175,7 @@ class _Brackets:
         A function such as log, whose derivative may be infinite where there is no entry, is evaluated at these alone.
         """
         w, is_safe = self.w, use is Use.PLAIN and _is_polynomial(self.w, x)
+        x = x if is_safe else self._within(x, s)
         y = at_entries(w, x, s, self._body) if is_safe else self._where_met(s, x, neutral(use))
         found = times(w, s, x, y, use)
         if not x.aval.shape:
@@ -199,10 +204,44 @@ class _Brackets:
         """Leave out of a sum over entries what may be infinite where conditions do not hold."""
         if self._is_safe(s):
             return s
-        masks = [at_entries(self.w, c, s, self._body, always=True) for c in conditions]
-        for mask in masks:
+        for mask in [self._mask_at(s, c) for c in conditions]:
             s = s if mask is None else kept(self.w, s, mask)
         return s
+
+    def _within(self, x: Atom, condition: Atom | SparseValue) -> Atom:
+        """Compute a value again for where a condition holds: leave what may be infinite elsewhere out of sums in it."""
+        w, needed, computing = self.w, {x}, list[Equation]()
+        for eqn in reversed(w.eqns):
+            if not needed.isdisjoint(eqn.outvars):
+                computing.append(eqn)
+                needed.update(eqn.invars)
+        again = dict[Atom, Atom]()
+        for eqn in reversed(computing):
+            now = eqn.replace(invars=[again.get(v, v) for v in eqn.invars])
+            s = sum_over_entries(now, self._body)
+            mask = None if s is None or self._is_safe(s) else self._mask_at(s, condition)
+            if s is not None and mask is not None:
+                s, aval = kept(w, s, mask), s.value.aval
+                again[s.value] = summed(w, [s.term], s.operands, aval.shape, aval)
+            elif not again.keys().isdisjoint(eqn.invars) and not effects(eqn):
+                now = now.replace(outvars=[Var(v.aval) for v in eqn.outvars])
+                w.keep(now)
+                again.update(zip(eqn.outvars, now.outvars))
+        return again.get(x, x)
+
+    def _mask_at(self, s: SparseValue, condition: Atom | SparseValue) -> Atom | None:
+        """Tell for each entry of a sum whether a condition holds, too; None if entries do not tell its indices."""
+        w, body = self.w, self._body
+        other = condition if isinstance(condition, SparseValue) else sparse_value(w, condition, body)
+        if other is not None:
+            return met(w, s, (other,), body)
+        spread = w.made_by(condition, broadcast_in_dim_p)
+        c = condition if spread is None else spread.invars[0]
+        if c.aval.shape:
+            return None
+        mask = at_entries(w, c, s, body, always=True)
+        is_fixed = mask is None and not indices_in(w, c, body)
+        return w.write(broadcast_in_dim_p, c, shape=(s.entries,), dims=()) if is_fixed else mask
 
     def _is_safe(self, s: SparseValue) -> bool:
         return all(f.use is Use.PLAIN and _is_polynomial(self.w, s.operands[f.operand]) for f in s.term.factors)
@@ -274,10 +313,13 @@ class _Brackets:
         if negated is not None:
             which, otherwise, x = negated.invars[0], x, otherwise
         known = number(w, otherwise)
-        if known is None or not dtypes.is_bool(which.aval.dtype):
+        if not dtypes.is_bool(which.aval.dtype):
             return None
-        if self._relation(which) is None and self._alternatives(which) is None:
-            return None
+        if known is None or (self._relation(which) is None and self._alternatives(which) is None):
+            other = otherwise if known is not None else self._within(otherwise, w.write(not_p, which))
+            within = self._within(x, which)
+            is_same = other is otherwise and within is x
+            return None if is_same else w.write(e.select_n_p, which, other, within)
         if dtypes.is_bool(x.aval.dtype):
             return self._conjunction(which, x) if not known else None
         found = self._chosen((which,), x)

@@ -66,7 +66,7 @@ class EntryPlace(NamedTuple):
 
 
 class SparseValue(NamedTuple):
-    """A scalar of a body that is a sum over entries: its term, over operands, and the indices that these tell."""
+    """A value of a body that is a sum over entries: its term, over operands, and the indices that these tell."""
 
     value: Atom
     term: Term
@@ -105,7 +105,12 @@ def sparse_value(w: Writer, x: Atom, body: BodyIndices) -> SparseValue | None:
     """Find how a value, the same along all of its axes, is a sum over entries at an index; None if it is none."""
     eqn = w.made_by(x, broadcast_in_dim_p)
     eqn = w.made_by(eqn.invars[0] if eqn is not None else x, ein_p)
-    if eqn is None or eqn.outvars[0].aval.shape or len(eqn.params["terms"]) != 1:
+    return None if eqn is None or eqn.outvars[0].aval.shape else sum_over_entries(eqn, body)
+
+
+def sum_over_entries(eqn: Equation, body: BodyIndices) -> SparseValue | None:
+    """Find how what an equation computes, of any shape, is a sum over entries at an index; None if it is none."""
+    if eqn.primitive is not ein_p or len(eqn.params["terms"]) != 1:
         return None
     (t,), operands = eqn.params["terms"], tuple(eqn.invars)
     found = [(v, a, p) for b in t.brackets if (told := _told(b, operands, body)) is not None for v, a, p in [told]]
@@ -257,10 +262,10 @@ def _gathered(w: Writer, v: Var, on: frozenset[Atom], places: Mapping[Atom, Atom
     return summed(w, [t], [x, *[places[i] for i in indices]], (sizes[0], *shape), v.aval)
 
 
-def chosen(w: Writer, mask: Atom, y: Atom, otherwise: int = 0) -> Atom:
-    """Choose what a mask of entries holds for, and a number elsewhere."""
+def chosen(w: Writer, mask: Atom, y: Atom, otherwise: int = 0, axis: int = 0) -> Atom:
+    """Choose what a mask of entries, along an axis, holds for, and a number elsewhere."""
     if y.aval.shape != mask.aval.shape:
-        mask = w.write(broadcast_in_dim_p, mask, shape=y.aval.shape, dims=(0,))
+        mask = w.write(broadcast_in_dim_p, mask, shape=y.aval.shape, dims=(axis,))
     return w.write(e.select_n_p, mask, filled(w, otherwise, y.aval), y)
 
 

@@ -184,3 +184,71 @@ def test_reverse_over_reverse(name):
     for f in (twice, tl.jit(twice)):
         assert np.all(np.isfinite(f(x)))
         np.testing.assert_allclose(f(x), expected, rtol=1e-5)
+
+
+def test_reverse_over_reverse_of_a_jitted_body():
+    """What the halves of a call share is chosen in the first, whose own derivative is infinite elsewhere."""
+    x = tnp.array([0.0, 1.0, 2.0, 4.0])
+    f = tl.jit(lambda x: ix.build(4, lambda i: (i > 0) / x[i] * x[i] ** 2 + (i > 0) * (x[i] * tnp.log(x[i]))))
+    g = tl.grad(lambda x: f(x).sum())
+    twice = tl.grad(lambda x: g(x).sum())
+    for second in (twice, tl.jit(twice)):
+        np.testing.assert_allclose(second(x), [0, 1, 0.5, 0.25], rtol=1e-12, atol=1e-12)
+
+
+R = np.array([[0, 1, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]], bool)
+ODD, NEVER = np.add.outer(np.arange(4), np.arange(4)) % 2 == 1, np.zeros((4, 4), bool)
+EVEN_ROWS = (np.arange(4) % 2 == 0)[:, None]
+S = ix.sparse(np.nonzero(R), tnp.ones(R.sum()), R.shape)
+AROUND = {  # conditions around others, and where both hold
+    "product": (lambda r, f: ix.build(4, lambda i: ix.sum(4, lambda j: r[i, 1] * (r[i, 2] * f(j)))), NEVER),
+    "sum": (lambda r, f: ix.build(4, lambda i: r[i, 1] * ix.sum(4, lambda j: r[i, 2] * f(j))), NEVER),
+    "one element": (lambda r, f: ix.build(4, lambda i: r[i, 1] * (r[i, 2] * f(0))), NEVER),
+    "pairs": (lambda r, f: ix.build(4, lambda i: r[i, 1] * ix.sum(4, lambda j: r[i, j] * f(j))), R & R[:, 1:2]),
+    "where": (lambda r, f: ix.sum((4, 4), lambda i, j: r[i, 1] * ix.where(r[i, j], f(j), 0.0)), R & R[:, 1:2]),
+    "indices inside": (
+        lambda r, f: ix.build(4, lambda i: r[i, 1] * ix.sum(4, lambda j: ((i + j) % 2 == 1) * f(j))),
+        ODD & R[:, 1:2],
+    ),
+    "indices outside": (
+        lambda r, f: ix.build(4, lambda i: (i % 2 == 0) * ix.sum(4, lambda j: r[i, j] * f(j))),
+        R & EVEN_ROWS,
+    ),
+    "added": (
+        lambda r, f: ix.build(4, lambda i: r[i, 1] * (f(1) + ix.sum(4, lambda j: r[i, j] * f(j)))),
+        1 * (R & R[:, 1:2]) + R[:, 1:2] * (np.arange(4) == 1),
+    ),
+    "where outside": (
+        lambda r, f: ix.sum((4, 4), lambda i, j: ix.where(i % 2 == 0, r[i, j] * f(j), 0.0)),
+        R & EVEN_ROWS,
+    ),
+    "at numbers": (
+        lambda r, f: ix.build(4, lambda i: r[1, 3] * ix.sum(4, lambda j: ix.where(r[i, j], f(j), 0.0))),
+        NEVER,
+    ),
+    "either": (
+        lambda r, f: ix.sum((4, 4), lambda i, j: ix.where(f(j) > 0, (r[i, j] | r[j, i]) * f(j), 0.0)),
+        (R | R.T) & (np.arange(4) == 3),
+    ),
+    "sparse": (
+        lambda r, f: ix.sum(
+            (4, 4),
+            lambda i, j: ix.exists(4, lambda k: r[k, i] & (k > 2)) * ix.where((i + j) % 2 == 1, S[i, j] * f(j), 0.0),
+        ),
+        R & R[3][:, None] & ODD,
+    ),
+}
+
+
+@pytest.mark.parametrize("r", [tnp.asarray(R), ix.relation(np.nonzero(R), R.shape)], ids=["array", "relation"])
+@pytest.mark.parametrize("name", AROUND)
+def test_conditions_around_conditions(name, r):
+    """What is infinite where each condition holds somewhere, but never both, has no effect on derivatives."""
+    body, hold = AROUND[name]
+    x, counts = np.array([0.0, 1.0, 0.0, 2.0]), hold.sum(0)
+    f = lambda x: body(r, lambda j: x[j] * tnp.log(x[j])).sum()  # noqa: E731
+    g, at = tl.grad(f), np.where(counts, x, 1.0)
+    np.testing.assert_allclose(f(tnp.asarray(x)), np.sum(counts * at * np.log(at)), rtol=1e-12)
+    np.testing.assert_allclose(g(tnp.asarray(x)), counts * (np.log(at) + 1), rtol=1e-12)
+    twice = tl.jit(tl.grad(lambda x: g(x).sum()))
+    np.testing.assert_allclose(twice(tnp.asarray(x)), counts / at, rtol=1e-12)

@@ -93,6 +93,14 @@ class MaskWriter(Writer):
             return which if case else self.write(not_p, which)
         return self.write(e.eq_p, which, literal(case, which.aval))
 
+    def conjunction(self, masks: Sequence[Mask]) -> Mask:
+        """Write the conjunction of masks of one shape: before they are moved, if the same views move all of them."""
+        if len(masks) == 1:
+            return masks[0]
+        if len({(mask.which.aval.shape, mask.views) for mask in masks}) == 1:
+            return Mask(self._folded(and_p, list(map(self._truth, masks))), 1, 2, masks[0].views)
+        return Mask(self._folded(and_p, list(map(self.truth, masks))), 1, 2)
+
     def origin(self, mask: Mask) -> Mask:
         """Rewrite a mask to read the array that its predicate was broadcast or moved from."""
         while (eqn := self.definition(mask.which)) is not None and (made := movement(eqn)) is not None:

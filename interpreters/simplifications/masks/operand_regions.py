@@ -8,6 +8,7 @@ that data determine have rules in `undone`.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
+from math import prod
 from typing import NamedTuple
 
 from tapeless.interpreters.index_rows import Combination
@@ -15,7 +16,7 @@ from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.mask import Mask, larger
 from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter
-from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
+from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alternative, Region
 from tapeless.interpreters.simplify import filled
 from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives import indexing as i
@@ -98,14 +99,45 @@ def _reading(t: Term, f: Read, is_core: bool) -> _Reading | None:
 
 
 def _through(w: MaskWriter, eqn: Equation, n: int, region: Region | None, k: int, reading: _Reading) -> Region | None:
-    """Move a region of result n to operand k by one access, and intersect it with the masks of selected cases."""
+    """Move a region of result n to operand k by one access, and intersect it with the masks of selected cases.
+
+    Masks of the result's shape are moved with its region, so that they are reduced together."""
     shape = eqn.invars[k].aval.shape
+    choices = [(Mask(eqn.invars[operand], case, cases), reader) for operand, case, cases, reader in reading.choices]
+    for chosen, reader in choices:
+        region = regions.both(region, regions.of(chosen)) if reader == reading.reader else region
     if region is not None and not (reading.is_at_place and shape == eqn.outvars[n].aval.shape):
-        region = regions.moved(region, lambda mask: _moved(w, eqn, mask, k, reading))
-    for operand, case, cases, reader in reading.choices:
-        chosen = Mask(eqn.invars[operand], case, cases).read(reader, shape)
+        region = regions.moved(_jointly(w, eqn, region, k, reading), lambda mask: _moved(w, eqn, mask, k, reading))
+    for mask, reader in choices:
+        chosen = None if reader == reading.reader else mask.read(reader, shape)
         region = region if chosen is None else regions.both(region, regions.of(chosen))
     return region
+
+
+def _jointly(w: MaskWriter, eqn: Equation, region: Region | None, k: int, reading: _Reading) -> Region | None:
+    """Write masks of an alternative that a move reduces as one: where both hold somewhere, they need not hold together.
+
+    Only where that takes no larger array than they are made of: if these have one shape and are moved in the same way,
+    or one is as large as the result.
+    """
+
+    def is_reduced(mask: Mask) -> bool:
+        moved = _moved(w, eqn, mask, k, reading)
+        return moved is not None and moved.is_reduced
+
+    def joint(alternative: Alternative) -> Alternative:
+        reduced = [m for m in alternative if is_reduced(m)] if len(alternative) > 1 else []
+        if len(reduced) < 2:
+            return alternative
+        origins = {m: w.origin(m) for m in reduced}
+        is_large = any(prod(o.which.aval.shape) == prod(o.shape) for o in origins.values())
+        groups: dict[object, list[Mask]] = {}
+        for o in origins.values():
+            groups.setdefault(is_large or (o.which.aval.shape, o.views), []).append(o)
+        others = [m for m in alternative if m not in reduced]
+        return (*others, *[w.conjunction(masks) for masks in groups.values()])
+
+    return region and tuple(map(joint, region))
 
 
 def _moved(w: MaskWriter, eqn: Equation, mask: Mask, k: int, reading: _Reading) -> Mask | None:
