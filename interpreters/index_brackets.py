@@ -232,7 +232,9 @@ class _Brackets:
     def _mask_at(self, s: SparseValue, condition: Atom | SparseValue) -> Atom | None:
         """Tell for each entry of a sum whether a condition holds, too; None if entries do not tell its indices."""
         w, body = self.w, self._body
-        other = condition if isinstance(condition, SparseValue) else sparse_value(w, condition, body)
+        if isinstance(condition, SparseValue):
+            return met(w, s, (condition,), body)
+        other = sparse_value(w, condition, body)
         if other is not None:
             return met(w, s, (other,), body)
         spread = w.made_by(condition, broadcast_in_dim_p)

@@ -183,8 +183,8 @@ def masked(plan: RematerializationPlan, program: Jaxpr, n: int, loop: Loop | Non
     """
     found = {v: y for v in plan.saved if v not in program.invars and (y := _only_choice(plan, v)) is not None}
     price = _prices(program, n, loop) if found else None
-    instead = {v: y for v, y in found.items() if price and price(y) // _VALUES <= price(v) // _VALUES}
-    again = {y: Var(y.aval) for y in instead.values()}
+    instead: dict[Atom, Var] = {v: y for v, y in found.items() if price and price(y) // _VALUES <= price(v) // _VALUES}
+    again: dict[Atom, Var] = {y: Var(y.aval) for y in instead.values()}
 
     def renamed(eqn: Equation) -> Equation:
         invars = [instead[x] if x in instead else again.get(x, x) for x in eqn.invars]
