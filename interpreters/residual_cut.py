@@ -17,8 +17,7 @@ from tapeless.interpreters.rematerialization import RematerializationPlan
 from tapeless.interpreters.simplifications import licm
 from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
 from tapeless.tracer import dtypes, passes
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from tapeless.tracer.primitives.elementwise import select_n_p
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 
 LARGEST = 256  # limit on the values of a connected component whose cut is computed by maximum flow
 _VALUES = 1 << 32  # more than the values of a program, so that one byte outweighs all tie-breakers
@@ -170,37 +169,3 @@ def _prices(program: Jaxpr, n: int, loop: Loop | None) -> Price:
         return v.aval.nbytes * times * _VALUES + among_equals
 
     return price
-
-
-# ---- masks -----------------------------------------------------------------------------------------------------
-
-
-def masked(plan: RematerializationPlan, program: Jaxpr, n: int, loop: Loop | None = None) -> RematerializationPlan:
-    """Save values as one mask chooses them, if the linear half reads them by that mask alone, and choose again there.
-
-    A residual has a derivative of its own. Where the mask is false, that is infinite times a cotangent of 0 unless the
-    mask belongs to the residual. The linear half keeps its mask for tangents that are infinite there.
-    """
-    found = {v: y for v in plan.saved if v not in program.invars and (y := _only_choice(plan, v)) is not None}
-    price = _prices(program, n, loop) if found else None
-    instead: dict[Atom, Var] = {v: y for v, y in found.items() if price and price(y) // _VALUES <= price(v) // _VALUES}
-    again: dict[Atom, Var] = {y: Var(y.aval) for y in instead.values()}
-
-    def renamed(eqn: Equation) -> Equation:
-        invars = [instead[x] if x in instead else again.get(x, x) for x in eqn.invars]
-        return eqn.replace(invars=invars, outvars=[again.get(y, y) for y in eqn.outvars])
-
-    saved = [instead.get(v, v) for v in plan.saved]
-    wanted = [again.get(v, v) for v in plan.wanted]
-    return plan._replace(saved=tuple(saved), again=tuple(map(renamed, plan.again)), wanted=tuple(wanted))
-
-
-def _only_choice(plan: RematerializationPlan, v: Atom) -> Var | None:
-    """Return a value as a mask chooses it, numbers elsewhere, if the linear half reads it by this mask alone."""
-    readers = [eqn for eqn in plan.again if v in eqn.invars]
-    if not readers or v in plan.wanted or not all(eqn.primitive is select_n_p for eqn in readers):
-        return None
-    masks = {(eqn.invars[0], tuple([x is v for x in eqn.invars[1:]])) for eqn in readers}
-    others = [x for eqn in readers for x in eqn.invars[1:] if x is not v]
-    is_one_mask = len(masks) == 1 and readers[0].invars[0] is not v
-    return readers[0].outvars[0] if is_one_mask and all(type(x) is Literal for x in others) else None

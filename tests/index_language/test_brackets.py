@@ -186,16 +186,6 @@ def test_reverse_over_reverse(name):
         np.testing.assert_allclose(f(x), expected, rtol=1e-5)
 
 
-def test_reverse_over_reverse_of_a_jitted_body():
-    """What the halves of a call share is chosen in the first, whose own derivative is infinite elsewhere."""
-    x = tnp.array([0.0, 1.0, 2.0, 4.0])
-    f = tl.jit(lambda x: ix.build(4, lambda i: (i > 0) / x[i] * x[i] ** 2 + (i > 0) * (x[i] * tnp.log(x[i]))))
-    g = tl.grad(lambda x: f(x).sum())
-    twice = tl.grad(lambda x: g(x).sum())
-    for second in (twice, tl.jit(twice)):
-        np.testing.assert_allclose(second(x), [0, 1, 0.5, 0.25], rtol=1e-12, atol=1e-12)
-
-
 R = np.array([[0, 1, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]], bool)
 ODD, NEVER = np.add.outer(np.arange(4), np.arange(4)) % 2 == 1, np.zeros((4, 4), bool)
 EVEN_ROWS = (np.arange(4) % 2 == 0)[:, None]
