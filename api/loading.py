@@ -32,6 +32,12 @@ def load(path: str | os.PathLike[str], like: Any = None, *, mmap: bool = False) 
     Raises: ValueError, naming the file and the reason, if it is not a whole file that `save` wrote, if a class is in it
       and no `like` is given, or if `like` differs, with the path; TypeError if a leaf of `like` has no shape and dtype;
       NotImplementedError on a big-endian machine; OSError if the file cannot be read.
+
+    >>> import tempfile, pathlib, tapeless as tl, tapeless.numpy as tnp
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "model.safetensors")
+    >>> tl.save(path, [tnp.arange(3), 0.5])
+    >>> tl.load(path)
+    [Array([0, 1, 2], dtype=int32), 0.5]
     """
     where = Path(path)
     found = trees.load_tree(where, like, mmap=mmap)

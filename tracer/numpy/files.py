@@ -22,6 +22,12 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
       file: a path or an open file.
       allow_pickle: passed to `numpy.save`; arrays of numbers are never pickled.
     Raises: TypeError for keys, and for a narrow dtype that NumPy's format does not name, except bfloat16.
+
+    >>> import io, tapeless.numpy as tnp
+    >>> file = io.BytesIO()
+    >>> tnp.save(file, tnp.arange(3))
+    >>> np.load(io.BytesIO(file.getvalue()))
+    array([0, 1, 2], dtype=int32)
     """
     np.save(file, _storable("save", arr), allow_pickle)
 
@@ -30,6 +36,12 @@ def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayL
     """Write several arrays to one archive, as `numpy.savez` does, under `arr_0`, `arr_1`, ..., or their keywords.
 
     Raises: as `save`.
+
+    >>> import io, tapeless.numpy as tnp
+    >>> file = io.BytesIO()
+    >>> tnp.savez(file, tnp.arange(2), w=tnp.ones(2))
+    >>> sorted(tnp.load(io.BytesIO(file.getvalue())))
+    ['arr_0', 'w']
     """
     arrays = {name: _storable("savez", x) for name, x in kwds.items()}
     np.savez(file, *[_storable("savez", x) for x in args], allow_pickle=allow_pickle, **arrays)
@@ -49,6 +61,12 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     Returns: an array; elements of two bytes without a name become bfloat16. For an archive of several arrays, NumPy's
       object.
     Raises: as `numpy.load`.
+
+    >>> import io, tapeless.numpy as tnp
+    >>> file = io.BytesIO()
+    >>> tnp.save(file, tnp.arange(3))
+    >>> tnp.load(io.BytesIO(file.getvalue()))
+    Array([0, 1, 2], dtype=int32)
     """
     found = np.load(file, *args, **kwargs)
     if not isinstance(found, np.ndarray):

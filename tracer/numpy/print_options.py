@@ -28,7 +28,13 @@ def get_printoptions() -> Mapping[str, Any]:
 
 
 def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
-    """Set how arrays are printed within a with block, as `numpy.printoptions` does."""
+    """Set how arrays are printed within a with block, as `numpy.printoptions` does.
+
+    >>> import tapeless.numpy as tnp
+    >>> with printoptions(precision=2):
+    ...     print(tnp.array([0.125, 2.0]))
+    [0.12 2.  ]
+    """
     return np.printoptions(*args, **kwargs)
 
 
