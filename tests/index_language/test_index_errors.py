@@ -74,21 +74,46 @@ def used_later(i):
     return X[i] if isinstance(i, ix.Index) else X * i
 
 
-@pytest.mark.parametrize("keep, dtype", [(lambda i: i, "int32"), (lambda i: X[i] * 2, "float32")])
-def test_what_escapes_a_body(keep, dtype):
+def computed_later(i):
+    return 2 - 3 * i
+
+
+def divided_later(i):
+    return (4 + i) // 2
+
+
+def compared_later(i):
+    return i < 2
+
+
+def chosen_later(i):
+    return ix.where(True, i, 0)
+
+
+def read_in_another_body(i):
+    return ix.build(2, lambda j: i + j)
+
+
+@pytest.mark.parametrize(
+    "used", [used_later, computed_later, divided_later, compared_later, chosen_later, read_in_another_body]
+)
+@pytest.mark.parametrize(
+    "keep, dtype", [(lambda i: i, "int32"), (lambda i: (i + 1) // 2, "int32"), (lambda i: X[i] * 2, "float32")]
+)
+def test_what_escapes_a_body(keep, dtype, used):
     """An index, and an element: the error says of which body, and where it was used."""
     kept = []
     ix.build(2, lambda i: kept.append(keep(i)) or X[i])
     line = inspect.currentframe().f_lineno
     with pytest.raises(UnexpectedTracerError) as caught:
-        used_later(kept[0])
+        used(kept[0])
     here = "test_index_errors.py:"
     text = re.sub(r"\S*?test_index_errors\.py:", here, str(caught.value))
-    first, *made, used, last = text.split("\n")
+    first, *made, place, last = text.split("\n")
     assert first == f"a value escaped its body: {dtype}[] of <lambda> at {here}{line - 1}, traced for build."
     where = f"{here}{keep.__code__.co_firstlineno} (<lambda>), "
     assert [m.startswith(f"  The value was computed at {where}") for m in made] == [True] * (dtype == "float32")
-    assert used.startswith(f"  It was used at {here}{used_later.__code__.co_firstlineno + 1} (used_later), ")
+    assert place.startswith(f"  It was used at {here}{used.__code__.co_firstlineno + 1} ({used.__name__}")
     assert last == ("  It stands for the values at all indices: return it from the body, and use the array of them.")
 
 
