@@ -183,14 +183,21 @@ def test_functions_of_other_arguments(call, function, message):
         (lambda: ix.relation((), ()), "Relation: an array of the shape () has no axes that coordinates are along."),
         (lambda: ix.sparse((), [], ()),
          "SparseArray: an array of the shape () has no axes that coordinates are along."),
-        (lambda: ix.relation(([0], [1]), (2,)), "2 arrays of coordinates for 1 axes, (2,)."),
+        (lambda: ix.relation(([0], [1]), (2,)), "Relation: 2 arrays of coordinates for 1 axes, (2,)."),
         (lambda: ix.relation(([0], [1, 2]), (2, 3)),
-         "coordinates along axis 1 are int32[2], those along axis 0 int32[1]."),
+         "Relation: coordinates along axis 1 are int32[2], those along axis 0 int32[1]."),
         (lambda: ix.relation(([0.5],), (2,)),
-         "coordinates along axis 0 must be integers of one axis, not float32[1]."),
+         "Relation: coordinates along axis 0 must be integers of one axis, not float32[1]."),
+        (lambda: ix.sparse(([0, 1],), [1.0], (2,)),
+         "SparseArray: values float32[1] for entries at coordinates int32[2]."),
+        (lambda: ix.relation(([0], [1]), 3), "Relation: shape must be a sequence of integers, not 3."),
+        (lambda: ix.relation((3, 4), ([0], [1])), "Relation: shape must be a sequence of integers, not ([0], [1])."),
+        (lambda: ix.relation(([0], [1]), (3, 4.5)), "Relation: shape must be a sequence of integers, not (3, 4.5)."),
+        (lambda: ix.relation(([0], [1]), (3, -4)), "Relation: shape (3, -4) has a negative size."),
+        (lambda: ix.relation(7, (3, 4)), "Relation: expected an array of coordinates for each axis of (3, 4), not 7."),
     ],
 )  # fmt: skip
 def test_coordinates(make, message):
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises((ValueError, TypeError)) as caught:
         make()
     assert text_of(caught.value) == message
