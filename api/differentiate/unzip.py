@@ -132,11 +132,7 @@ def transpose_jaxpr(program: ClosedJaxpr | Jaxpr, *, strict: bool = False) -> Ja
         ḃ:~f32[] = mul ȧ 2.0
       in ; ȧ, ḃ }
     """
-    if not isinstance(program, (ClosedJaxpr, Jaxpr)):
-        raise TypeError(
-            f"transpose_jaxpr: expected a program, not {program!r:.80}.\n"
-            "  Pass tl.unzip(f, *args).linear for a derivative; tl.linear_transpose transposes functions."
-        )
+    _check_is_program(program)
     closed = check_linear(program)
     of_strict_form = [p for p in (eqn.primitive for eqn in closed.jaxpr.eqns) if isinstance(p, StrictPrimitive)]
     if of_strict_form and not strict:
@@ -144,6 +140,14 @@ def transpose_jaxpr(program: ClosedJaxpr | Jaxpr, *, strict: bool = False) -> Ja
             f"transpose_jaxpr: the program is in strict form, it has {of_strict_form[0]}: pass strict=True."
         )
     return _transposed(closed.jaxpr, strict, zeros_among(closed.consts))
+
+
+def _check_is_program(program: Any) -> None:
+    if not isinstance(program, (ClosedJaxpr, Jaxpr)):
+        raise TypeError(
+            f"transpose_jaxpr: expected a program, not {program!r:.80}.\n"
+            "  Pass tl.unzip(f, *args).linear for a derivative; tl.linear_transpose transposes functions."
+        )
 
 
 def check_linear(

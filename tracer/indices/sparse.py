@@ -41,6 +41,13 @@ def _integers(coords: Any) -> Any:
     return known.astype(np.int32) if known.min() >= limits.min and known.max() <= limits.max else coords
 
 
+def _listed(coords: Any, expected: str) -> list[Any]:
+    """List the arrays of coordinates. Raises: TypeError that begins with `expected` if there is one object."""
+    if not isinstance(coords, Iterable):
+        raise TypeError(f"{expected}, not {coords!r}.")
+    return list(coords)
+
+
 def _kept(c: Any) -> Array:
     """Make an array of coordinates; if they are known, one that is known in traces, too, and outlives them."""
     if isinstance(c, Tracer):
@@ -83,9 +90,7 @@ class Entries:
         if not static_shape(shape, who):
             raise ValueError(f"{who}: an array of the shape () has no axes that coordinates are along.")
         self.shape: tuple[int, ...] = tuple(shape)
-        if not isinstance(coords, Iterable):
-            raise TypeError(f"{who}: expected an array of coordinates for each axis of {self.shape}, not {coords!r}.")
-        coords = list(coords)
+        coords = _listed(coords, f"{who}: expected an array of coordinates for each axis of {self.shape}")
         self.coords: tuple[Array, ...] = tuple([_kept(_integers(c)) for c in coords])
         if len(self.coords) != len(self.shape):
             n, axes = len(self.coords), len(self.shape)
