@@ -168,6 +168,10 @@ def place(f):
         (lambda f: ix.scatter(2, A, f), one, "index.scatter: {} takes (i), and is called with 2 indices."),
         (lambda f: ix.scan(f, 0.0, 3), lambda c, k: c,
          "index.scan: {} must return a pair (carry, y), but returned one array, float32[]."),
+        (lambda f: ix.scan(f, 0.0, 3), lambda c, k: (c,),
+         "index.scan: {} must return a pair (carry, y), but returned a tuple of 1."),
+        (lambda f: ix.scan(f, 0.0, 3), lambda c, k: None,
+         "index.scan: {} must return a pair (carry, y), but returned None."),
     ],
 )  # fmt: skip
 def test_functions_of_other_arguments(call, function, message):
