@@ -224,6 +224,7 @@ __all__ = [
     "transfer_guard_device_to_device",
     "transfer_guard_device_to_host",
     "transfer_guard_host_to_device",
+    "transpose_jaxpr",
     "tree",
     "tree_util",
     "typeof",
@@ -273,7 +274,16 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.differentiate.fwd_and_bwd import fwd_and_bwd
     from tapeless.differentiate.jacobians import hessian, jacfwd, jacobian, jacrev
     from tapeless.differentiate.residuals import print_saved_residuals, saved_residuals
-    from tapeless.differentiate.unzip import check_linear, cost, program_size, residual_bytes, strict_form, unzip, work
+    from tapeless.differentiate.unzip import (
+        check_linear,
+        cost,
+        program_size,
+        residual_bytes,
+        strict_form,
+        transpose_jaxpr,
+        unzip,
+        work,
+    )
     from tapeless.explanation.explanation import explain
     from tapeless.gradient_programs import gradient_program
     from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
@@ -303,7 +313,7 @@ else:
         "custom.closures": "closure_convert",
         "differentiate.fwd_and_bwd": "fwd_and_bwd",
         "differentiate.jacobians": "hessian jacfwd jacobian jacrev",
-        "differentiate.unzip": "check_linear cost program_size residual_bytes strict_form unzip work",
+        "differentiate.unzip": "check_linear cost program_size residual_bytes strict_form transpose_jaxpr unzip work",
         "compile.control_flow_decisions": "explain_control_flow",
         "explanation.explanation": "explain",
         "host.callbacks": "effects_barrier io_callback pure_callback",

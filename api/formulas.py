@@ -148,8 +148,8 @@ class Formulas:
     def simplify(self) -> "Formulas":
         """Merge terms that are alike up to the names of indices, the order of factors, and the symmetries of spaces.
 
-        Factors that are divided by are cancelled, also where that is 0 / 0. `assumptions` are the symmetries that
-        were needed for it.
+        Of equal forms one with few conjugates is chosen. Factors that are divided by are cancelled, also where that is
+        0 / 0. `assumptions` are the symmetries that were needed for it.
         """
         declared = {k: o.symmetries for k, o in enumerate(self.inputs) if o.symmetries}
         form, used = simplified(self.form, [x.shape for x in self.avals], declared)

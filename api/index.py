@@ -356,7 +356,8 @@ def sparse(coords: Sequence[Any], values: Any, shape: Sequence[int]) -> SparseAr
       coords: [entries] integers for each axis.
       values: [entries]; derivatives in them are values on the same pattern.
       shape: of the array.
-    Raises: ValueError if coordinates and values differ in length, or there are not as many arrays as axes.
+    Raises: ValueError if coordinates and values differ in length, or there are not as many arrays as axes; TypeError if
+      the shape or the coordinates are no sequence.
 
     >>> s = sparse(([0, 2], [1, 1]), [3.0, 4.0], (3, 2))
     >>> build(3, lambda i: sum(2, lambda j: s[i, j] * (j + 1.0)))
@@ -371,7 +372,7 @@ def relation(coords: Sequence[Any], shape: Sequence[int]) -> Relation:
     Args:
       coords: [entries] integers for each axis; what is repeated counts once.
       shape: of the array.
-    Raises: ValueError if there are not as many arrays as axes.
+    Raises: ValueError if there are not as many arrays as axes; TypeError if shape or coordinates are no sequence.
     """
     return Relation(coords, shape)
 

@@ -27,7 +27,7 @@ from tapeless.tracer.primitives.reduction import (
     reduce_or_p,
     reduce_sum_p,
 )
-from tapeless.tracer.terms.solve import composed, solved
+from tapeless.tracer.terms.solve import solved, substituted
 from tapeless.tracer.terms.term import Lookup, Sum, Term, is_case, looked_up, variables_of
 
 _PRODUCTS = frozenset((mul_p, ein_p, *MOVES))
@@ -113,7 +113,7 @@ def _composed(w: Writer, t: Term, operands: list[Atom], read: dict[Var, int]) ->
         if found is None or f.operand in looked_up(t) or not may_compose((t,), f.operand, found.terms):
             continue
         if sparse or _may_be_written_in(found.terms, read.get(v, 0)):  # type: ignore[arg-type]
-            yield [after for p in found.terms if (after := composed(t, k, p)) is not None]
+            yield substituted(t, k, found.terms)
 
 
 def _may_be_written_in(producer: Sum, readers: int) -> bool:

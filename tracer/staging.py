@@ -44,11 +44,16 @@ def trace_to_jaxpr(
     trace = StagingTrace(core.current_trace(), function or f, what, arguments)
     args = [trace.input(aval) for aval in in_avals]
     try:
-        outs = core.under_new(trace, f, *args)
+        outs = core.under_new(trace, _results, f, args)
     except RecursionError as error:
         raise core.nested_too_deeply(error, trace) from None
     after = [] if references is None else trace.taken_references(references)
     return trace.finish([trace.atom(x) for x in [*outs, *after]], getattr(function or f, "__name__", "f"))
+
+
+def _results(f: Callable[..., Sequence[Any]], args: Sequence[Any]) -> list[Any]:
+    """Call a function; compute the arrays of results that are computed when they are asked for, such as indices."""
+    return [by_protocol(x) for x in f(*args)]
 
 
 class WritingTrace(Trace):

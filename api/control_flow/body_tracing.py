@@ -93,10 +93,10 @@ def _name(fun: Any) -> str:
 
 
 def described(result: Any) -> str:
-    """Render the result of a function for a message: its structure, or the type of a single array."""
+    """Describe the result of a function in a message: its outermost container, or the type of a single array."""
     tree = pytree.structure(result)
     if tree is not pytree.LEAF:
-        return str(tree)
+        return pytree.describe_node(tree)
     return f"one array, {aval_of(result)}" if is_arraylike(result) else f"{result!r} of type {type(result).__name__}"
 
 

@@ -206,7 +206,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 def _check_condition(cond_fun: Any, condition: TracedBody) -> None:
     avals = condition.jaxpr.out_avals
     if pytree.structure(condition.result) is not pytree.LEAF:
-        found = str(pytree.structure(condition.result))
+        found = pytree.describe_node(pytree.structure(condition.result))
     elif avals[0].shape or not dtypes.is_bool(avals[0].dtype):
         found = str(avals[0])
     else:

@@ -15,6 +15,7 @@ from tapeless.interpreters import partial_eval, transpose
 from tapeless.interpreters.analysis import cost as counting
 from tapeless.interpreters.analysis import linear_a, linearity
 from tapeless.interpreters.analysis import strict_form as strictness
+from tapeless.interpreters.analysis.strict_form import StrictPrimitive
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_all
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
@@ -23,6 +24,7 @@ from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 class Unzipped:
     """A function's derivative in two halves, primal and linear, and the residuals between them. Prints these three.
 
+    jvp: arguments ; tangents of the inexact ones -> results ; tangents of those that have any: both halves in one.
     primal: arguments -> results, residuals.
     linear: residuals ; tangents of the inexact arguments -> tangents of those results that have any.
     transposed: residuals ; cotangents of these results -> cotangents of those arguments that get any.
@@ -30,17 +32,18 @@ class Unzipped:
     """
 
     def __init__(
-        self, primal: ClosedJaxpr, linear: Jaxpr, residuals: Residuals, transposing: Callable[[Jaxpr], Jaxpr]
+        self, jvp: ClosedJaxpr, primal: ClosedJaxpr, linear: Jaxpr, residuals: Residuals, strict: bool
     ) -> None:
+        self.jvp: Final = jvp
         self.primal: Final = primal
         self.linear: Final = linear
         self.residuals: Final = residuals
-        self._transposing = transposing
+        self._strict = strict
 
     @cached_property
     def transposed(self) -> Jaxpr:
         """Transpose the linear half."""
-        return self._transposing(self.linear)
+        return _transposed(self.linear, self._strict)
 
     def __str__(self) -> str:
         return f"primal\n{self.primal}\n\nlinear\n{self.linear}\n\nresiduals\n{self.residuals}"
@@ -59,7 +62,7 @@ def unzip(
       policy: which values are residuals, one of `tl.checkpoint_policies` or a function
         `policy(primitive, *operand_types, **params) -> bool`; the linear half computes the others again. None: all.
       strict: in Linear A to the letter, no zero being symbolic and no code dead: what the scalar cost model counts.
-    Returns: an `Unzipped`, of the programs `.primal`, `.linear` and `.transposed`, and the `.residuals`; prints.
+    Returns: an `Unzipped`: programs `.jvp`, `.primal`, `.linear` and `.transposed`, and the `.residuals`; prints.
     Raises: NotImplementedError if `strict`, and `fun` loops (`while`); ValueError if there is a policy then;
       TypeError if `fun` or `policy` cannot be called, or no argument is inexact; whatever tracing `fun` raises.
     Source: Radul et al. 2023, section 5.
@@ -87,25 +90,64 @@ def unzip_program(
     closed: ClosedJaxpr, names: Sequence[str], policy: Policy | None = None, strict: bool = False
 ) -> Unzipped:
     """Unzip the program of a function; `names` are for its inputs other than constants."""
-    if strict:
-        halves, consts = _strict_halves(closed), closed.consts
-    else:
-        program, outer, _ = jvp_jaxpr(closed.jaxpr, residuals.differentiated(closed))
-        halves = partial_eval.unzip_jaxpr(program, program.linear_in, policy or save_all)
-        consts = (*outer, *closed.consts)
-    saved = residuals.residuals_of(halves, len(consts), names, policy)
-    primal = ClosedJaxpr(halves.primal, consts)
-    return Unzipped(primal, halves.linear, saved, linear_a.transpose if strict else _transposed)
-
-
-def _strict_halves(closed: ClosedJaxpr) -> partial_eval.UnzippedJaxpr:
     some = residuals.differentiated(closed)
-    halves = linear_a.unzip(linear_a.jvp(closed.jaxpr, some))
+    if strict:
+        program, outer = linear_a.jvp(closed.jaxpr, some), ()
+        halves = _strict_halves(program)
+    else:
+        program, outer, _ = jvp_jaxpr(closed.jaxpr, some)
+        halves = partial_eval.unzip_jaxpr(program, program.linear_in, policy or save_all)
+    consts = (*outer, *closed.consts)
+    saved = residuals.residuals_of(halves, len(consts), names, policy)
+    return Unzipped(ClosedJaxpr(program, consts), ClosedJaxpr(halves.primal, consts), halves.linear, saved, strict)
+
+
+def _strict_halves(program: Jaxpr) -> partial_eval.UnzippedJaxpr:
+    halves = linear_a.unzip(program)
     return partial_eval.UnzippedJaxpr(halves.nonlinear, halves.linear, (), halves.residuals)
 
 
-def _transposed(linear: Jaxpr) -> Jaxpr:
+def _transposed(linear: Jaxpr, strict: bool, zero_in: Sequence[bool] = ()) -> Jaxpr:
+    if strict:
+        return linear_a.transpose(linear, zero_in)
     return transpose.transpose_jaxpr(linear, (True,) * len(linear.outvars))[0]
+
+
+def transpose_jaxpr(program: ClosedJaxpr | Jaxpr, *, strict: bool = False) -> Jaxpr:
+    """Transpose a linear jaxpr: map cotangents of its results to cotangents of its linear inputs.
+
+    Args:
+      program: residuals ; tangents -> tangents, its linear variables marked: `unzip(..).linear`, the `.jaxpr` of a
+        linear map, or the result of `check_linear` or `parse_jaxpr`. Constants are residuals.
+      strict: in Linear A, every linear value being read exactly once, as `strict_form` and `unzip` write it.
+    Returns: residuals ; cotangents of the results -> cotangents of those linear inputs that get any, or of all if
+      `strict`; types are those of the tangents.
+    Raises: LinearityError naming the reason and the equation, as `check_linear`, if the program is not linear;
+      NotImplementedError if it loops an unknown number of times (`while`); TypeError if it is no program; ValueError
+      if it is in strict form, and `strict` is False.
+    Source: Radul et al. 2023, section 6.
+
+    >>> transpose_jaxpr(unzip(lambda x, y: x + 2 * y, 1.0, 1.0).linear)
+    { lambda ; ȧ:~f32[]. let
+        ḃ:~f32[] = mul ȧ 2.0
+      in ; ȧ, ḃ }
+    """
+    _check_is_program(program)
+    closed = check_linear(program)
+    of_strict_form = [p for p in (eqn.primitive for eqn in closed.jaxpr.eqns) if isinstance(p, StrictPrimitive)]
+    if of_strict_form and not strict:
+        raise ValueError(
+            f"transpose_jaxpr: the program is in strict form, it has {of_strict_form[0]}: pass strict=True."
+        )
+    return _transposed(closed.jaxpr, strict, zeros_among(closed.consts))
+
+
+def _check_is_program(program: Any) -> None:
+    if not isinstance(program, (ClosedJaxpr, Jaxpr)):
+        raise TypeError(
+            f"transpose_jaxpr: expected a program, not {program!r:.80}.\n"
+            "  Pass tl.unzip(f, *args).linear for a derivative; tl.linear_transpose transposes functions."
+        )
 
 
 def check_linear(

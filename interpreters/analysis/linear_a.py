@@ -89,8 +89,14 @@ def unzip(program: Jaxpr) -> StrictHalves:
     )
 
 
-def transpose(program: Jaxpr) -> Jaxpr:
-    """Transpose a strict linear jaxpr: `residuals ; cotangents of results -> cotangents of linear inputs`."""
+def transpose(program: Jaxpr, zero_in: Sequence[bool] = ()) -> Jaxpr:
+    """Transpose a linear jaxpr in strict form: `residuals ; cotangents of results -> cotangents of linear inputs`.
+
+    Args:
+      zero_in: which of its first inputs are known to be zero.
+    Raises: NotImplementedError for control flow other than scan and cond; LinearityError if it is not linear.
+    """
+    program = strict_form(_without_calls(program), zero_in)
     to = StrictBuilder()
     residuals, inputs = _by_linearity(program.invars)
     ct = {v: Var(v.aval, True) for v in program.outvars}  # one for each value, since it is read once

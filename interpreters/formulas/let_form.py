@@ -21,7 +21,7 @@ from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.primitives.elementwise import convert_element_type, real
 from tapeless.tracer.primitives.shape import full
 from tapeless.tracer.terms.affine import variables
-from tapeless.tracer.terms.solve import NO_AXES, Axes, composed, explicit, merged, solved
+from tapeless.tracer.terms.solve import NO_AXES, Axes, explicit, merged, solved, substituted
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, conjugate, looked_up, term
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -164,10 +164,8 @@ def _expanded(t: Term, sums: Mapping[int, Sum], form: LetForm) -> Iterator[Term]
     if at is None:
         yield t
         return
-    for p in sums[t.factors[at].operand]:
-        found = composed(t, at, p, form.stays)
-        if found is not None:
-            yield from _expanded(without_conjugates(found, form.real), sums, form)
+    for found in substituted(t, at, sums[t.factors[at].operand], form.stays):
+        yield from _expanded(without_conjugates(found, form.real), sums, form)
 
 
 def _is_plain(terms: Sum) -> bool:

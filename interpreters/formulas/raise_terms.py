@@ -37,7 +37,7 @@ from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import name_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Affine, variables
-from tapeless.tracer.terms.solve import NO_AXES, Axes, composed, merged
+from tapeless.tracer.terms.solve import NO_AXES, Axes, merged, substituted
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, variables_of
 from tapeless.tracer.types import ShapedArray
 
@@ -277,10 +277,8 @@ class _Raising:
             f = t.factors[at]._replace(use=Use.PLAIN)
             t, at = _with_factor(t, at, f), 0
             at = next(i for i, g in enumerate(t.factors) if g == f)
-        for p in value(x):
-            found = composed(t, at, p, self._stays)
-            if found is not None:
-                yield from self._composed(self._real(found), eqn, value)
+        for found in substituted(t, at, value(x), self._stays):
+            yield from self._composed(self._real(found), eqn, value)
 
     def _looking_up(self, t: Term, k: int, v: Var) -> Term:
         """Renumber looked-up operand `k`, which is `v`: read the operand that `v` was moved from, else `v` itself."""

@@ -186,6 +186,18 @@ def test_reverse_over_reverse(name):
         np.testing.assert_allclose(f(x), expected, rtol=1e-5)
 
 
+def test_reverse_over_reverse_of_jitted_bodies():
+    """Second derivatives outside of jit: 1 / x where a condition holds. Ranges of indices: if the first is jitted."""
+    odd = ix.relation(([1, 3],), (4,))
+    conditions = (lambda x, i: x[i] > 0, lambda x, i: i % 2 == 1, lambda x, i: odd[i])
+    f = tl.jit(lambda x: sum(ix.sum(4, lambda i, p=p: p(x, i) * (x[i] * tnp.log(x[i]))) for p in conditions))
+    found = tl.grad(lambda x: tl.grad(f)(x).sum())(tnp.array([0.0, 2.0, 0.0, 4.0]))
+    np.testing.assert_allclose(found, [0, 1.5, 0, 0.75], rtol=1e-6)
+    first = tl.jit(tl.grad(lambda x: ix.sum(4, lambda i: (i > 1) * (x[i] * tnp.log(x[i])))))
+    found = tl.grad(lambda x: first(x).sum())(tnp.array([0.0, 0.0, 2.0, 4.0]))
+    np.testing.assert_allclose(found, [0, 0, 0.5, 0.25], rtol=1e-6)
+
+
 R = np.array([[0, 1, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]], bool)
 ODD, NEVER = np.add.outer(np.arange(4), np.arange(4)) % 2 == 1, np.zeros((4, 4), bool)
 EVEN_ROWS = (np.arange(4) % 2 == 0)[:, None]

@@ -74,21 +74,46 @@ def used_later(i):
     return X[i] if isinstance(i, ix.Index) else X * i
 
 
-@pytest.mark.parametrize("keep, dtype", [(lambda i: i, "int32"), (lambda i: X[i] * 2, "float32")])
-def test_what_escapes_a_body(keep, dtype):
+def computed_later(i):
+    return 2 - 3 * i
+
+
+def divided_later(i):
+    return (4 + i) // 2
+
+
+def compared_later(i):
+    return i < 2
+
+
+def chosen_later(i):
+    return ix.where(True, i, 0)
+
+
+def read_in_another_body(i):
+    return ix.build(2, lambda j: i + j)
+
+
+@pytest.mark.parametrize(
+    "used", [used_later, computed_later, divided_later, compared_later, chosen_later, read_in_another_body]
+)
+@pytest.mark.parametrize(
+    "keep, dtype", [(lambda i: i, "int32"), (lambda i: (i + 1) // 2, "int32"), (lambda i: X[i] * 2, "float32")]
+)
+def test_what_escapes_a_body(keep, dtype, used):
     """An index, and an element: the error says of which body, and where it was used."""
     kept = []
     ix.build(2, lambda i: kept.append(keep(i)) or X[i])
     line = inspect.currentframe().f_lineno
     with pytest.raises(UnexpectedTracerError) as caught:
-        used_later(kept[0])
+        used(kept[0])
     here = "test_index_errors.py:"
     text = re.sub(r"\S*?test_index_errors\.py:", here, str(caught.value))
-    first, *made, used, last = text.split("\n")
+    first, *made, place, last = text.split("\n")
     assert first == f"a value escaped its body: {dtype}[] of <lambda> at {here}{line - 1}, traced for build."
     where = f"{here}{keep.__code__.co_firstlineno} (<lambda>), "
     assert [m.startswith(f"  The value was computed at {where}") for m in made] == [True] * (dtype == "float32")
-    assert used.startswith(f"  It was used at {here}{used_later.__code__.co_firstlineno + 1} (used_later), ")
+    assert place.startswith(f"  It was used at {here}{used.__code__.co_firstlineno + 1} ({used.__name__}")
     assert last == ("  It stands for the values at all indices: return it from the body, and use the array of them.")
 
 
@@ -143,6 +168,10 @@ def place(f):
         (lambda f: ix.scatter(2, A, f), one, "index.scatter: {} takes (i), and is called with 2 indices."),
         (lambda f: ix.scan(f, 0.0, 3), lambda c, k: c,
          "index.scan: {} must return a pair (carry, y), but returned one array, float32[]."),
+        (lambda f: ix.scan(f, 0.0, 3), lambda c, k: (c,),
+         "index.scan: {} must return a pair (carry, y), but returned a tuple of 1."),
+        (lambda f: ix.scan(f, 0.0, 3), lambda c, k: None,
+         "index.scan: {} must return a pair (carry, y), but returned None."),
     ],
 )  # fmt: skip
 def test_functions_of_other_arguments(call, function, message):
@@ -158,14 +187,21 @@ def test_functions_of_other_arguments(call, function, message):
         (lambda: ix.relation((), ()), "Relation: an array of the shape () has no axes that coordinates are along."),
         (lambda: ix.sparse((), [], ()),
          "SparseArray: an array of the shape () has no axes that coordinates are along."),
-        (lambda: ix.relation(([0], [1]), (2,)), "2 arrays of coordinates for 1 axes, (2,)."),
+        (lambda: ix.relation(([0], [1]), (2,)), "Relation: 2 arrays of coordinates for 1 axes, (2,)."),
         (lambda: ix.relation(([0], [1, 2]), (2, 3)),
-         "coordinates along axis 1 are int32[2], those along axis 0 int32[1]."),
+         "Relation: coordinates along axis 1 are int32[2], those along axis 0 int32[1]."),
         (lambda: ix.relation(([0.5],), (2,)),
-         "coordinates along axis 0 must be integers of one axis, not float32[1]."),
+         "Relation: coordinates along axis 0 must be integers of one axis, not float32[1]."),
+        (lambda: ix.sparse(([0, 1],), [1.0], (2,)),
+         "SparseArray: values float32[1] for entries at coordinates int32[2]."),
+        (lambda: ix.relation(([0], [1]), 3), "Relation: shape must be a sequence of integers, not 3."),
+        (lambda: ix.relation((3, 4), ([0], [1])), "Relation: shape must be a sequence of integers, not ([0], [1])."),
+        (lambda: ix.relation(([0], [1]), (3, 4.5)), "Relation: shape must be a sequence of integers, not (3, 4.5)."),
+        (lambda: ix.relation(([0], [1]), (3, -4)), "Relation: shape (3, -4) has a negative size."),
+        (lambda: ix.relation(7, (3, 4)), "Relation: expected an array of coordinates for each axis of (3, 4), not 7."),
     ],
 )  # fmt: skip
 def test_coordinates(make, message):
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises((ValueError, TypeError)) as caught:
         make()
     assert text_of(caught.value) == message

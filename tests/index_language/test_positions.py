@@ -75,7 +75,7 @@ def test_places_are_integers(index: Any):
 COMPUTED = [
     lambda i: i, lambda i: 2 * i - 1, lambda i: i - i + 3, lambda i: i // 2, lambda i: i**2, lambda i: abs(i),
     lambda i: i / 3, lambda i: 1 / (i + 1), lambda i: 0.5 * i, lambda i: tnp.sqrt(i), lambda i: tnp.cos(i),
-    lambda i: i * tnp.float32(1), lambda i: i + tnp.int8(1),
+    lambda i: i * tnp.float32(1), lambda i: i + tnp.int8(1), lambda i: tl.jit(lambda: (i + 3) // 2)(),
 ]  # fmt: skip
 
 

@@ -150,6 +150,11 @@ def test_second_derivative_of_hartree_fock(rng):
     first = ix.grad(hartree_fock)(C, J).simplify()
     found = ix.pullback(first)(C, J, k).simplify()
     assert [t.coefficient for t in found.terms] == [4, 4, 4]
+    assert found.text() == (
+        "4 * Σ[q,r,s,i] J[a,q,r,s] * C[s,i] * conj(C[r,i]) * k[q,b]"
+        " + 4 * Σ[p,q,s,i] J[p,q,a,s] * C[s,b] * conj(C[p,i]) * k[q,i]"
+        " + 4 * Σ[p,q,s,i] J[p,q,a,s] * C[q,i] * C[s,b] * conj(k[p,i])"
+    )
     assert found.assumptions == first.assumptions == ("J[i,j,k,l] = conj(J[j,i,l,k])", "J[i,j,k,l] = J[k,l,i,j]")
     assert ix.pullback(first)(C, J, k).assumptions == first.assumptions  # also of what was simplified before
     c, j, direction = random(rng, (3, 2)), repulsion(rng), random(rng, (3, 2))

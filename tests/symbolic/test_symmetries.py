@@ -83,7 +83,8 @@ def test_merging_keeps_the_value(terms, chosen, is_complex, seed):
     used = needed(terms, declared, real)
     assert all(set(s) <= set(declared[k]) for k, s in used.items())
     fewer = merged_by_symmetry(terms, used, real)
-    assert len(fewer) == len(found)
+    conjugates = [sum(f.use is Use.CONJUGATED for t in s for f in t.factors) for s in (fewer, found)]
+    assert len(fewer) == len(found) and conjugates[0] == conjugates[1]
     np.testing.assert_allclose(looped(fewer, operands, (N, N)), expected, rtol=1e-10, atol=1e-10)
 
 
@@ -120,6 +121,31 @@ def test_antisymmetric_forms_are_0():
     assert found.simplify().text() == "0"
     assert found.simplify().assumptions == ("A[i,j] = -A[j,i]",)
     assert str(found.simplify()) == "0\n  if A[i,j] = -A[j,i]"
+
+
+@pytest.mark.parametrize(
+    ("symmetry", "text", "assumptions"),
+    [
+        (("conj",), "Σ[i] A[a,i] * y[i]", ("A[i,j] = conj(A[j,i])",)),
+        (("id",), "Σ[j] conj(A[j,a]) * y[j]", ()),
+        ((), "Σ[j] conj(A[j,a]) * y[j]", ()),
+    ],
+)
+def test_a_symmetry_is_used_for_fewer_conjugates(symmetry, text, assumptions):
+    """Also where no terms merge by it; one that saves nothing is not assumed."""
+    rng = np.random.default_rng(0)
+    declared = [((1, 0), kind) for kind in symmetry]
+    A = with_symmetries(random(rng, (2, 2)), declared)
+    x, y = random(rng, (2,)), random(rng, (2,))
+    spaces = ix.Space("x", (2,), complex), ix.Space("A", (2, 2), complex, declared), ix.Space("y", (2,), complex)
+
+    def f(x, A, y):
+        return tnp.real(ix.sum((2, 2), lambda i, j: tnp.conj(x[i]) * tnp.conj(A[j, i]) * y[j]))
+
+    with tl.enable_x64():
+        found = check(f, 0, (x, A, y), spaces)
+    assert (found.text(), found.assumptions) == (text, assumptions)
+    np.testing.assert_allclose(found(x, A, y), A.conj().T @ y)
 
 
 def test_undeclared_symmetries_are_never_used():

@@ -56,15 +56,24 @@ def merged_by_symmetry(
 def needed(
     terms: Sequence[Term], symmetries: Symmetries, real: frozenset[int], periods: Periods = NO_PERIODS
 ) -> dict[int, tuple[Symmetry, ...]]:
-    """Find a minimal subset of the symmetries that merges as many terms as all of them do."""
+    """Find a minimal subset of the symmetries that leaves as few terms, and as few conjugates in them, as all do."""
     kept = {k: tuple(dict.fromkeys(given)) for k, given in symmetries.items()}
-    fewest = len(merged_by_symmetry(terms, kept, real, periods))
+    fewest = _length(merged_by_symmetry(terms, kept, real, periods))
     for k, given in symmetries.items():
         for s in given:
             without = {**kept, k: tuple([x for x in kept[k] if x != s])}
-            if len(merged_by_symmetry(terms, without, real, periods)) == fewest:
+            if _length(merged_by_symmetry(terms, without, real, periods)) == fewest:
                 kept = without
     return {k: given for k, given in kept.items() if given}
+
+
+def _length(terms: Sum) -> tuple[int, int]:
+    """Count terms, and conjugated factors."""
+    return len(terms), sum(map(_conjugates, terms))
+
+
+def _conjugates(t: Term) -> int:
+    return sum(f.use is Use.CONJUGATED for f in t.factors)
 
 
 def _representative(t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods) -> tuple[Term, ...]:
@@ -83,7 +92,7 @@ def _preference(form: Term) -> Any:
         (-len(f.access), f.operand, f.use, tuple([(a.variables, a.constant, a.symbols) for a in f.access]))
         for f in form.factors
     ]
-    return sum(f.use is Use.CONJUGATED for f in form.factors), signs, sorted(factors), key_of(form)
+    return _conjugates(form), signs, sorted(factors), key_of(form)
 
 
 def orbit(t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods) -> dict[Term, int] | None:

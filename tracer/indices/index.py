@@ -15,7 +15,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
-from tapeless.tracer.core import Tracer
+from tapeless.tracer.core import Tracer, check_alive
 from tapeless.tracer.indices.sizes import Size
 from tapeless.tracer.primitives.elementwise import convert_element_type, div, rem
 from tapeless.tracer.terms.affine import Affine, Symbol
@@ -101,6 +101,7 @@ class Index:
     def __init__(self, constant: int = 0, parts: dict[Part, int] | None = None) -> None:
         self.constant: Final = constant
         self.parts: Final = parts or {}
+        _check_in_scope(self)
 
     # ---- what it is
 
@@ -297,6 +298,15 @@ for _name in ("floordiv", "mod"):
     setattr(Index, f"__r{_name}__", _computed_operator(_name, reflected=True))
 
 _ADVICE = "An index reads arrays of tapeless: make one of what is read by tapeless.numpy.asarray, before the body."
+
+
+def _check_in_scope(index: Index) -> None:
+    """Raise UnexpectedTracerError if an index has a part of a body that has ended."""
+    for part in index.parts:
+        if isinstance(part, IndexQuotient):
+            _check_in_scope(part.dividend)
+        else:
+            check_alive((part.value,))
 
 
 def _fits(low: int, high: int) -> bool:

@@ -5,7 +5,7 @@ that a sum over all indices is one over entries, forwards and backwards. Source:
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from tapeless.tracer.core import Tracer, ensure_compile_time_eval
 from tapeless.tracer.indices.index import Index, TermForm, in_array, of_value
 from tapeless.tracer.numpy import asarray, lexsort, stack, where, zeros
 from tapeless.tracer.primitives.ein import ein
+from tapeless.tracer.primitives.shape import static_shape
 from tapeless.tracer.terms.affine import Affine, variables
 from tapeless.tracer.terms.term import Lookup, NotNegative, Read, term
 
@@ -38,6 +39,13 @@ def _integers(coords: Any) -> Any:
         return coords
     limits = np.iinfo(np.int32)
     return known.astype(np.int32) if known.min() >= limits.min and known.max() <= limits.max else coords
+
+
+def _listed(coords: Any, expected: str) -> list[Any]:
+    """List the arrays of coordinates. Raises: TypeError that begins with `expected` if there is one object."""
+    if not isinstance(coords, Iterable):
+        raise TypeError(f"{expected}, not {coords!r}.")
+    return list(coords)
 
 
 def _kept(c: Any) -> Array:
@@ -78,18 +86,21 @@ class Entries:
     has_distinct_entries: ClassVar[bool] = False
 
     def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
-        self.coords: tuple[Array, ...] = tuple([_kept(_integers(c)) for c in coords])
+        who = type(self).__name__
+        if not static_shape(shape, who):
+            raise ValueError(f"{who}: an array of the shape () has no axes that coordinates are along.")
         self.shape: tuple[int, ...] = tuple(shape)
-        if not self.shape:
-            raise ValueError(f"{type(self).__name__}: an array of the shape () has no axes that coordinates are along.")
+        coords = _listed(coords, f"{who}: expected an array of coordinates for each axis of {self.shape}")
+        self.coords: tuple[Array, ...] = tuple([_kept(_integers(c)) for c in coords])
         if len(self.coords) != len(self.shape):
-            raise ValueError(f"{len(self.coords)} arrays of coordinates for {len(self.shape)} axes, {self.shape}.")
+            n, axes = len(self.coords), len(self.shape)
+            raise ValueError(f"{who}: {n} arrays of coordinates for {axes} axes, {self.shape}.")
         for axis, c in enumerate(self.coords):
             if c.ndim != 1 or not np.issubdtype(c.dtype, np.integer):
-                raise ValueError(f"coordinates along axis {axis} must be integers of one axis, not {c.aval}.")
+                raise ValueError(f"{who}: coordinates along axis {axis} must be integers of one axis, not {c.aval}.")
             if c.shape != self.coords[0].shape:
                 first = self.coords[0].aval
-                raise ValueError(f"coordinates along axis {axis} are {c.aval}, those along axis 0 {first}.")
+                raise ValueError(f"{who}: coordinates along axis {axis} are {c.aval}, those along axis 0 {first}.")
 
         self.limits: tuple[tuple[int, int] | None, ...] = tuple(map(_limits, coords, self.shape))
 
@@ -147,7 +158,8 @@ class SparseArray(Entries):
         super().__init__(coords, shape)
         self.values: Array = asarray(values)
         if self.coords and self.values.shape != self.coords[0].shape:
-            raise ValueError(f"{self.values.aval} for entries at coordinates {self.coords[0].aval}.")
+            at = self.coords[0].aval
+            raise ValueError(f"SparseArray: values {self.values.aval} for entries at coordinates {at}.")
 
     def __repr__(self) -> str:
         return f"SparseArray({self.values.aval}, shape={self.shape})"

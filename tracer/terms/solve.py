@@ -412,6 +412,11 @@ def composed(reader: Term, at: int, producer: Term, stays: Axes = NO_AXES) -> Te
     ).solved()
 
 
+def substituted(reader: Term, at: int, producer: Sum, stays: Axes = NO_AXES) -> list[Term]:
+    """Substitute a sum for what factor number `at` of a term reads, as `composed` does; leave out terms that are 0."""
+    return [found for t in producer if (found := composed(reader, at, t, stays)) is not None]
+
+
 def _conjugated(f: Read) -> Read:
     if f.use is Use.DIVIDED:
         raise ValueError(f"composed: {f} divides and would be conjugated.")

@@ -22,7 +22,7 @@ from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import gather_p, scatter_add_p
 from tapeless.tracer.primitives.reduction import cumsum_p, reduce_sum_p
 from tapeless.tracer.terms.affine import variables
-from tapeless.tracer.terms.solve import composed, solved
+from tapeless.tracer.terms.solve import composed, solved, substituted
 from tapeless.tracer.terms.term import Bracket, Sum, Term, Use, term
 
 _JOINS = frozenset((s.pad_p, s.concatenate_p, scatter_add_p))  # terms of operands that are zeros are dropped
@@ -160,5 +160,5 @@ def inlined(reader: Sum, operand: int, producer: Sum, most: int) -> Sum | None:
         compositions += len(producer)
         if compositions > most:
             return None
-        todo += [after for p in producer if (after := composed(t, at, p)) is not None]
+        todo += substituted(t, at, producer)
     return tuple(reversed(done))

@@ -39,7 +39,7 @@ from tapeless.tracer.primitives.ein import ein_p, reduced
 from tapeless.tracer.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p
 from tapeless.tracer.primitives.operands import argsort
 from tapeless.tracer.terms.affine import Access, Affine, variables
-from tapeless.tracer.terms.solve import composed, solved
+from tapeless.tracer.terms.solve import solved, substituted
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, term, variables_of
 from tapeless.tracer.types import ShapedArray
 
@@ -191,9 +191,8 @@ def _contracted(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
 def _summed(eqn: Equation, view: View, terms: Sum) -> ResultPart:
     """Restrict the terms of an `ein` to the view, and each operand to the box around all that they read of it."""
     reader = term(variables(view.shape), view.shape, [Read(0, view.access)])
-    composed_terms = [after for t in terms if (after := composed(reader, 0, t)) is not None]
     aval, precision = eqn.outvars[0].aval.update(shape=view.shape), eqn.params["precision"]
-    read = reduced(composed_terms, [x.aval for x in eqn.invars], view.shape, aval.dtype)
+    read = reduced(substituted(reader, 0, terms), [x.aval for x in eqn.invars], view.shape, aval.dtype)
     given = [eqn.invars[k].aval for k in read.operands]
     hulls = [_hulls(read.terms, k, x.shape) for k, x in enumerate(given)]
     parts = [x.update(shape=tuple([size for _, size in hull])) for x, hull in zip(given, hulls)]

@@ -125,7 +125,7 @@ def text(carry, x):
 
 
 def test_scan_of_a_wrong_function():
-    with raises(TypeError, f"scan: {place(three)} must return a pair (carry, y), but returned PyTreeDef((*, *, *))."):
+    with raises(TypeError, f"scan: {place(three)} must return a pair (carry, y), but returned a tuple of 3."):
         lax.scan(three, 0.0, X)
     for returned, shown in ((X, "one array, float32[3,2]"), (1.0, "one array, float32[]"), ("x", "'x' of type str")):
 
@@ -297,7 +297,7 @@ def test_conditions():
     returned = "must return a boolean scalar, but returned bool[3,2]. Reduce it with any() or all()."
     with raises(TypeError, f"while_loop: {place(per_element)} {returned}"):
         lax.while_loop(per_element, lambda x: x, X)
-    with raises(TypeError, f"while_loop: {place(both)} must return a boolean scalar, but returned PyTreeDef((*, *))."):
+    with raises(TypeError, f"while_loop: {place(both)} must return a boolean scalar, but returned a tuple of 2."):
         lax.while_loop(both, lambda x: x, X)
     with raises(TypeError, f"while_loop: {place(one_minus)} must return a boolean scalar, but returned float32[]."):
         lax.while_loop(one_minus, lambda x: x, 1.0)

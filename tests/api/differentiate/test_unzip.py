@@ -146,6 +146,62 @@ def test_transposed_prints():
     )
 
 
+def test_programs_transposed_twice():
+    """T4: to the first one, but for the order of equations and operands."""
+    u = tl.unzip(running, ONE, strict=True)
+    again = tl.transpose_jaxpr(u.transposed, strict=True)
+    assert sorted(str(eqn.primitive) for eqn in again.eqns) == sorted(str(eqn.primitive) for eqn in u.linear.eqns)
+    assert str(tl.transpose_jaxpr(u.linear, strict=True)) == str(u.transposed)
+    given = f64(2, 3, 5, 7)
+    for strict in (False, True):
+        linear = tl.unzip(running, ONE).linear
+        there = tl.transpose_jaxpr(linear, strict=strict)
+        back = tl.transpose_jaxpr(there, strict=strict)
+        assert any(eqn.primitive.name == "dup" for eqn in back.eqns) == strict
+        if not strict:
+            assert compute(back, given) == compute(there, given) == compute(linear, given)
+
+
+def test_transpose_jaxpr_of_programs_with_constants():
+    """Zeros that are captured are residuals, which nothing reads."""
+    zero = np.zeros(2)
+    program = tl.check_linear(lambda x: tnp.concatenate([x, zero]), np.ones(1))
+    (pulled,) = compute(tl.transpose_jaxpr(program), [zero, f64(1, 2, 3)])
+    assert pulled == f64(1)
+    assert [eqn.primitive.name for eqn in tl.transpose_jaxpr(program, strict=True).eqns] == ["drop", "split", "drop"]
+
+
+def test_errors_of_transpose_jaxpr():
+    with raises(
+        TypeError,
+        "transpose_jaxpr: expected a program, not 3.\n"
+        "  Pass tl.unzip(f, *args).linear for a derivative; tl.linear_transpose transposes functions.",
+    ):
+        tl.transpose_jaxpr(3)  # type: ignore[arg-type]
+    u = tl.unzip(running, ONE, strict=True)
+    with raises(ValueError, "transpose_jaxpr: the program is in strict form, it has dup: pass strict=True."):
+        tl.transpose_jaxpr(u.linear)
+    with pytest.raises(tl.errors.LinearityError, match=r"running is not linear \(constant\): its result"):
+        tl.transpose_jaxpr(tl.make_jaxpr(running)(ONE))
+    looping = tl.check_linear(lambda x: lax.while_loop(lambda x: True, lambda x: 2 * x, x), ONE)
+    with pytest.raises(NotImplementedError, match="no transpose rule for 'while'"):
+        tl.transpose_jaxpr(looping)
+    with pytest.raises(NotImplementedError, match="the strict form of a derivative of while is not known"):
+        tl.transpose_jaxpr(looping, strict=True)
+
+
+def test_the_program_that_is_unzipped():
+    """Value and tangent in one; in strict form it has the work of both halves."""
+    for strict in (False, True):
+        u = tl.unzip(running, ONE, strict=strict)
+        assert u.jvp.jaxpr.linear_in == (False, True) and [v.linear for v in u.jvp.jaxpr.outvars] == [False, True]
+        assert tl.work(u.jvp) == tl.work(u) == 7
+    scale = f64(1, 2, 3)
+    u = tl.unzip(lambda x: scale * x * x, scale)
+    value, pushed = compute(u.jvp.jaxpr, [*u.jvp.consts, f64(1, 2, 3), f64(1, 0, 1)])
+    np.testing.assert_allclose([value, pushed], [(1, 8, 27), (2, 0, 18)])
+
+
 def test_the_halves_are_programs():
     u = tl.unzip(running, ONE)
     value, *saved = compute(u.primal.jaxpr, [*u.primal.consts, f64(2.0)[0]])
