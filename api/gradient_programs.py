@@ -152,9 +152,10 @@ def gradient_program(fun: Any, *args: Any) -> GradientProgram:
     (Array(6., dtype=float32, weak_type=True), Array(8., dtype=float32, weak_type=True))
     >>> p.gradient
     { lambda a:~f32[] b:~f32[]. let
-        c:~f32[] = mul b 2.0
-        d:~f32[] = mul c a
-      in d }
+        c:~f32[] = mul b a
+        d:~f32[] = mul b a
+        e:~f32[] = add c d
+      in e }
     """
     traced = tracing_of("gradient_program", fun).trace(*args)
     source = traced.jaxpr
