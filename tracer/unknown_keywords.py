@@ -50,7 +50,7 @@ _MEANING: Final = {
     "reduction": "tnp.sum or tnp.mean of the losses of examples",
     "map_location": "tl.device_put(tree, device)",
 }
-_UNEXPECTED: Final = re.compile(r"^(?:\w+\.)*(\w+)\(\) got an unexpected keyword argument '(\w+)'")
+_UNEXPECTED: Final = re.compile(r"^(?:\w+\.)*?(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
 
 
 def advice(message: str) -> str | None:

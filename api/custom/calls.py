@@ -47,13 +47,10 @@ class CustomFunction(Generic[P, R]):
     __name__: str
     primitive: Primitive
 
-    # This is `__init__` of the classes. Type checkers are shown a `__new__` in its place, with its own type variables:
+    # What `__init__` of the classes does. Type checkers see a `__new__` in its place, with type variables of its own:
     # else pyright does not know the type of `partial(custom_vjp, nondiff_argnums=(0,))(f)`.
     def _define(
-        self,
-        fun: Callable[P, R],
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int], nondiff_argnames: str | Sequence[str]
     ) -> None:
         check_callable(self.primitive.name, fun)
         functools.update_wrapper(self, fun, updated=())

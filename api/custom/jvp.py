@@ -48,10 +48,7 @@ class custom_jvp(CustomFunction[P, R]):
     primitive: Primitive = custom.custom_jvp_p
 
     def _define(
-        self,
-        fun: Callable[P, R],
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int], nondiff_argnames: str | Sequence[str]
     ) -> None:
         super()._define(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
@@ -66,7 +63,14 @@ class custom_jvp(CustomFunction[P, R]):
             nondiff_argnames: str | Sequence[str] = (),
         ) -> "custom_jvp[Parameters, Result]": ...
     else:
-        __init__ = _define
+
+        def __init__(
+            self,
+            fun: Callable[P, R],
+            nondiff_argnums: Sequence[int] = (),
+            nondiff_argnames: str | Sequence[str] = (),
+        ) -> None:
+            self._define(fun, nondiff_argnums, nondiff_argnames)
 
     def defjvp(self, jvp: Rule, symbolic_zeros: bool = False, *, check_linear: bool = True) -> Rule:
         """Set the rule `jvp(*nondiff, primals, tangents) -> (value, tangent)`; returns it, so it can decorate.

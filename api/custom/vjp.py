@@ -46,10 +46,7 @@ class custom_vjp(CustomFunction[P, R]):
     primitive: Primitive = custom.custom_vjp_p
 
     def _define(
-        self,
-        fun: Callable[P, R],
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int], nondiff_argnames: str | Sequence[str]
     ) -> None:
         super()._define(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
@@ -66,7 +63,14 @@ class custom_vjp(CustomFunction[P, R]):
             nondiff_argnames: str | Sequence[str] = (),
         ) -> "custom_vjp[Parameters, Result]": ...
     else:
-        __init__ = _define
+
+        def __init__(
+            self,
+            fun: Callable[P, R],
+            nondiff_argnums: Sequence[int] = (),
+            nondiff_argnames: str | Sequence[str] = (),
+        ) -> None:
+            self._define(fun, nondiff_argnums, nondiff_argnames)
 
     def defvjp(
         self,

@@ -228,6 +228,7 @@ KEYWORDS = {
     "tl.grad(tnp.sin, argnum=0)": "(Do you mean argnums=?)",
     "tl.vmap(tnp.sin, in_axis=0)": "(Do you mean in_axes=?)",
     "tnp.sum(x, axes=0)": "(Do you mean axis=?)",
+    "tl.custom_vjp(tnp.sin, nondiff_argnum=0)": "(Do you mean nondiff_argnums=?)",
     "tl.optimizers.adam(learning_rte=1e-3)": "(Do you mean learning_rate=?)",
     "tnp.sum(x, nonsense=1)": None,
     "(lambda x: x)(x, dim=1)": None,
