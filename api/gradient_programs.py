@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from tapeless import program_files
+from tapeless.arguments.checks import check_arrays
+from tapeless.arguments.names import names_by_position
 from tapeless.compile.jit import tracing_of
 from tapeless.differentiate.autodiff import vjp
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.simplify import simplified
 from tapeless.lowering import emit
 from tapeless.program_files import Parts, StoredProgram, is_inexact
-from tapeless.tracer import dtypes, pytree
+from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.flags import where_true
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
@@ -37,13 +39,15 @@ class GradientProgram:
     differentiated: xs ; dxs -> results ; their tangents, of what is inexact.
     gradient: xs, dret -> cotangents of the inexact xs, dret being those of the inexact results.
     joint: xs, dret -> results, cotangents.
-    Called with arguments it computes the gradient.
+    Called with arguments it computes the gradient. Errors and the printed form name arguments as the function does.
     """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self.arguments: Any = parts.arguments  # trees, with numbers for leaves
         self.results: Any = parts.results
+        self.function: str = parts.function  # its name, and those of its arguments
+        self.names: tuple[str, ...] = parts.names
 
     @property
     def source(self) -> ClosedJaxpr:
@@ -94,9 +98,15 @@ class GradientProgram:
 
     def __str__(self) -> str:
         names = ("source", "bulk", "differentiated", "gradient")
-        return "\n\n".join(f"{name}\n{self._parts.text(name)}" for name in names)
+        return "\n\n".join([self._heading(), *[f"{name}\n{self._parts.text(name)}" for name in names]])
 
     __repr__ = __str__
+
+    def _heading(self) -> str:
+        """Write what the inputs and outputs of `source` are: `loss(params['w'], x) -> ret`."""
+        trees = zip(self.names, self.arguments, strict=True)
+        given = [leaf for name, tree in trees for leaf in _path_names(name, tree)]
+        return f"{self.function}({', '.join(given)}) -> {', '.join(_path_names('ret', self.results))}"
 
     # ---- flat
 
@@ -109,13 +119,19 @@ class GradientProgram:
         return self.joint.out_avals[: len(pytree.leaves(self.results))]
 
     def _flat(self, xs: Sequence[Any], dret: Any) -> tuple[list[Any], list[Any]]:
-        n = len(pytree.leaves(self.arguments))
-        flat = _matching("argument", tuple(xs), self.arguments, self._types[:n])
+        if len(xs) != len(self.names):
+            s = "s" * (len(self.names) > 1)
+            takes = f"{self.function} takes {len(self.names)} argument{s}, {', '.join(self.names)}"
+            raise TypeError(f"gradient_program: {takes}; here there {'is' if len(xs) == 1 else 'are'} {len(xs)}.")
+        flat, types = list[Any](), iter(self._types)
+        for name, x, tree in zip(self.names, xs, self.arguments, strict=True):
+            of_leaves = [next(types) for _ in pytree.leaves(tree)]
+            flat += _matching(f"argument {name}{{}} of {self.function}", x, tree, of_leaves)
         if dret is None:
             return flat, [self._one()]
-        types = self._result_types
-        cts = _matching("dret", dret, self.results, [None if not is_inexact(aval) else aval for aval in types])
-        return flat, where_true(list(map(is_inexact, types)), cts)
+        results = self._result_types
+        cts = _matching("dret{}", dret, self.results, [None if not is_inexact(aval) else aval for aval in results])
+        return flat, where_true(list(map(is_inexact, results)), cts)
 
     def _one(self) -> Any:
         types = self._result_types
@@ -129,6 +145,11 @@ class GradientProgram:
         leaves = [next(left) if is_inexact(a) else np.zeros(a.shape, dtypes.float0) for a in self._types[:n]]
         tree = pytree.unflatten(pytree.structure(self.arguments), leaves)
         return tree[0] if len(tree) == 1 else tree
+
+
+def _path_names(name: str, tree: Any) -> list[str]:
+    """Name the leaves of a tree that has a name: `params['w']`."""
+    return [f"{name}{pytree.keystr(path)}" for path, _ in pytree.leaves_with_path(tree)]
 
 
 def of_tree(path: Path, tree: Any) -> GradientProgram:
@@ -152,9 +173,10 @@ def gradient_program(fun: Any, *args: Any) -> GradientProgram:
     (Array(6., dtype=float32, weak_type=True), Array(8., dtype=float32, weak_type=True))
     >>> p.gradient
     { lambda a:~f32[] b:~f32[]. let
-        c:~f32[] = mul b 2.0
-        d:~f32[] = mul c a
-      in d }
+        c:~f32[] = mul b a
+        d:~f32[] = mul b a
+        e:~f32[] = add c d
+      in e }
     """
     traced = tracing_of("gradient_program", fun).trace(*args)
     source = traced.jaxpr
@@ -176,7 +198,9 @@ def gradient_program(fun: Any, *args: Any) -> GradientProgram:
     (arguments, _), results = (
         pytree.unflatten(tree, range(tree.num_leaves)) for tree in (traced.in_tree, traced.out_tree)
     )
-    return GradientProgram(Parts({name: StoredProgram.of(p) for name, p in programs.items()}, arguments, results))
+    stored = {name: StoredProgram.of(p) for name, p in programs.items()}
+    function = core.describe_function(fun).partition(" at ")[0]
+    return GradientProgram(Parts(stored, arguments, results, function, names_by_position(fun, len(args))))
 
 
 def _joint(source: ClosedJaxpr) -> ClosedJaxpr:
@@ -229,16 +253,22 @@ def _run(program: ClosedJaxpr, flat: Sequence[Any]) -> list[Any]:
 
 
 def _matching(what: str, given: Any, tree: Any, types: Sequence[ShapedArray | None]) -> list[Any]:
-    """Flatten a tree, compared with the one that is expected; None stands for a type of which nothing is asked."""
+    """Flatten a tree, compared with the one that is expected; None stands for a type of which nothing is asked.
+
+    The path of a leaf goes into the braces of `what`, in messages.
+    """
     if pytree.structure(given) != pytree.structure(tree):
-        told = pytree.compare(pytree.structure(given), pytree.structure(tree), (f"{what} given", "the program"))
-        raise TypeError(f"gradient_program: the structure of {what} is not that which the program takes.{told}")
+        told = pytree.compare(pytree.structure(given), pytree.structure(tree), ("what is given", "the program"))
+        here = what.replace("{}", "")
+        raise TypeError(f"gradient_program: the structure of {here} is not that which the program takes.{told}")
+    check_arrays(f"gradient_program: {what}", given)
     found: list[Any] = []
     for (path, x), aval in zip(pytree.flatten_with_path(given)[0], types, strict=True):
         here = aval_of(x)
         if aval is not None and isinstance(x, (bool, int, float, complex)):
             x = tnp.asarray(x, aval.dtype)
         elif aval is not None and (here.shape, here.dtype) != (aval.shape, aval.dtype):
-            raise TypeError(f"gradient_program: {what}{pytree.keystr(path)} is {here}, and the program takes {aval}.")
+            leaf = what.replace("{}", pytree.keystr(path))
+            raise TypeError(f"gradient_program: {leaf} is {here}, and the program takes {aval}.")
         found.append(x)
     return found

@@ -34,8 +34,8 @@ class Opaque:
     >>> from tapeless import index as ix
     >>> R, x, r = Opaque("R", args=(1,)), ix.Space("x", (3,)), ix.Space("r", (3,))
     >>> print(ix.grad(lambda a, x, r: R(x + a * r))(ix.Space("a", ()), x, r))
-    y[a1] = r[a1] * a + x[a1]
-    Σ[j] ∇R(y)[j] * r[j]
+    y[b] = x[b] + r[b] * a
+    Σ[j] r[j] * ∇R(y)[j]
     """
 
     __slots__ = ("name", "ranks", "shape")

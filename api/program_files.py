@@ -66,12 +66,17 @@ class UnsavedRule:
 
 
 class Parts:
-    """The programs of a `GradientProgram` by name, and the structures of arguments and results: leaves are numbers."""
+    """The programs of a `GradientProgram` by name, the structures of arguments and results, whose leaves are numbers,
+    and the names of the function and its arguments."""
 
-    def __init__(self, programs: dict[str, StoredProgram], arguments: Any, results: Any) -> None:
+    def __init__(
+        self, programs: dict[str, StoredProgram], arguments: Any, results: Any, function: str, names: tuple[str, ...]
+    ) -> None:
         self.programs: dict[str, StoredProgram] = programs
         self.arguments: Any = arguments
         self.results: Any = results
+        self.function: str = function
+        self.names: tuple[str, ...] = names
 
     def program(self, name: str) -> ClosedJaxpr:
         return self.programs[name].program
@@ -92,7 +97,8 @@ def write(who: str, path: str | os.PathLike[str], parts: Parts) -> None:
         name: {"text": stored.text, "consts": [numbers[id(x)] for x in stored.consts]}
         for name, stored in parts.programs.items()
     }
-    tree = {"programs": programs, "consts": consts, "arguments": parts.arguments, "results": parts.results}
+    structures = {"arguments": parts.arguments, "results": parts.results}
+    tree = {"programs": programs, "consts": consts, **structures, "function": parts.function, "names": parts.names}
     write_tree(path, tree, GRADIENT_PROGRAM)
 
 
@@ -138,7 +144,7 @@ def parts_of(path: Path, tree: Any) -> Parts:
             name: StoredProgram(_text(tree["programs"][name]["text"]), _consts(tree, tree["programs"][name]["consts"]))
             for name in NAMES
         }
-        parts = Parts(programs, tree["arguments"], tree["results"])
+        parts = Parts(programs, tree["arguments"], tree["results"], _text(tree["function"]), tree["names"])
         _check_types(parts)
         return parts
     except (KeyError, IndexError, TypeError) as error:
@@ -156,6 +162,8 @@ def _check_types(parts: Parts) -> None:
     found = joint.in_avals, joint.out_avals
     if type(parts.arguments) is not tuple or found != wanted or len(xs) < n or len(rets) < m:
         raise ValueError("it does not take and give arguments and results of the structures that the file says")
+    if type(parts.names) is not tuple or [*map(type, parts.names)] != [str] * len(parts.arguments):
+        raise ValueError(f"the names of its arguments are {parts.names!r}")
     if (gradient.in_avals, gradient.out_avals) != (joint.in_avals, joint.out_avals[m:]):
         raise ValueError("the program 'gradient' is not of the types of 'joint'")
 
@@ -174,7 +182,7 @@ def is_inexact(aval: ShapedArray) -> bool:
 
 def _text(x: Any) -> str:
     if not isinstance(x, str):
-        raise TypeError(f"the text of a program is a {type(x).__name__}")
+        raise TypeError(f"a text is a {type(x).__name__}")
     return x
 
 

@@ -3,7 +3,7 @@
 The traceback of an error that passes through our code ends at the user's line, and a note says so.
 `config.traceback_filtering = "quiet_remove_frames"` leaves the note out; with "off" every frame is shown, as of an
 InternalError, which is a bug of ours. Tracebacks that a program formats itself, as `logging.exception` does, and those
-of test runners are whole. A note below a TypeError about a keyword of PyTorch's says what to write.
+of test runners are whole. A note below a TypeError about a keyword says what to write in its place.
 """
 
 import functools
@@ -58,9 +58,9 @@ def filtered(error: BaseException | None, traceback: TracebackType | None) -> Tr
 
 
 def _advise(error: Exception) -> None:
-    """Note what to write in the place of a keyword of PyTorch's."""
+    """Note what to write in the place of a keyword that is PyTorch's, or misspelt."""
     if type(error) is TypeError and "unexpected keyword argument" in str(error):
-        advice = importlib.import_module("tapeless.tracer.pytorch_keywords").advice(str(error))
+        advice = importlib.import_module("tapeless.tracer.unknown_keywords").advice(str(error))
         if advice is not None and advice not in getattr(error, "__notes__", ()):
             error.add_note(advice)
 

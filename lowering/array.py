@@ -138,7 +138,15 @@ class DeviceArray(Array):
         return self._host().tobytes(order)
 
     def __bool__(self) -> bool:
-        return bool(self._host())
+        try:
+            return bool(self._host())
+        except ValueError:
+            if not self.aval.size:
+                raise
+            raise ValueError(
+                f"The truth value of an array with more than one element is ambiguous: {self.aval}. Use x.any() or "
+                "x.all().\n  In the place of 'and' and 'or' write & and | with parentheses: (0 < x) & (x < 2)."
+            ) from None
 
     def __int__(self) -> int:
         return int(self._scalar())
@@ -161,7 +169,7 @@ class DeviceArray(Array):
 
     def __iter__(self) -> Iterator["DeviceArray"]:
         if not self.aval.shape:
-            raise TypeError("iteration over an array without axes.")
+            raise TypeError(f"iteration over {self.aval}, an array without axes. x[None] has one, of length 1.")
         return self._rows()
 
     def _rows(self) -> Iterator["DeviceArray"]:

@@ -210,7 +210,14 @@ def _of_name(name: str) -> str:
 def config_cpu_devices(n: int) -> None:
     """Make the CPU count as `n` devices, to try programs for several. Call it before the CPU is used.
 
-    Raises: RuntimeError if it is in use already with another number.
+    Raises: ValueError for less than 1; RuntimeError if the CPU is in use already with another number.
+
+    A process that has computed nothing yet:
+
+    >>> import subprocess, sys
+    >>> program = "import tapeless as tl; tl.config_cpu_devices(2); print(tl.device_count('cpu'))"
+    >>> subprocess.check_output([sys.executable, "-c", program], text=True)
+    '2\\n'
     """
     global _cpu_devices
     if n < 1:

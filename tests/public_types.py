@@ -59,6 +59,7 @@ def compiled() -> None:
     f(params, x).no_method()  # type: ignore
     assert_type(tl.jit(apply, static_argnames="scale")(params, x), Array)
     assert_type(tl.jit(donate_argnums=0)(apply)(params, x), Array)
+    assert_type(by_partial.lower(x, 2).as_text(), str)
     assert_type(tl.jit(tl.jit(loss_and_hidden))(params, x)[1], dict[str, Array])
 
 
@@ -72,6 +73,12 @@ def decorated(x: ArrayLike, n: int) -> tuple[Array, Array]:
 def decorated_with_options(x: ArrayLike, n: int) -> Array:
     """An array."""
     return tnp.sin(x)
+
+
+@functools.partial(tl.jit, static_argnames="n")
+def by_partial(x: Array, n: int) -> Array:
+    """An array."""
+    return x * n
 
 
 class Model:
@@ -152,6 +159,27 @@ def clip(x: Array, limit: float) -> Array:
 clipped = tl.custom_vjp(clip, nondiff_argnums=(1,))
 
 
+@functools.partial(tl.custom_vjp, nondiff_argnums=(1,))
+def clip_by_partial(x: Array, limit: float) -> Array:
+    """x."""
+    return x
+
+
+clip_by_partial.defvjp(lambda x, limit: (x, None), lambda limit, kept, ct: (ct,))
+
+
+@functools.partial(tl.custom_jvp, nondiff_argnums=(1,))
+def scale_by_partial(x: Array, factor: float) -> Array:
+    """x."""
+    return x
+
+
+@scale_by_partial.defjvp
+def scale_by_partial_jvp(factor: float, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """The rule."""
+    return scale_by_partial(*primals, factor), factor * tangents[0]
+
+
 @custom_vmap
 def batched_apart(x: Array, scale: float) -> Array:
     """x."""
@@ -170,6 +198,10 @@ def custom_rules() -> None:
     assert_type(tl.grad(double)(x), Array)
     double("wrong")  # type: ignore
     assert_type(clipped(x, 1.0), Array)
+    assert_type(clip_by_partial(x, limit=1.0), Array)
+    assert_type(scale_by_partial(x, 1.0), Array)
+    clip_by_partial("wrong", 1.0)  # type: ignore
+    scale_by_partial(x)  # type: ignore
 
 
 def arguments_and_results() -> None:

@@ -409,7 +409,7 @@ class Tracer(Array):
 
     def __iter__(self) -> Iterator[Any]:
         if not self.aval.shape:
-            raise TypeError("iteration over an array without axes.")
+            raise TypeError(f"iteration over {self.aval}, an array without axes. x[None] has one, of length 1.")
         return (self[i] for i in range(self.aval.shape[0]))
 
     def __format__(self, spec: str) -> str:

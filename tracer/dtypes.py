@@ -20,6 +20,7 @@ from tapeless.tracer.called_functions import prefixed
 from tapeless.tracer.config import config
 from tapeless.tracer.errors import TypePromotionError
 from tapeless.tracer.extended_dtypes import KEYS, KeyDType, extended, prng_key
+from tapeless.tracer.wider_integers import advice_on_width
 
 if TYPE_CHECKING:
     DTypeLike: TypeAlias = np.dtype[Any] | type[Any] | str
@@ -292,6 +293,7 @@ def _read(given: Any) -> DType:
         prefixed(f"{given!r}{meaning} is not a dtype of arrays: ")
         + "use bool, an integer, a float or a complex type, for example 'float32', np.int8 or float."
         + ("\n  If it says whether axes stay, name it: keepdims=True." if isinstance(given, bool) else "")
+        + ("\n  If it is a size, write the shape as one tuple: (2, 3)." if type(given) is int else "")
     )
 
 
@@ -342,9 +344,8 @@ def check_fits(value: int, dtype: DType) -> None:
     """Check that the integer type `dtype` holds `value`. Raises: OverflowError if it does not."""
     low, high = limits(dtype)
     if not low <= value <= high:
-        raise OverflowError(
-            f"the integer {value} does not fit {dtype}, which holds {low} to {high}: use an array of a wider dtype."
-        )
+        advice = advice_on_width(value, str(dtype))
+        raise OverflowError(f"the integer {value} does not fit {dtype}, which holds {low} to {high}: {advice}.")
 
 
 def holds_integers(dtype: DType, low: int, high: int) -> bool:

@@ -22,6 +22,7 @@ _MEANT = {
     "gather": "tnp.take_along_axis, or x[indices]",
     "gradient": "tl.grad",
     "gradients": "tl.grad",
+    "inverse": "tnp.linalg.inv",
     "index_update": "x.at[index].set(values)",
     "index_add": "x.at[index].add(values)",
     "manual_seed": "tl.random.key",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tapeless.arguments.names import argument_name, naming
-from tapeless.tracer import pytree
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.incoming import incoming
 from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, holds_keys, is_arraylike
 
@@ -39,7 +39,9 @@ class _Type:
 
 def no_derivative(aval: ShapedArray) -> str:
     """Say why a value of a type that has no tangents cannot be differentiated, as the end of a message."""
-    return f"{'keys of random numbers' if holds_keys(aval) else 'integers'} have no derivative."
+    if holds_keys(aval):
+        return "keys of random numbers have no derivative."
+    return f"{'booleans' if dtypes.is_bool(aval.dtype) else 'integers'} have no derivative."
 
 
 def _cut(text: str) -> str:

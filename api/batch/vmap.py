@@ -114,8 +114,9 @@ def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, flat: Sequence[Any]
         named = (
             f"\n  Arguments by name are mapped along axis 0: give {', '.join(kwargs)} by position." if kwargs else ""
         )
+        entries = "1 entry" if len(in_axes) == 1 else f"{len(in_axes)} entries"
         raise ValueError(
-            f"vmap: in_axes has {len(in_axes)} entries, {in_axes}, but {core.describe_function(fun)} was called with "
+            f"vmap: in_axes has {entries}, {in_axes}, but {core.describe_function(fun)} was called with "
             f"{len(args)} positional argument{'s' * (len(args) != 1)}.{named}"
         )
     if not isinstance(in_axes, (list, tuple, type(None))) and pytree.structure(in_axes) is not pytree.LEAF:

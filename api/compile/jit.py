@@ -118,27 +118,16 @@ def jit(
     >>> jit(lambda x: 2 * x)(1.5)
     Array(3., dtype=float32, weak_type=True)
     """
-    if fun is None:
-        return functools.partial(
-            jit,
-            in_shardings=in_shardings,
-            out_shardings=out_shardings,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-            donate_argnums=donate_argnums,
-            donate_argnames=donate_argnames,
-            keep_unused=keep_unused,
-            device=device,
-            backend=backend,
-            inline=inline,
-            compiler_options=compiler_options,
-        )
-    check_callable("jit", fun)
     device = one_device("jit", device, backend, in_shardings, out_shardings)
-    static = Arguments.of(fun, static_argnums, static_argnames, "static")
-    donated = Arguments.of(fun, donate_argnums, donate_argnames, "donate")
-    static.check_apart(donated, fun)
-    return Jitted(fun, static, donated, device, inline, compiler_options)
+
+    def jitted(fun: Callable[..., Any]) -> Jitted[..., Any]:
+        check_callable("jit", fun)
+        static = Arguments.of(fun, static_argnums, static_argnames, "static")
+        donated = Arguments.of(fun, donate_argnums, donate_argnames, "donate")
+        static.check_apart(donated, fun)
+        return Jitted(fun, static, donated, device, inline, compiler_options)
+
+    return jitted if fun is None else jitted(fun)
 
 
 def program_of(who: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> ClosedJaxpr:

@@ -47,11 +47,10 @@ class CustomFunction(Generic[P, R]):
     __name__: str
     primitive: Primitive
 
-    def __init__(
-        self,
-        fun: Callable[P, R],
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
+    # What `__init__` of the classes does. Type checkers see a `__new__` in its place, with type variables of its own:
+    # else pyright does not know the type of `partial(custom_vjp, nondiff_argnums=(0,))(f)`.
+    def _define(
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int], nondiff_argnames: str | Sequence[str]
     ) -> None:
         check_callable(self.primitive.name, fun)
         functools.update_wrapper(self, fun, updated=())
@@ -59,7 +58,7 @@ class CustomFunction(Generic[P, R]):
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
         self.fun: Callable[P, R] = fun
-        self.nondiff_argnums: Final = (*numbers, *[self._position(name) for name in names])
+        self.nondiff_argnums: tuple[int, ...] = (*numbers, *[self._position(name) for name in names])
         self.cache: RuleCache = RuleCache()
         self.is_linear: bool = True  # unless the user says that it is not meant to be
 

@@ -31,7 +31,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]], *, check_linear: bool = Tru
     ... def square(x):
     ...     return x**2, lambda g: (g * x,)
     >>> square(3.0), grad(square)(3.0)
-    (9.0, Array(3., dtype=float32, weak_type=True))
+    (Array(9., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))
     """
     check_callable("custom_gradient", fun)
     pair_of: Callable[..., Any] = fun

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from tapeless.arguments.checks import check_arrays, check_callable, check_takes
 from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff
@@ -20,6 +20,8 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
@@ -45,15 +47,30 @@ class custom_jvp(CustomFunction[P, R]):
 
     primitive: Primitive = custom.custom_jvp_p
 
-    def __init__(
-        self,
-        fun: Callable[P, R],
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
+    def _define(
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int], nondiff_argnames: str | Sequence[str]
     ) -> None:
-        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+        super()._define(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros: bool = False
+
+    if TYPE_CHECKING:
+
+        def __new__(
+            cls,
+            fun: Callable[Parameters, Result],
+            nondiff_argnums: Sequence[int] = (),
+            nondiff_argnames: str | Sequence[str] = (),
+        ) -> "custom_jvp[Parameters, Result]": ...
+    else:
+
+        def __init__(
+            self,
+            fun: Callable[P, R],
+            nondiff_argnums: Sequence[int] = (),
+            nondiff_argnames: str | Sequence[str] = (),
+        ) -> None:
+            self._define(fun, nondiff_argnums, nondiff_argnames)
 
     def defjvp(self, jvp: Rule, symbolic_zeros: bool = False, *, check_linear: bool = True) -> Rule:
         """Set the rule `jvp(*nondiff, primals, tangents) -> (value, tangent)`; returns it, so it can decorate.

@@ -36,6 +36,17 @@ def trace_to_jaxpr_nounits(
     """Apply a flat function to known and unknown values: what depends on known ones alone is computed at once.
 
     Returns: the program of the unknown results, whose first inputs are its constants; the results; those constants.
+
+    >>> from tapeless.extend.linear_util import wrap_init
+    >>> known, unknown = PartialVal.known(2.0), PartialVal.unknown(ShapedArray((), "float32"))
+    >>> fun = wrap_init(lambda x, y: (x**3, x**3 * y))
+    >>> jaxpr, (cube, product), consts = trace_to_jaxpr_nounits(fun, [known, unknown])
+    >>> float(cube.const), product.is_known()
+    (8.0, False)
+    >>> jaxpr
+    { lambda a:f32[]. let
+        b:f32[] = mul 8.0 a
+      in b }
     """
     jaxpr, outs, consts = partial_eval(fun.call_wrapped, pvals)
     return jaxpr, [PartialVal(*out) for out in outs], consts

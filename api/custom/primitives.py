@@ -28,10 +28,9 @@ class LibraryPrimitive:
     Equal to what an equation of a program has as its primitive, so that either finds the other in a table.
 
     >>> twice_p = LibraryPrimitive("twice")
-    >>> twice_p.def_impl(lambda x: 2 * x)  # doctest: +ELLIPSIS
-    <function ...>
+    >>> _ = twice_p.def_impl(lambda x: 2 * x)
     >>> twice_p.bind(3)
-    6
+    Array(6, dtype=int32, weak_type=True)
     """
 
     def __init__(self, name: str) -> None:
@@ -224,6 +223,14 @@ def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
 
     Returns: an array, or a list of them if it has `multiple_results`.
     Raises: NotImplementedError if it has no lowering rule; UnexpectedTracerError for traced arrays.
+
+    >>> import tapeless as tl
+    >>> twice_p = tl.extend.core.Primitive("twice")
+    >>> twice = tl.extend.mlir.lower_fun(lambda x: 2 * x, multiple_results=False)
+    >>> _ = tl.extend.mlir.register_lowering(twice_p, twice)
+    >>> _ = twice_p.def_abstract_eval(lambda x: x)
+    >>> apply_primitive(twice_p, 3.0)
+    Array(6., dtype=float32, weak_type=True)
     """
     operation = defined(prim)
     key = (operation, tuple(map(aval_of, args)), tuple(params.items()))

@@ -5,7 +5,7 @@ backward rule, applied it is the transpose of that rule. So either mode uses wha
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tapeless.arguments.checks import check_arrays, check_callable, check_takes
 from tapeless.arguments.held_references import holding
@@ -22,6 +22,8 @@ from tapeless.tracer.types import aval_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class custom_vjp(CustomFunction[P, R]):
@@ -43,17 +45,32 @@ class custom_vjp(CustomFunction[P, R]):
 
     primitive: Primitive = custom.custom_vjp_p
 
-    def __init__(
-        self,
-        fun: Callable[P, R],
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
+    def _define(
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int], nondiff_argnames: str | Sequence[str]
     ) -> None:
-        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+        super()._define(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros: bool = False
         self.reverse_only: str | None = None  # the error of forward mode, if the backward rule is known to have none
+
+    if TYPE_CHECKING:
+
+        def __new__(
+            cls,
+            fun: Callable[Parameters, Result],
+            nondiff_argnums: Sequence[int] = (),
+            nondiff_argnames: str | Sequence[str] = (),
+        ) -> "custom_vjp[Parameters, Result]": ...
+    else:
+
+        def __init__(
+            self,
+            fun: Callable[P, R],
+            nondiff_argnums: Sequence[int] = (),
+            nondiff_argnames: str | Sequence[str] = (),
+        ) -> None:
+            self._define(fun, nondiff_argnums, nondiff_argnames)
 
     def defvjp(
         self,

@@ -98,7 +98,12 @@ def wrap_init(f: Function, params: dict[str, Any] | None = None, *, debug_info: 
 
 
 def transformation2(gen: Function) -> Callable[..., WrappedFun]:
-    """Make `wrap(fun, *static)`, which puts `gen(f, *static, *args, **kwargs)` around a `WrappedFun`."""
+    """Make `wrap(fun, *static)`, which puts `gen(f, *static, *args, **kwargs)` around a `WrappedFun`.
+
+    >>> times = transformation2(lambda f, factor, x: factor * f(x))
+    >>> times(wrap_init(lambda x: x + 1), 10).call_wrapped(3)
+    40
+    """
     return lambda fun, *gen_static_args: fun.wrap(gen, gen_static_args, None)
 
 
@@ -106,6 +111,14 @@ def transformation_with_aux2(gen: Function) -> Callable[..., tuple[WrappedFun, C
     """Make `wrap(fun, *static)`, which puts `gen(f, store, *static, *args, **kwargs)` around a `WrappedFun`.
 
     It gives the function, and one that reads what was put into the store, once the function has run.
+
+    >>> @transformation_with_aux2
+    ... def keeping(f, store, x):
+    ...     store.store(f"x was {x}")
+    ...     return f(x)
+    >>> fun, aux = keeping(wrap_init(lambda x: x + 1))
+    >>> fun.call_wrapped(3), aux()
+    (4, 'x was 3')
     """
 
     def wrap(fun: WrappedFun, *gen_static_args: Any) -> tuple[WrappedFun, Callable[[], Any]]:
@@ -117,7 +130,15 @@ def transformation_with_aux2(gen: Function) -> Callable[..., tuple[WrappedFun, C
 
 def transformation(gen: Callable[..., Generator[Any, Any, Any]]) -> Callable[..., WrappedFun]:
     """Make a transformation of a generator, `gen(*static, *args, **kwargs)`: it yields the arguments, positional and by
-    name, is sent the result, and yields what is to be returned."""
+    name, is sent the result, and yields what is to be returned.
+
+    >>> @transformation
+    ... def times(factor, x):
+    ...     result = yield (x,), {}
+    ...     yield factor * result
+    >>> times(wrap_init(lambda x: x + 1), 10).call_wrapped(3)
+    40
+    """
 
     def around(f: Function, *args: Any, **kwargs: Any) -> Any:
         running = gen(*args, **kwargs)
@@ -130,7 +151,16 @@ def transformation(gen: Callable[..., Generator[Any, Any, Any]]) -> Callable[...
 def transformation_with_aux(
     gen: Callable[..., Generator[Any, Any, Any]],
 ) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
-    """Make a transformation with auxiliary output of a generator, which yields the result and that output last."""
+    """Make a transformation with auxiliary output of a generator, which yields the result and that output last.
+
+    >>> @transformation_with_aux
+    ... def keeping(x):
+    ...     result = yield (x,), {}
+    ...     yield result, f"x was {x}"
+    >>> fun, aux = keeping(wrap_init(lambda x: x + 1))
+    >>> fun.call_wrapped(3), aux()
+    (4, 'x was 3')
+    """
 
     def around(f: Function, store: Store, *args: Any, **kwargs: Any) -> Any:
         running = gen(*args, **kwargs)
@@ -146,6 +176,11 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
     """Return the auxiliary output of whichever of two functions ran, and whether it was the first.
 
     Raises: StoreException if neither or both did.
+
+    >>> keeping = transformation_with_aux2(lambda f, store, x: store.store("kept") or f(x))
+    >>> (fun, aux), (_, other) = (keeping(wrap_init(lambda x: x + 1)) for _ in range(2))
+    >>> fun.call_wrapped(3), merge_linear_aux(aux, other)
+    (4, (True, 'kept'))
     """
     outs = [_read(aux1), _read(aux2)]
     ran = [out is not _EMPTY for out in outs]

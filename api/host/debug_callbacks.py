@@ -155,10 +155,10 @@ def _tell(
 def _check_format(who: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     try:
         _FormatCheck(who, fmt).format(fmt, *args, **kwargs)
-    except ValueError as error:
-        if str(error).startswith(f"debug.{who}: "):
-            raise
-        raise ValueError(f"debug.{who}: {fmt!r} is not a format string: {error}.") from None
+    except Exception as error:
+        is_ours = not isinstance(error, ValueError) or str(error).startswith(f"debug.{who}: ")
+        told = error if is_ours else ValueError(f"debug.{who}: {fmt!r} is not a format string: {error}.")
+        raise told.with_traceback(None) from None  # without frames of Python's module string
 
 
 def _formatted(who: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

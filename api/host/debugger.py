@@ -63,6 +63,27 @@ def breakpoint(
       stdin, stdout: where commands come from, and what is shown goes; those of `sys` if None.
     Returns: `token`, without a derivative; None if there is none.
     Raises: ValueError for another backend, or if it is given a token and to be ordered.
+
+    Commands can come from a string, and what is shown can go to one:
+
+    >>> import io, tapeless as tl
+    >>> commands, shown = io.StringIO("2 * x\\ncontinue\\n"), io.StringIO()
+    >>> @tl.jit
+    ... def f(x):
+    ...     tl.debug.breakpoint(stdin=commands, stdout=shown, num_frames=1)
+    ...     return x + 1
+    >>> f(3.0)
+    Array(4., dtype=float32, weak_type=True)
+    >>> tl.effects_barrier()
+    >>> print(shown.getvalue().rstrip())
+    Stopped at a breakpoint; help lists the commands.
+    > ...(3) in f
+        @tl.jit
+        def f(x):
+    ->      tl.debug.breakpoint(stdin=commands, stdout=shown, num_frames=1)
+            return x + 1
+    (tdb) Array(6., dtype=float32)
+    (tdb)
     """
     if backend not in (None, "cli"):
         raise ValueError(f"debug.breakpoint: the backend is 'cli'; there is no {backend!r}.")

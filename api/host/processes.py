@@ -10,17 +10,44 @@ T = TypeVar("T")
 
 
 def host_count(backend: str | None = None) -> int:
-    """Return `process_count()`, with a warning: the old name."""
+    """Return `process_count()`, with a warning: the old name.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     host_count()
+    1
+    >>> print(found[0].message)
+    host_count is an older name of process_count: use that.
+    """
     return _warned("host_count", process_count)(backend)
 
 
 def host_id(backend: str | None = None) -> int:
-    """Return `process_index()`, with a warning: the old name."""
+    """Return `process_index()`, with a warning: the old name.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     host_id()
+    0
+    >>> print(found[0].message)
+    host_id is an older name of process_index: use that.
+    """
     return _warned("host_id", process_index)(backend)
 
 
 def host_ids(backend: str | None = None) -> list[int]:
-    """Return `process_indices()`, with a warning: the old name."""
+    """Return `process_indices()`, with a warning: the old name.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     host_ids()
+    [0]
+    >>> print(found[0].message)
+    host_ids is an older name of process_indices: use that.
+    """
     return _warned("host_ids", process_indices)(backend)
 
 

@@ -95,6 +95,18 @@ def start_trace(
       create_perfetto_trace: also write `perfetto_trace.json.gz`, which ui.perfetto.dev reads.
       profiler_options: what is recorded.
     Raises: RuntimeError if a trace is being recorded; NotImplementedError for `create_perfetto_link`.
+
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> start_trace(folder.name)
+    >>> with TraceAnnotation("my work"):
+    ...     total = sum(range(10))
+    >>> stop_trace()
+    >>> (recorded,) = pathlib.Path(folder.name).rglob("*.xplane.pb")
+    >>> planes = ProfileData.from_file(str(recorded)).planes
+    >>> "my work" in [event.name for plane in planes for line in plane.lines for event in line.events]
+    True
+    >>> folder.cleanup()
     """
     if create_perfetto_link:
         raise NotImplementedError(
@@ -105,7 +117,15 @@ def start_trace(
 
 
 def stop_trace() -> None:
-    """End the trace that is being recorded, and write it. Raises: RuntimeError if there is none."""
+    """End the trace that is being recorded, and write it. Raises: RuntimeError if there is none.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     start_trace(folder)
+    ...     stop_trace()
+    ...     os.listdir(folder)
+    ['plugins']
+    """
     folder = _session.stop()
     if _perfetto[0]:
         _write_for_perfetto(Path(folder))
@@ -118,7 +138,15 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> Generator[None]:
-    """Record what runs in a with block, or a decorated function. Args, Raises: those of `start_trace`."""
+    """Record what runs in a with block, or a decorated function. Args, Raises: those of `start_trace`.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with trace(folder, create_perfetto_trace=True):
+    ...         total = sum(range(10))
+    ...     [path.name for path in pathlib.Path(folder).rglob("perfetto*")]
+    ['perfetto_trace.json.gz']
+    """
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
         yield
@@ -148,6 +176,12 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
       requires_backend: connect to the devices first, so that they are recorded.
     Returns: the server, which runs until `stop_server`.
     Raises: ValueError if there is one.
+
+    >>> import socket
+    >>> with socket.create_server(("", 0)) as free:  # a port that nobody uses
+    ...     port = free.getsockname()[1]
+    >>> server = start_server(port)
+    >>> stop_server()
     """
     if _server:
         raise ValueError("start_server: a server is running. Stop it with stop_server().")
@@ -158,7 +192,12 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
 
 def stop_server() -> None:
-    """Stop the server. Raises: ValueError if there is none."""
+    """Stop the server. Raises: ValueError if there is none.
+
+    >>> stop_server()
+    Traceback (most recent call last):
+    ValueError: stop_server: no server is running.
+    """
     if not _server:
         raise ValueError("stop_server: no server is running.")
     _server.clear()
@@ -170,7 +209,18 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
     Args:
       pid, port: of the process, and of its server.
     Returns: a function that undoes it.
-    Raises: RuntimeError if the server cannot be reached.
+    Raises: RuntimeError if the server cannot be reached within 30 seconds, or `pid` is this process.
+
+    >>> import socket, subprocess, sys
+    >>> with socket.create_server(("", 0)) as free:  # a port that nobody uses
+    ...     port = free.getsockname()[1]
+    >>> program = f"from tapeless import profiler; profiler.start_server({port}); print('ready', flush=True); input()"
+    >>> command = [sys.executable, "-c", program]
+    >>> with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    ...     _ = other.stdout.readline()  # until its server runs
+    ...     undo = register_subprocess(other.pid, port)  # what is recorded from here on is of both
+    ...     undo()
+    ...     _ = other.communicate("end\\n")
     """
     return profiling.profiler.register_subprocess(pid, port)
 
@@ -187,5 +237,12 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 
 
 def save_device_memory_profile(filename: str | Path, backend: str | None = None) -> None:
-    """Write `device_memory_profile` to a file."""
+    """Write `device_memory_profile` to a file. Raises: RuntimeError if the platform is not there.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_device_memory_profile(f"{folder}/memory.prof")
+    ...     os.listdir(folder)
+    ['memory.prof']
+    """
     Path(filename).write_bytes(device_memory_profile(backend))

@@ -39,6 +39,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.primitives.elementwise import rsqrt
+from tapeless.tracer.types import is_arraylike
 
 
 class TraceState(NamedTuple):
@@ -316,6 +317,7 @@ def scale_by_learning_rate(
     Args:
       learning_rate: a number, or a function of the number of steps before; None changes nothing, the sign neither.
       flip_sign: multiply by -1.
+    Raises: TypeError if the learning rate is something else, such as the string "1e-3" of a file.
     """
     if learning_rate is None:
         return identity()
@@ -323,6 +325,9 @@ def scale_by_learning_rate(
     if callable(learning_rate):
         schedule: Callable[..., Any] = learning_rate
         return scale_by_schedule(lambda count: sign * schedule(count))
+    if not is_arraylike(learning_rate):
+        kind = type(learning_rate).__name__
+        raise TypeError(f"learning_rate must be a number or a function of steps, not {learning_rate!r} of type {kind}.")
     rate: Any = learning_rate
     return scale(sign * rate)
 

@@ -92,7 +92,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     Raises: TypeError if `name` is not a string, or a leaf of `x` not an array.
 
     >>> checkpoint_name(2.0, "hidden")
-    2.0
+    Array(2., dtype=float32, weak_type=True)
     """
     _check_name(name)
     return pytree.tree_map(lambda leaf: primitives.name(array(leaf, f"checkpoint_name {name!r}"), name), x)

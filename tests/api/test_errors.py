@@ -444,6 +444,8 @@ def test_gradient_of_an_integer():
 
     with raises(TypeError, "grad: f returned int32[], and integers have no derivative."):
         tl.grad(f)(1.0)
+    with raises(TypeError, "grad: <lambda> returned bool[], and booleans have no derivative."):
+        tl.grad(lambda x: x > 0)(1.0)
 
 
 def test_gradient_of_what_is_no_array():

@@ -88,7 +88,7 @@ def test_programs_are_what_they_are_called():
     np.testing.assert_allclose(out, value, rtol=1e-6)
     np.testing.assert_allclose(t, sum(np.vdot(g, t) for g, t in zip(tl.tree.leaves(gradient), tangents)), rtol=1e-5)
     assert p.differentiated.jaxpr.linear_in == (False,) * (len(p.differentiated.consts) + 3) + (True,) * 3
-    assert str(p).startswith("source\n@") and "\n\ngradient\n" in str(p)
+    assert str(p).startswith("loss(params['b'], params['w'], x) -> ret\n\nsource\n@") and "\n\ngradient\n" in str(p)
 
 
 def test_value_and_gradient():
@@ -130,7 +130,12 @@ import tapeless as tl
 p = tl.load(sys.argv[1])
 found = p(*tl.load(sys.argv[2]))
 tl.save(sys.argv[3], found)
-print(p.gradient)
+print(p.function, p.names)
+try:
+    p(*tl.load(sys.argv[2]), 1.0)
+except TypeError as error:
+    print(error)
+print(p)
 """
 
 
@@ -141,7 +146,8 @@ def test_in_another_process(tmp_path):
     tl.save(tmp_path / "args", (PARAMS, X))
     paths = [str(tmp_path / name) for name in ("g.tl", "args", "out")]
     done = subprocess.run([sys.executable, "-c", OTHER_PROCESS, *paths], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{p.gradient}\n"
+    error = "gradient_program: loss takes 2 arguments, params, x; here there are 3."
+    assert done.stdout == f"loss ('params', 'x')\n{error}\n{p}\n"
     close(tl.load(tmp_path / "out"), p(PARAMS, X))
 
 
@@ -207,12 +213,31 @@ def test_classes_are_not_saved(tmp_path):
         p.save(tmp_path / "g.tl")
 
 
-def test_arguments_are_compared():
+@pytest.mark.parametrize("loaded", [False, True])
+def test_arguments_are_compared(tmp_path, loaded):
+    """A loaded program says the same as the one that was saved."""
     p = tl.gradient_program(loss, PARAMS, X)
-    with raises(TypeError, "gradient_program: argument[0]['b'] is float32[3], and the program takes float32[2]."):
+    if loaded:
+        p.save(tmp_path / "g.tl")
+        p = tl.load(tmp_path / "g.tl")
+    wrong = "argument params['b'] of loss is float32[3], and the program takes float32[2]."
+    with raises(TypeError, f"gradient_program: {wrong}"):
         p({**PARAMS, "b": np.ones(3, np.float32)}, X)
-    with pytest.raises(TypeError, match="the structure of argument is not that which the program takes"):
+    with raises(TypeError, "gradient_program: loss takes 2 arguments, params, x; here there is 1."):
         p(PARAMS)
+    with raises(
+        TypeError,
+        "gradient_program: the structure of argument params of loss is not that which the program takes.\n"
+        "  ['b'] is nothing in what is given, a leaf in the program.",
+    ):
+        p({"w": W}, X)
+    with raises(TypeError, "gradient_program: argument x of loss is 'x' of type str, which is not an array."):
+        p(PARAMS, "x")
+    with raises(TypeError, "gradient_program: dret is float32[2], and the program takes float32[]."):
+        p(PARAMS, X, dret=np.ones(2, np.float32))
+
+
+def test_functions_without_a_gradient_program():
     with raises(
         TypeError,
         "gradient_program: the result is float32[4], not one real number: pass its cotangent, dret.",
@@ -260,6 +285,8 @@ def forged(path, **changes):
         "consts": [],
         "arguments": (0,),
         "results": 0,
+        "function": "f",
+        "names": ("x",),
     }
     write_tree(path, {**tree, **changes}, "gradient program")
     return tl.load(path)
@@ -274,6 +301,9 @@ def forged(path, **changes):
         {"arguments": (0, 1, 2)},
         {"arguments": ("x",)},
         {"results": (0, 1)},
+        {"function": 3},
+        {"names": ("x", "y")},
+        {"names": (1,)},
     ],
     ids=str,
 )

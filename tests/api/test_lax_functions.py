@@ -417,3 +417,16 @@ def test_functions_at_some_indices_leave_the_others():
                 np.array(rows)[:, None]
             )
             np.testing.assert_array_equal(found, want)
+
+
+def test_axes_and_starts_that_are_no_sequences_are_named():
+    x, y = np.ones((2, 3)), np.ones((3, 2))
+    for wrong in (((1,), (0,)), ((1, 0), ((), ())), 1):
+        with raises(
+            TypeError,
+            "dot_general: dimension_numbers must be ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)), "
+            f"not {wrong!r}.\n  Those of a product of two matrices are (((1,), (0,)), ((), ())).",
+        ):
+            lax.dot_general(x, y, wrong)
+    with raises(TypeError, "start indices must be a sequence, one for each axis, not 0."):
+        lax.dynamic_slice(x, 0, (1, 1))

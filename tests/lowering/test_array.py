@@ -13,6 +13,7 @@ import pytest
 from tapeless.lowering import array, compat, devices
 from tapeless.lowering.array import DeviceArray, device_get, device_put, from_dlpack, scalar_constant, to_device
 from tapeless.tracer.types import ShapedArray, aval_of
+from tests.messages import raises
 
 NUMPY_DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
@@ -227,8 +228,14 @@ def test_index():
 
 def test_truth():
     assert bool(device_put(np.array([[2]]))) and not device_put(np.zeros(1))
-    with pytest.raises(ValueError, match="more than one element is ambiguous"):
+    message = (
+        "The truth value of an array with more than one element is ambiguous: float64[2]. Use x.any() or x.all().\n"
+        "  In the place of 'and' and 'or' write & and | with parentheses: (0 < x) & (x < 2)."
+    )
+    with raises(ValueError, message):
         bool(device_put(np.ones(2)))
+    with pytest.raises(ValueError, match="truth value of an empty array"):
+        bool(device_put(np.ones(0)))
 
 
 @pytest.mark.parametrize("convert", [int, float, complex])

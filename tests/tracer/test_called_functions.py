@@ -83,7 +83,7 @@ DIFFER = "shapes (3,) and (4,) do not broadcast."
         (lambda: tnp.copysign(1j, X), "copysign: complex numbers have no sign, and x is complex64[3]. Take "
          "tnp.real(x), or tnp.abs(x)."),
         (lambda: tnp.bitwise_and(X, X), "bitwise_and: the operand must be boolean or an integer, not float32[3] and "
-         "float32[3]."),
+         "float32[3].\n  Put comparisons in parentheses, (x > 0) & (y > 0), or convert with astype."),
         (lambda: tnp.fix(Z), "fix: the operand must be a real number or boolean, not complex64[3] and complex64[]."),
         (lambda: tl.nn.softmax(X, axis=3), "softmax: axis 3 is out of range for an array of 1 axes. The array is "
          "float32[3]."),
@@ -97,6 +97,13 @@ DIFFER = "shapes (3,) and (4,) do not broadcast."
         (lambda: tnp.hstack([X, tnp.ones((2, 2))]), "hstack: shapes must agree in all axes except 0: float32[3], "
          "float32[2,2]."),
         (lambda: X * V, f"*: {DIFFER}"),
+        (lambda: tnp.linspace(0, 1, 2.5), "linspace: num must be an integer, not 2.5."),
+        (lambda: tnp.ones(2, 3), "ones: 3 is not a dtype of arrays: use bool, an integer, a float or a complex type, "
+         "for example 'float32', np.int8 or float.\n  If it is a size, write the shape as one tuple: (2, 3)."),
+        (lambda: tnp.max(X[:1], X[:1]), "max: axis must be an integer, not Array(1., dtype=float32). The array is "
+         "float32[1].\n  For the maximum of two arrays write maximum(x, y)."),
+        (lambda: tnp.transpose(X, (0, 1)), "transpose: (0, 1) is not a permutation of the 1 axes of float32[3]."),
+        (lambda: X.at(0), "x.at takes the index in brackets: x.at[index].set(values)."),
     ],
 )  # fmt: skip
 def test_messages(call, message):

@@ -153,7 +153,7 @@ USE = (
 
 
 @pytest.mark.parametrize(("bad", "start"), [
-    (None, "None"), ("nonsense", "'nonsense'"), (3, "3"), ([1], "[1]"),
+    (None, "None"), ("nonsense", "'nonsense'"), ([1], "[1]"),
     (object, "<class 'object'>, which NumPy reads as object,"),
     ("U3", "'U3', which NumPy reads as <U3,"),
     ("datetime64[s]", "'datetime64[s]', which NumPy reads as datetime64[s],"),
@@ -164,7 +164,12 @@ def test_refused_dtypes_are_named(bad: Any, start: str):
     raises(TypeError, f"{start} {USE}", lambda: dtypes.canonical(bad))
 
 
-def test_a_truth_value_in_the_place_of_the_dtype_is_taken_for_keepdims():
+def test_what_is_no_dtype_but_another_argument_is_taken_for_it():
+    raises(
+        TypeError,
+        f"3 {USE}\n  If it is a size, write the shape as one tuple: (2, 3).",
+        lambda: dtypes.canonical(3),
+    )
     raises(
         TypeError,
         f"True {USE}\n  If it says whether axes stay, name it: keepdims=True.",
@@ -192,8 +197,13 @@ def test_integers_that_fit(name: str):
 
 
 def test_integers_that_do_not_fit_are_named():
-    message = "the integer 300 does not fit uint8, which holds 0 to 255: use an array of a wider dtype."
-    raises(OverflowError, message, lambda: dtypes.check_fits(300, dtype("uint8")))
+    for value, name, text in (
+        (300, "uint8", "uint8, which holds 0 to 255: use an array of a wider dtype, such as int16."),
+        (-(2**31), "int16", "int16, which holds -32768 to 32767: use an array of a wider dtype, such as int32."),
+        (2**64, "int8", "int8, which holds -128 to 127: no integer dtype holds it, so use a float."),
+    ):
+        message = f"the integer {value} does not fit {text}"
+        raises(OverflowError, message, lambda value=value, name=name: dtypes.check_fits(value, dtype(name)))
 
 
 def test_categories():

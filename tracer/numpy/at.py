@@ -7,7 +7,7 @@ step counts as an array of positions. A boolean mask as index, with a single num
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -43,6 +43,9 @@ class At:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError("arrays are never changed in place. Instead of x.at[i] = y write x = x.at[i].set(y).")
+
+    def __call__(self, *index: Any) -> NoReturn:
+        raise TypeError("x.at takes the index in brackets: x.at[index].set(values).")
 
     def __repr__(self) -> str:
         return f"{self.array!r}.at"

@@ -2,7 +2,6 @@
 
 import builtins
 import math
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -28,7 +27,7 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
-from tapeless.tracer.primitives.operands import canonical_axis, check_numbers_fit, constant, converted
+from tapeless.tracer.primitives.operands import canonical_axis, check_numbers_fit, constant, converted, exact_integer
 from tapeless.tracer.primitives.random import random_wrap
 from tapeless.tracer.primitives.shape import (
     broadcast_in_dim,
@@ -364,7 +363,7 @@ def linspace(
     Raises: ValueError if `num` is negative, or `axis` out of range.
     """
     low, high = _ends("linspace", start, stop, dtype)
-    count = operator.index(num)
+    count = exact_integer(num, "linspace: num")
     if count < 0:
         raise ValueError(f"linspace: the number of samples must not be negative: {count}.")
     own = aval_of(low).dtype if dtype is None else dtypes.canonical(dtype)

@@ -165,8 +165,10 @@ def _check_labels(text: str, labels: list[Labels], result: Labels, shapes: Seque
                 listed = ", ".join(map(format_shape, shapes))
                 raise ValueError(f"einsum: index {name!r} of {text!r} is {sizes[name]} and {n} long; shapes {listed}.")
             sizes[name] = max(sizes[name], n) if n else 0
-    if len(set(result)) < len(result) or not set(result) <= set(sizes):
-        raise ValueError(f"einsum: every index of the result of {text!r} must be in an operand, and there only once.")
+    for name in result:
+        if name not in sizes or result.count(name) > 1:
+            fault = "in no operand" if name not in sizes else "there more than once"
+            raise ValueError(f"einsum: index {name!r} of the result of {text!r} is {fault}.")
 
 
 # ---- contraction ---------------------------------------------------------------------------------------------

@@ -81,6 +81,12 @@ def fromfile(file: Any, dtype: DTypeLike | None = None, count: int = -1, sep: st
       dtype: of the elements. For text the default float if None; for bytes it must be given.
       count, sep, offset: as for `numpy.fromfile`.
     Raises: TypeError for bytes without a dtype; as `numpy.fromfile`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryFile() as file:
+    ...     _ = file.write(b"\\x01\\x02\\x03"), file.seek(0)
+    ...     fromfile(file, "uint8", count=2)
+    Array([1, 2], dtype=uint8)
     """
     if dtype is None and not sep:
         raise TypeError("fromfile: the file does not say what its bytes are: give the dtype, as 'float64'.")

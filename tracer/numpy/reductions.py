@@ -171,7 +171,9 @@ def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
     except ConcretizationTypeError:
         raise
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{error} The array is {x.aval}.") from None
+        two = f"\n  For the {name}imum of two arrays write {name}imum(x, y)." if name in ("max", "min") else ""
+        advice = two if isinstance(axis, (Array, np.ndarray)) else ""
+        raise type(error)(f"{error} The array is {x.aval}.{advice}") from None
 
 
 # ---- extremes ------------------------------------------------------------------------------------------------

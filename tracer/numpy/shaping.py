@@ -76,7 +76,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     x = array_operand("transpose", a)
     if axes is None:
         return shapes.transpose(x, range(x.ndim)[::-1])
-    order = [canonical_axis(i, x.ndim) for i in axes]
+    order = [canonical_axis(i, x.ndim) for i in axes] if len(axes) <= x.ndim else [*axes]
     if sorted(order) != list(range(x.ndim)):
         two = (
             f"\n  To exchange two axes, write swapaxes(x, {order[0]}, {order[1]})." if len(order) == 2 < x.ndim else ""

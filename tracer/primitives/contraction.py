@@ -213,7 +213,13 @@ def check_contraction(name: str, x: ShapedArray, y: ShapedArray, dims: Dims) -> 
 
 
 def _canonical_dims(name: str, lhs: Any, rhs: Any, dimension_numbers: Any) -> Dims:
-    (cx, cy), (bx, by) = dimension_numbers
+    try:
+        (cx, cy), (bx, by) = [(tuple(x), tuple(y)) for x, y in dimension_numbers]
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}: dimension_numbers must be ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)), not "
+            f"{dimension_numbers!r}.\n  Those of a product of two matrices are (((1,), (0,)), ((), ()))."
+        ) from None
     dims = (_axes(cx, ndim(lhs)), _axes(cy, ndim(rhs))), (_axes(bx, ndim(lhs)), _axes(by, ndim(rhs)))
     for what, (axes_x, axes_y) in zip(("contracted", "batch"), dims):
         if len(axes_x) != len(axes_y):

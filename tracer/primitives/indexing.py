@@ -120,7 +120,11 @@ def _listed(starts: tuple[ShapedArray, ...]) -> str:
 
 def _scalars(start_indices: StartIndices) -> tuple[ArrayLike, ...]:
     if not isinstance(start_indices, (Array, np.ndarray)):
-        return tuple(start_indices)
+        try:
+            return tuple(start_indices)
+        except TypeError:
+            told = f"start indices must be a sequence, one for each axis, not {start_indices!r}."
+            raise TypeError(told) from None
     aval = aval_of(start_indices)
     if aval.ndim != 1:
         raise ValueError(f"start indices must be a sequence of scalars or an array of one axis, not {aval}.")

@@ -29,6 +29,10 @@ _KINDS: dict[str, tuple[str, Callable[[np.dtype[Any]], bool]]] = {
     BITS: ("boolean or an integer", lambda d: dtypes.is_bool(d) or dtypes.is_integer(d)),
     ANY: ("a number or boolean", lambda d: True),
 }
+_ADVICE: dict[str, str] = {
+    NUMERIC: "\n  Convert with astype, or use the operators of booleans: &, |, ^ and ~.",
+    BITS: "\n  Put comparisons in parentheses, (x > 0) & (y > 0), or convert with astype.",
+}
 
 
 def same(name: str, kinds: str) -> TypingRule:
@@ -65,7 +69,7 @@ def joint_type(name: str, avals: tuple[ShapedArray, ...], kinds: str = ANY) -> S
         weak = weak and aval.weak_type
     what, allowed = _KINDS[kinds]
     if not allowed(dtype):
-        raise TypeError(f"{name}: the operand must be {what}, not {listed(avals)}.")
+        raise TypeError(f"{name}: the operand must be {what}, not {listed(avals)}.{_ADVICE.get(kinds, '')}")
     return ShapedArray(shape, dtype, weak)
 
 

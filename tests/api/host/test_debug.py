@@ -385,3 +385,6 @@ def test_log(caplog):
     assert [r.lineno for r in caplog.records] == [test_log.__code__.co_firstlineno + n for n in (2, 3)]
     with raises(IndexError, "debug.log: '{}' prints value 0, counted from 0, but 0 are given."):
         tl.debug.log("{}")
+    with pytest.raises(IndexError) as caught:
+        tl.debug.log("{}")
+    assert [frame.path for frame in caught.traceback if frame.path.name == "string.py"] == []

@@ -225,6 +225,11 @@ def test_lbfgs_finds_the_minimum(dtype: str):
     assert np.all(np.diff(values, axis=1) <= 1e-6 * np.abs(values[:, :-1]) + 1e-12)  # it never climbs
 
 
+def test_a_learning_rate_is_a_number():
+    with raises(TypeError, "learning_rate must be a number or a function of steps, not '1e-3' of type str."):
+        optimizers.adam("1e-3")
+
+
 def test_arguments_reach_the_loss():
     optimizer, x = optimizers.lbfgs(memory_size=1), tnp.array([0.5, 2.0])
     value, grad = tl.value_and_grad(rosenbrock)(x, 1.0)

@@ -314,7 +314,8 @@ def test_integers_that_do_not_fit_are_not_written(method, array, index):
     x, far, near = tnp.zeros(3, np.int32), array(2**40), array(7)
     message = (
         f"at[...].{method}: int64[] cannot be written into int32[3]: the integer 1099511627776 does not fit int32, "
-        "which holds -2147483648 to 2147483647: use an array of a wider dtype."
+        "which holds -2147483648 to 2147483647: use an array of a wider dtype, such as int64, or make 64 bits the "
+        "default: with tl.enable_x64()."
     )
     for under in (lambda f: f, tl.jit):
         with raises(OverflowError, message):

@@ -149,6 +149,13 @@ def test_products_with_a_scalar_have_the_preferred_dtype(product, x):
     np.testing.assert_array_equal(found, np.asarray(x, np.int32) * 9)
 
 
+def test_einsum_names_what_is_wrong_with_the_result(f):
+    with raises(ValueError, "einsum: index 'l' of the result of 'ij,jk->il' is in no operand."):
+        tnp.einsum("ij,jk->il", f(2, 3), f(3, 4))
+    with raises(ValueError, "einsum: index 'i' of the result of 'ij->ii' is there more than once."):
+        tnp.einsum("ij->ii", f(2, 3))
+
+
 def test_einsum_of_lists(f):
     x, y = f(2, 3), f(3, 4)
     check(tnp.einsum(x, [0, 1], y, [1, 2], [0, 2]), x @ y)
@@ -562,7 +569,7 @@ def test_dtypes_and_constants():
         (lambda: tnp.einsum("ij,jk", tnp.ones((2, 3))), ValueError, "describes 2 operands, 1 are given"),
         (lambda: tnp.einsum("ij", tnp.ones(3)), ValueError, "'ij' in 'ij' does not describe an operand of shape (3,)"),
         (lambda: tnp.einsum("i,i", tnp.ones(3), tnp.ones(4)), ValueError, "index 'i' of 'i,i' is 3 and 4 long"),
-        (lambda: tnp.einsum("i->j", tnp.ones(3)), ValueError, "every index of the result"),
+        (lambda: tnp.einsum("i->j", tnp.ones(3)), ValueError, "index 'j' of the result of 'i->j' is in no operand"),
         (lambda: tnp.cross(tnp.ones(4), tnp.ones(4)), ValueError, "cross: vectors must have 2 or 3 elements"),
         (
             lambda: tnp.searchsorted(tnp.ones((2, 2)), 1),

@@ -8,7 +8,7 @@ import tapeless.numpy as tnp
 from tests.messages import raises
 
 BYTES = np.ones(3, np.int8)
-TOO_BIG = "the integer 300 does not fit int8, which holds -128 to 127: use an array of a wider dtype."
+TOO_BIG = "the integer 300 does not fit int8, which holds -128 to 127: use an array of a wider dtype, such as int16."
 
 
 @pytest.mark.parametrize("f", [

@@ -1,8 +1,9 @@
-"""Advice on keywords of PyTorch that a function here does not take, computed when the TypeError is printed.
+"""Advice on keywords that a function here does not take, of PyTorch or misspelt, computed when the error is printed.
 
 Python raises that error before any code of ours runs, so that functions pay nothing for the advice.
 """
 
+import difflib
 import importlib
 import inspect
 import re
@@ -21,7 +22,6 @@ _PARAMETERS: Final = {
     "initial_accumulator": ("initial_accumulator_value",),
     "in_dims": ("in_axes",),
     "out_dims": ("out_axes",),
-    "argnum": ("argnums",),
     "eps": ("epsilon",),
     "stride": ("window_strides", "strides"),
     "kernel_size": ("window_dimensions",),
@@ -50,22 +50,24 @@ _MEANING: Final = {
     "reduction": "tnp.sum or tnp.mean of the losses of examples",
     "map_location": "tl.device_put(tree, device)",
 }
-_UNEXPECTED: Final = re.compile(r"^(?:\w+\.)*(\w+)\(\) got an unexpected keyword argument '(\w+)'")
+_UNEXPECTED: Final = re.compile(r"^(?:\w+\.)*?(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
 
 
 def advice(message: str) -> str | None:
-    """Advise what to write instead of a keyword, from Python's message about it; None if it is none of PyTorch's."""
+    """Advise what to write instead of a keyword, from Python's message about it; None if no parameter is like it."""
     match = _UNEXPECTED.match(message)
     if match is None:
         return None
     function, keyword = match.groups()
-    for parameters in _signatures(function):
+    signatures = [*_signatures(function)]
+    for parameters in signatures:
         known = next((name for name in _PARAMETERS.get(keyword, ()) if name in parameters), None)
         if known is not None:
             return f"(Write {known}= in the place of PyTorch's {keyword}=.)"
         if keyword in _MEANING:
             return f"(In the place of PyTorch's {keyword}= write {_MEANING[keyword]}.)"
-    return None
+    close = difflib.get_close_matches(keyword, sorted(set[str]().union(*signatures)), 1, 0.7)
+    return f"(Do you mean {close[0]}=?)" if close and "Did you mean" not in message else None
 
 
 def _signatures(name: str) -> Iterator[set[str]]:
