@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.interpreters import jvp
-from tapeless.interpreters.analysis.sparsity_rules import Support, ones, values, zeros
+from tapeless.interpreters.analysis.sparsity_rules import FunctionFacts, Support, functions
 from tapeless.interpreters.index_rows import Combination
 from tapeless.interpreters.rows import index_row
 from tapeless.tracer import dtypes
@@ -133,8 +133,9 @@ def _values(eqn: Equation, given: Sequence[Known]) -> Sequence[Any] | None:
     """Compute the elements of results from those of operands; None if they might depend on the order of operations."""
     operands = [k.value for k in given]
     with np.errstate(all="ignore"):
-        if eqn.primitive in values:
-            return values[eqn.primitive](eqn, *operands)
+        function = functions.get(eqn.primitive)
+        if function is not None and function.value is not None:
+            return function.value(eqn, *operands)
         row = index_row(eqn)
         if row is None or row.combination is not Combination.TERMS:
             return None
@@ -163,8 +164,9 @@ def _facts(eqn: Equation, given: Sequence[Known]) -> Sequence[tuple[Support, Sup
         return [(True, False)] * len(eqn.outvars)
     if row.combination is Combination.POINTWISE:
         given = given if _is_small(eqn) else [_coarse(k) for k in given]
-        found = zeros[eqn.primitive](eqn.params, *[k.support for k in given]) if eqn.primitive in zeros else True
-        binary = ones[eqn.primitive](given[0].support, given[0].binary) if eqn.primitive in ones else False
+        function = functions.get(eqn.primitive, FunctionFacts())
+        found = function.support(eqn.params, *[k.support for k in given])
+        binary = function.binary(given[0].support, given[0].binary)
         return [(_simple(found), _simple(binary))] * len(eqn.outvars)
     sums = row.results if row.combination is not Combination.CORE else [_linear_part(eqn, s) for s in row.results]
     facts = [_Products(s, v.aval.shape, given) for s, v in zip(sums, eqn.outvars, strict=True)]
