@@ -22,7 +22,7 @@ from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.primitives.reduction import reduce_max_p
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.terms.affine import Variable, indices
-from tapeless.tracer.terms.term import Lookup, Term, is_case, term, variables_of
+from tapeless.tracer.terms.term import Lookup, Term, is_case, term, variables_in
 
 
 class _Filled(NamedTuple):
@@ -129,7 +129,7 @@ def _distinct(eqn: Equation) -> Term | None:
 
 def _entry_of(t: Term) -> Variable | None:
     """Return the only variable that a term is summed over."""
-    summed_over = set(range(len(t.sizes))).difference(*[variables_of(a) for a in t.out])
+    summed_over = set(range(len(t.sizes))) - variables_in(t.out)
     return summed_over.pop() if len(summed_over) == 1 else None
 
 

@@ -23,7 +23,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.terms.evaluate import BOOLEANS, COUNTS, Semiring, evaluated, numbers, products_of
-from tapeless.tracer.terms.term import Lookup, Sum, Term, Use, is_case, looked_up, term, variables_of
+from tapeless.tracer.terms.term import Lookup, Sum, Term, Use, is_case, looked_up, term, variables_in, variables_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
 LIMIT = 1 << 16  # elements of an array whose positions are distinguished
@@ -319,6 +319,6 @@ def _is_plain(t: Term) -> bool:
 @lru_cache(maxsize=4096)
 def _is_sum(t: Term) -> bool:
     """Tell whether a term may add several products in one element: over a variable, or at looked-up positions."""
-    free = {v for a in t.out for v in variables_of(a)}
+    free = variables_in(t.out)
     given = {v for b in t.brackets if isinstance(b, Lookup) for v in variables_of(b.index)}
     return bool(given & free) or any(n > 1 and v not in free | given for v, n in enumerate(t.sizes))

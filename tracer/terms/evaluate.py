@@ -24,6 +24,7 @@ from tapeless.tracer.terms.term import (
     Term,
     Use,
     term,
+    variables_in,
     variables_of,
 )
 
@@ -167,7 +168,7 @@ class _Grids:
             index = self.grid(bracket.index)
             return index == 0 if isinstance(bracket, IsZero) else index >= 0
         found = self._looked_up(bracket)
-        self._met.update(v for a in bracket.access for v in variables_of(a))
+        self._met |= variables_in(bracket.access)
         v = next((v for v, c in bracket.index.variables if abs(c) == 1 and self._is_free(v)), None)
         if v is None:
             self._met.update(variables_of(bracket.index))

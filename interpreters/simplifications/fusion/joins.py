@@ -19,7 +19,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.terms.affine import Affine, Variable
-from tapeless.tracer.terms.term import Bracket, Lookup, Read, Term, is_case, term, variables_of
+from tapeless.tracer.terms.term import Bracket, Lookup, Read, Term, is_case, term, variables_in
 
 MOST_VALUES = 2**62  # of the indices that two relations share
 
@@ -34,9 +34,9 @@ class Split(NamedTuple):
 
 def split_at_index(t: Term) -> Split | None:
     """Find a part of a term that one index connects with the rest, which has entries at it, too; None if none is."""
-    parts = [_TermPart(("factor", k), {v for a in f.access for v in variables_of(a)}) for k, f in enumerate(t.factors)]
+    parts = [_TermPart(("factor", k), variables_in(f.access)) for k, f in enumerate(t.factors)]
     parts += [_TermPart(("bracket", k), _variables(b)) for k, b in enumerate(t.brackets)]
-    result = {v for a in t.out for v in variables_of(a)}
+    result = variables_in(t.out)
     for v in sorted({v for b in t.brackets for v, _ in _found(b)}):
         for own in _components(parts, v):
             inside = [t.brackets[k] for p in own for kind, k in [p.place] if kind == "bracket"]
@@ -88,7 +88,7 @@ def _split(t: Term, v: Variable, variables: set[Variable], own: Sequence[_TermPa
 
 def _variables(b: Bracket) -> set[Variable]:
     access = b.access if isinstance(b, Lookup) else ()
-    return {v for a in (b.index, *access) for v in variables_of(a)}
+    return variables_in((b.index, *access))
 
 
 def _found(b: Bracket) -> Iterator[tuple[Variable, Lookup]]:

@@ -23,7 +23,7 @@ from tapeless.tracer.primitives.indexing import GatherScatterMode, dynamic_slice
 from tapeless.tracer.primitives.reduction import reduce_sum_p
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable
-from tapeless.tracer.terms.term import variables_of
+from tapeless.tracer.terms.term import variables_in, variables_of
 
 _UNBOUNDED = 1 << 62
 MOST = 2  # limit on the elements with padding, relative to those of the array and those that are read
@@ -181,16 +181,14 @@ class Accesses:
         read = Jaxpr([*symbols.values(), source], reading.eqns, [found], "read")
         avals = [v.aval for v in (found, *symbols.values())]
         writing, _ = trace_to_jaxpr(lambda ct, *symbols: list(map(instantiate, backward(read, symbols, [ct]))), avals)
-        same = tuple(
-            [d for d, v in enumerate(order) if v not in axes]
-        )  # the access lacks these variables, so their elements are added up
+        same = tuple([d for d, v in enumerate(order) if v not in axes])  # elements of one place, which are added up
         x = self._w.write(reduce_sum_p, x, axes=same) if same else x
         x = arranged(self._w, x, tuple([v for v in order if v in axes]), axes, self._sizes)
         return self._w.inlined(writing, [x, *map(self._value, symbols)])[0]
 
 
 def _variables(access: Access) -> Order:
-    return tuple(sorted({v for a in access for v in variables_of(a)}))
+    return tuple(sorted(variables_in(access)))
 
 
 def _around(access: Access, shape: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, int]]:

@@ -14,7 +14,6 @@ import numpy as np
 
 from tapeless.interpreters.simplifications.constants import count
 from tapeless.interpreters.simplifications.fusion import lower_steps
-from tapeless.interpreters.simplifications.fusion.bands import result_variables
 from tapeless.interpreters.simplifications.fusion.lower_accesses import Accesses
 from tapeless.interpreters.simplifications.fusion.lower_products import Indexed, MaskedProduct, chosen, summed
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, padded, placed
@@ -40,6 +39,7 @@ from tapeless.tracer.terms.term import (
     Term,
     Use,
     is_case,
+    variables_in,
     variables_of,
 )
 from tapeless.tracer.types import ShapedArray
@@ -105,7 +105,7 @@ class _TermLowering:
         self._place = place if self._accesses.is_place(t.out, aval.shape) else None
         self._wanted: Order = tuple([d.variable for a in place.out or () for d in a.digits])
         self.sizes: Sequence[int] = place.sizes
-        self.kept: Labels = result_variables(t)
+        self.kept: Labels = variables_in(t.out)
 
     @property
     def is_negative(self) -> bool:

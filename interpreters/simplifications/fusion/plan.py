@@ -14,7 +14,7 @@ from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, Sha
 from tapeless.interpreters.simplifications.fusion.steps import Labels, RunningSum, TermSteps, factors_after, steps_of
 from tapeless.tracer.numpy.contraction_order import contraction_path
 from tapeless.tracer.terms.affine import Affine, Variable
-from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Sum, Term, Use, indices_of, variables_of
+from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Sum, Term, Use, indices_of, variables_in, variables_of
 
 Tree: TypeAlias = "int | tuple[Tree, Tree]"  # the number of a factor, or the product of two
 
@@ -122,7 +122,7 @@ def cost_of(
 
 def _estimated(t: Term, shape: Shape) -> ContractionCost:
     """Estimate the cost of a term as if brackets were free; looked-up variables count as those of their arrays."""
-    given = {v: frozenset(u for a in b.access for u in variables_of(a)) for b in t.brackets if isinstance(b, Lookup)
+    given = {v: variables_in(b.access) for b in t.brackets if isinstance(b, Lookup)
              for v in variables_of(b.index)}  # fmt: skip
     labels = [frozenset(u for a in f.access for v in variables_of(a) for u in given.get(v, (v,))) for f in t.factors]
     kept = frozenset(u for a in t.out for v in variables_of(a) for u in given.get(v, (v,)))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tapeless.interpreters.simplifications.fusion.accesses import Shape, axes_of
 from tapeless.tracer.terms.affine import Affine, Variable
-from tapeless.tracer.terms.term import Bracket, Lookup, NotNegative, indices_of, variables_of
+from tapeless.tracer.terms.term import Bracket, Lookup, NotNegative, indices_of, variables_in, variables_of
 
 Labels = frozenset[Variable]
 
@@ -127,7 +127,7 @@ def _position(
 
 
 def _variables(brackets: Iterable[Bracket], more: Sequence[Affine] = ()) -> set[Variable]:
-    return {v for a in (*[a for b in brackets for a in indices_of(b)], *more) for v in variables_of(a)}
+    return variables_in((*[a for b in brackets for a in indices_of(b)], *more))
 
 
 def _looked_up(

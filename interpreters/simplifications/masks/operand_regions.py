@@ -24,7 +24,7 @@ from tapeless.tracer.primitives.dimension_numbers import window_sizes
 from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Access
-from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, indices_of, is_case, term, variables_of
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, indices_of, is_case, term, variables_in
 
 # Limit on the accesses of one operand: with more, as the padding number of a pad has, it counts as read everywhere.
 READINGS = 6
@@ -83,7 +83,7 @@ def _readings(terms: Sum, k: int, is_core: bool) -> tuple[_Reading | None, ...]:
 
 
 def _reading(t: Term, f: Read, is_core: bool) -> _Reading | None:
-    of_result, of_operand = [{v for a in access for v in variables_of(a)} for access in (t.out, f.access)]
+    of_result, of_operand = [variables_in(access) for access in (t.out, f.access)]
     if is_core and of_result.isdisjoint(of_operand):
         return None
     cases = [b for b in t.brackets if is_case(b) and b.limits is not None]

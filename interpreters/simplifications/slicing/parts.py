@@ -212,7 +212,7 @@ def _summed(eqn: Equation, view: View, terms: Sum) -> ResultPart:
 
 def _hulls(terms: Sum, operand: int, shape: Shape) -> list[tuple[int, int]]:
     """Return the start and the size, along each axis, of the box around all that terms read of an operand."""
-    reads = [(t, access) for t in terms for k, access in _reads(t) if k == operand]
+    reads = [(t, access) for t in terms for k, access in t.reads if k == operand]
     found = list[tuple[int, int]]()
     for d, n in enumerate(shape):
         ends = [access[d].bounds(t.sizes) for t, access in reads]
@@ -282,7 +282,7 @@ def _batched(eqn: Equation, view: View, terms: Sum, starts: Starts) -> ResultPar
     views: dict[int, View] = {}
     for t in known:
         along = {t.out[d].variable: hulls[d] for d in batch}
-        for k, access in _reads(t):
+        for k, access in t.reads:
             part = _within(eqn.invars[k].aval.shape, [along.get(a.variable) for a in access])
             if views.setdefault(k, part) != part:
                 return None
@@ -302,12 +302,7 @@ def _is_batch(t: Term, d: int, n: int) -> bool:
     v, others = t.out[d].variable, (*t.out[:d], *t.out[d + 1 :], *[b.index for b in t.brackets])
     if v is None or t.sizes[v] != n or any(a.coefficient(v) for a in others):
         return False
-    return all(a.variable == v for _, access in _reads(t) for a in access if a.coefficient(v))
-
-
-def _reads(t: Term) -> list[tuple[int, tuple[Affine, ...]]]:
-    looked_up = [(b.operand, b.access) for b in t.brackets if isinstance(b, Lookup)]
-    return [*[(f.operand, f.access) for f in t.factors], *looked_up]
+    return all(a.variable == v for _, access in t.reads for a in access if a.coefficient(v))
 
 
 def _within(shape: Shape, hulls: Sequence[_Hull | None]) -> View:
