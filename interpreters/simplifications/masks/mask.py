@@ -63,6 +63,13 @@ class Mask(NamedTuple):
             return NEVER
         return None if found is None else self._replace(views=(*views, found) if is_change(found) else views)
 
+    def viewed(self, views: Sequence[MaskView]) -> "Mask | None":
+        """Read the mask through views, one after another; None if one of them has no plan."""
+        found: Mask | None = self
+        for view in views:
+            found = found and found.read(view.term, view.shape)
+        return found
+
     @property
     def is_reduced(self) -> bool:
         """Tell whether its last view takes a reduction to write."""

@@ -103,9 +103,8 @@ class MaskWriter(Writer):
     def origin(self, mask: Mask) -> Mask:
         """Rewrite a mask to read the array that its predicate was broadcast or moved from."""
         while (eqn := self.definition(mask.which)) is not None and (made := movement(eqn)) is not None:
-            before: Mask | None = mask._replace(which=eqn.invars[0], views=()).read(made, mask.which.aval.shape)
-            for view in mask.views:
-                before = before and before.read(view.term, view.shape)
+            before = mask._replace(which=eqn.invars[0], views=()).read(made, mask.which.aval.shape)
+            before = before and before.viewed(mask.views)
             if before is None:
                 break
             mask = before
