@@ -137,8 +137,9 @@ def _lookups(t: Term, entry: Variable) -> list[tuple[Variable, Lookup]]:
     """List the variables whose values entries hold, with the lookups that say so."""
     found = list[tuple[Variable, Lookup]]()
     for b in t.brackets:
-        if isinstance(b, Lookup) and not is_case(b) and b.access == indices((entry,)) and not b.index.symbols:
-            found += [(v, b) for v, c in b.index.variables if abs(c) == 1 and len(b.index.variables) == 1]
+        place = b.index.signed_variable if isinstance(b, Lookup) and b.access == indices((entry,)) else None
+        if isinstance(b, Lookup) and place is not None:
+            found.append((place[0], b))
     return found
 
 

@@ -9,7 +9,7 @@ changes no sum. `wrapped` is the inverse.
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
-from tapeless.tracer.terms.affine import Affine, Variable
+from tapeless.tracer.terms.affine import Affine, Variable, variable
 from tapeless.tracer.terms.solve import NO_AXES, Axes, solved, staying
 from tapeless.tracer.terms.term import (
     IsZero,
@@ -50,12 +50,12 @@ def _without_remainder(t: Term, periods: Periods, stays: Axes) -> Term | None:
         if not isinstance(b, IsZero) or b.index.symbols:
             continue
         for q, c in b.index.variables:
-            rest = b.index.substituted(q, Affine())
+            rest = b.index.without(q)
             if not _is_quotient(t, q, abs(c), rest if c < 0 else -rest, at):
                 continue
             for v, k in rest.variables:
                 if v not in kept and abs(k) == 1 and t.sizes[v] == abs(c) and _is_periodic(t, v, abs(c), periods, {at}):
-                    value = (rest + Affine(0, ((v, -k),))) * -k
+                    value = rest.without(v) * -k
                     return _substituted(t, {v: value, q: Affine()}, {at})
     return None
 
@@ -154,7 +154,7 @@ def shifts(t: Term, periods: Periods) -> Iterator[Term]:
         for a in dict.fromkeys([a for f in t.factors for a in f.access]):
             c = a.coefficient(v)
             if abs(c) == 1 and not a.symbols and a.variable != v:
-                value = (Affine(0, ((v, 1),)) - a.substituted(v, Affine())) * c
+                value = (variable(v) - a.without(v)) * c
                 yield reduced(_with_value(t, v, value), periods)
 
 
@@ -189,7 +189,7 @@ def wrapped(t: Term, periods: Periods) -> Term:
             r, q = len(sizes), len(sizes) + 1
             first = low // n
             sizes |= {r: n, q: high // n - first + 1}
-            remainder, quotient = Affine(0, ((r, 1),)), Affine(first, ((q, 1),))
+            remainder, quotient = variable(r), variable(q) + first
             brackets.append(IsZero(a - remainder - quotient * n))
             access[d] = remainder
         factors.append(f._replace(access=tuple(access)))

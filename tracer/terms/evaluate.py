@@ -187,7 +187,7 @@ class _Grids:
 
     def _give(self, v: Variable, index: Affine, found: Grid) -> Grid:
         """Solve `index` = `found` for v, with coefficient ±1: record its values, and return where they are in range."""
-        rest = index - Affine(0, ((v, index.coefficient(v)),))
+        rest = index.without(v)
         self._met.update(variables_of(rest))
         value = (found - self.grid(rest)) * index.coefficient(v)
         inside = (value >= 0) & (value < self.sizes[v])

@@ -79,17 +79,18 @@ def _is_left(b: Bracket, sizes: Sequence[int]) -> bool:
 
 def _found_alone(b: Bracket, every: Sequence[Affine], sizes: Sizes) -> Variable | None:
     """Find the variable that a lookup has one value of, if no other of these indices has it: Σ k. [k = t[i]] is 1."""
-    if not isinstance(b, Lookup) or b.limits is None or b.index.symbols or len(b.index.variables) != 1:
+    found = b.index.signed_variable if isinstance(b, Lookup) else None
+    if not isinstance(b, Lookup) or b.limits is None or found is None:
         return None
-    ((v, c),), (low, high) = b.index.variables, b.index.bounds(sizes)
+    (v, _), (low, high) = found, b.index.bounds(sizes)
     is_alone = sum(a.coefficient(v) != 0 for a in every) == 1
-    return v if abs(c) == 1 and is_alone and low <= b.limits[0] and b.limits[1] <= high else None
+    return v if is_alone and low <= b.limits[0] and b.limits[1] <= high else None
 
 
 def staying(factors: Sequence[Read], stays: Axes) -> frozenset[Variable]:
     """Find the variables that alone, up to a number, are read at on axes that `stays` has."""
-    accesses = [a for f in factors for d, a in enumerate(f.access) if (f.operand, d) in stays and not a.symbols]
-    return frozenset([v for a in accesses if len(a.variables) == 1 for v, c in a.variables if abs(c) == 1])
+    found = [a.signed_variable for f in factors for d, a in enumerate(f.access) if (f.operand, d) in stays]
+    return frozenset([pair[0] for pair in found if pair is not None])
 
 
 # ---- one bracket ---------------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ class _Solution:
         found: list[tuple[int, bool, Variable, _Rewriting]] = []
         for v, c in index.variables:
             if abs(c) == 1 and v not in self.kept:
-                value = (index + Affine(0, ((v, -c),))) * -c
+                value = index.without(v) * -c
                 ranges = self._range_of(value, self.sizes[v])
                 found.append((len(ranges), v in free, v, _Rewriting(ranges, ((v, value),))))
         return min(found, key=lambda f: f[:3])[3] if found else None

@@ -21,7 +21,7 @@ from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.rules import Table
-from tapeless.tracer.terms.affine import Access, Affine
+from tapeless.tracer.terms.affine import Access, Affine, variable
 from tapeless.tracer.terms.solve import FALSE, explicit, solved
 from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, term, with_indices
 from tapeless.tracer.types import ShapedArray
@@ -173,7 +173,7 @@ _rules: Table[Callable[[Values, Equation], Iterable[Piece]]] = Table(
     "rule(values, eqn) -> the result in pieces, disjoint, one of them everywhere",
     absent="it is an index comparison, or its result is not a known affine function of indices",
 )
-_rules[s.iota_p] = lambda values, eqn: [Piece(Affine(0, ((eqn.params["dimension"], 1),)))]
+_rules[s.iota_p] = lambda values, eqn: [Piece(variable(eqn.params["dimension"]))]
 
 
 def _pairwise(f: Callable[[Affine, Affine], Iterable[Piece]]) -> Callable[[Values, Equation], Iterable[Piece]]:

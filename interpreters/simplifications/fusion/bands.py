@@ -6,7 +6,7 @@ elements, not as many as the matrix.
 
 from itertools import permutations
 
-from tapeless.tracer.terms.affine import Affine
+from tapeless.tracer.terms.affine import variable
 from tapeless.tracer.terms.solve import solved
 from tapeless.tracer.terms.term import NotNegative, Term, term, variables_in
 
@@ -30,9 +30,9 @@ def _with_band(t: Term, a: NotNegative, b: NotNegative, size: int) -> Term | Non
     options = [v for v, c in a.index.variables if abs(c) == 1 and v not in kept and t.sizes[v] > size]
     if not options:
         return None
-    v, d = max(options, key=lambda v: (t.sizes[v], -v)), Affine(0, ((len(t.sizes), 1),))
+    v, d = max(options, key=lambda v: (t.sizes[v], -v)), variable(len(t.sizes))
     sign = a.index.coefficient(v)
-    value = (d - (a.index - Affine(0, ((v, sign),)))) * sign
+    value = (d - a.index.without(v)) * sign
     out, factors, brackets = t.changed(lambda index: index.substituted(v, value))
     others = [new for new, old in zip(brackets, t.brackets) if old not in (a, b)]
     sizes = {u: n for u, n in enumerate((*t.sizes, size)) if u != v}

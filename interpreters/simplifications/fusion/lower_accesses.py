@@ -22,7 +22,7 @@ from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers
 from tapeless.tracer.primitives.indexing import GatherScatterMode, dynamic_slice_p
 from tapeless.tracer.primitives.reduction import reduce_sum_p
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable
+from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable, variable
 from tapeless.tracer.terms.term import variables_in, variables_of
 
 _UNBOUNDED = 1 << 62
@@ -116,11 +116,11 @@ class Accesses:
         x = w.write(s.reshape_p, x, shape=(*before, n, length + step, *after))
         x = cut(w, x, d + 1, 0, high - low + 1)
         x = w.write(s.rev_p, x, dimensions=(d,)) if turned else x
-        return x, (*access[:d], Affine(0, ((v, 1),)), rest - low, *access[d + 1 :])
+        return x, (*access[:d], variable(v), rest - low, *access[d + 1 :])
 
     def _rest(self, a: Affine, v: Variable) -> tuple[int, int, Affine]:
         """Remove a variable from an index; return the bounds of the rest, and the rest."""
-        rest = a + Affine(0, ((v, -a.coefficient(v)),))
+        rest = a.without(v)
         return *rest.bounds(self._sizes), rest
 
     def _overlapping(self, access: Access, shape: Sequence[int]) -> tuple[int, Variable]:

@@ -243,9 +243,8 @@ class _TermLowering:
 
     def is_alone(self, place: Affine) -> bool:
         """Tell whether an index is a summed variable that nothing else has: only whether it has a value matters."""
-        v = place.variables[0][0] if len(place.variables) == 1 and not place.symbols else None
-        is_unit = v is not None and abs(place.coefficient(v)) == 1
-        return is_unit and sum(a.coefficient(v) != 0 for a in self._term.indices) == 1  # type: ignore[arg-type]
+        found = place.signed_variable
+        return found is not None and sum(a.coefficient(found[0]) != 0 for a in self._term.indices) == 1
 
     def clamped(self, found: "_LookedUpIndex") -> Indexed:
         """Clamp looked-up values to their limits."""
@@ -337,7 +336,7 @@ class _StepChoice:
     def _takes(self, found: _LookedUpIndex) -> bool:
         """Use a lookup for the positions of gathers or a scatter; tell whether that is possible."""
         index, lowering, sizes = found.place, self._lowering, self._lowering.sizes
-        if index.symbols or [abs(c) for _, c in index.variables] != [1]:
+        if index.signed_variable is None:
             return False
         limits, (low, high) = found.limits, index.bounds(sizes)
         is_outside = limits is None or limits[0] < low or limits[1] > high

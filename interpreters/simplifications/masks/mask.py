@@ -18,7 +18,7 @@ from tapeless.interpreters.simplifications.fusion.plan import Plan, planned
 from tapeless.interpreters.simplifications.fusion.steps import RunningSum
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives.shape import reshape_p
-from tapeless.tracer.terms.affine import Access, Affine, Variable, variables
+from tapeless.tracer.terms.affine import Access, Affine, Variable, variable, variables
 from tapeless.tracer.terms.solve import composed, solved
 from tapeless.tracer.terms.term import Read, Term, term, variables_in, variables_of
 from tapeless.tracer.types import ShapedArray
@@ -207,7 +207,7 @@ def _widened(t: Term, shape: Shape, out: Sequence[bool], of: Shape, read: Sequen
     def along(access: Access, each: Shape, wide: Sequence[bool]) -> Iterator[Affine]:
         for a, n, is_wide in zip(access, each, wide, strict=True):
             sizes.extend([n] if is_wide else [])
-            yield Affine(0, ((len(sizes) - 1, 1),)) if is_wide else a
+            yield variable(len(sizes) - 1) if is_wide else a
 
     to, at = tuple(along(t.out, shape, out)), tuple(along(t.factors[0].access, of, read))
     found = solved(term(to, sizes, [Read(0, at)], t.brackets))
