@@ -20,7 +20,7 @@ from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alterna
 from tapeless.interpreters.simplify import filled
 from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives import indexing as i
-from tapeless.tracer.primitives.dimension_numbers import window_sizes
+from tapeless.tracer.primitives.dimension_numbers import reading_again
 from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Access
@@ -180,10 +180,7 @@ def _gather(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
 
 def _scatter(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
     operand, indices, updates = eqn.invars
-    sizes = window_sizes(operand.aval, updates.aval, eqn.params["dimension_numbers"])
-    numbers = i.GatherDimensionNumbers(*eqn.params["dimension_numbers"])
-    how = {**eqn.params, "dimension_numbers": numbers, "slice_sizes": sizes, "fill_value": False}
-    return w.write(i.gather_p, mask, indices, **how)
+    return w.write(i.gather_p, mask, indices, **reading_again(eqn.params, operand.aval, updates.aval, False))
 
 
 undone[i.dynamic_slice_p], undone[i.dynamic_update_slice_p] = _dynamic_slice, _dynamic_update_slice
