@@ -46,8 +46,11 @@ def region_of_operand(w: MaskWriter, eqn: Equation, out: Sequence[Region | None]
     is_core = row.combination is Combination.CORE
     found = [_of_result(w, eqn, n, region, k, _readings(terms, k, is_core))
              for n, (region, terms) in enumerate(zip(out, row.results, strict=True))]  # fmt: skip
-    wide = [regions.moved(region, Mask.along_whole_axes) for region in found[1:] and found]
-    return wide[0] if wide and all(region == wide[0] for region in wide) else reduce(regions.either, found)
+    if len(found) > 1:
+        wide = {regions.moved(region, lambda mask: w.origin(mask).along_whole_axes()) for region in found} - {NOWHERE}
+        if len(wide) == 1:
+            return wide.pop()
+    return reduce(regions.either, found)
 
 
 def _of_result(
