@@ -125,3 +125,14 @@ def test_examples_that_are_left_out_of_every_part(transformed: Callable[..., Any
 
     expected = np.where(chosen[:, None], np.repeat(np.arange(6), 2) / 2, 0.0)
     np.testing.assert_allclose(transformed(tl.grad(loss))(x, chosen), expected)
+
+
+def test_masks_that_hold_somewhere_but_never_together():
+    """The first element is read in no column, though each of two masks holds in one of its columns."""
+    p, q = np.array([[True, False], [True, True]]), np.array([[False, True], [True, False]])
+
+    def loss(x: Any, p: Any, q: Any) -> Any:
+        y = tnp.broadcast_to(tnp.sqrt(x)[:, None], (2, 2))
+        return tnp.sum(tnp.where(p, tnp.where(q, y, 0.0), 0.0))
+
+    np.testing.assert_allclose(tl.jit(tl.grad(loss))(np.array([0.0, 1.0]), p, q), [0, 0.5])
