@@ -28,7 +28,7 @@ from tapeless.tracer.primitives.reduction import (
     reduce_sum_p,
 )
 from tapeless.tracer.terms.solve import solved, substituted
-from tapeless.tracer.terms.term import Lookup, Sum, Term, is_case, looked_up, variables_of
+from tapeless.tracer.terms.term import Lookup, Sum, Term, is_case, looked_up, variables_in, variables_of
 
 _PRODUCTS = frozenset((mul_p, ein_p, *MOVES))
 _SUMS = frozenset((add_p, sub_p, neg_p, and_p, or_p))  # composed with if something in them is a sum over entries
@@ -92,8 +92,8 @@ def _statement(w: Writer, eqn: Equation, operands: list[Atom]) -> Statement | No
 
 def _has_a_free_index(t: Term) -> bool:
     """Tell whether a factor lacks an index of the result that another has: else it is an inner product of elements."""
-    kept = {v for a in t.out for v in variables_of(a)}
-    own = [{v for a in f.access for v in variables_of(a)} & kept for f in t.factors]
+    kept = variables_in(t.out)
+    own = [variables_in(f.access) & kept for f in t.factors]
     return any(x != own[0] for x in own)
 
 

@@ -22,7 +22,7 @@ from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.primitives.reduction import reduce_max_p
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.terms.affine import Variable, indices
-from tapeless.tracer.terms.term import Lookup, Term, is_case, term, variables_of
+from tapeless.tracer.terms.term import Lookup, Term, is_case, term, variables_in
 
 
 class _Filled(NamedTuple):
@@ -129,7 +129,7 @@ def _distinct(eqn: Equation) -> Term | None:
 
 def _entry_of(t: Term) -> Variable | None:
     """Return the only variable that a term is summed over."""
-    summed_over = set(range(len(t.sizes))).difference(*[variables_of(a) for a in t.out])
+    summed_over = set(range(len(t.sizes))) - variables_in(t.out)
     return summed_over.pop() if len(summed_over) == 1 else None
 
 
@@ -137,8 +137,9 @@ def _lookups(t: Term, entry: Variable) -> list[tuple[Variable, Lookup]]:
     """List the variables whose values entries hold, with the lookups that say so."""
     found = list[tuple[Variable, Lookup]]()
     for b in t.brackets:
-        if isinstance(b, Lookup) and not is_case(b) and b.access == indices((entry,)) and not b.index.symbols:
-            found += [(v, b) for v, c in b.index.variables if abs(c) == 1 and len(b.index.variables) == 1]
+        place = b.index.signed_variable if isinstance(b, Lookup) and b.access == indices((entry,)) else None
+        if isinstance(b, Lookup) and place is not None:
+            found.append((place[0], b))
     return found
 
 

@@ -11,6 +11,7 @@ from tapeless.interpreters.simplify import Writer
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.terms.affine import Affine, Variable, variables
+from tapeless.tracer.terms.solve import renumbered
 from tapeless.tracer.terms.term import (
     Bracket,
     Lookup,
@@ -48,12 +49,7 @@ def multiplied(w: Writer, x: SparseValue, y: SparseValue) -> Atom:
         return x.value
     n, m = len(x.term.sizes), len(x.operands)
     other = (y.term if x.is_truth else _as_condition(y)).with_operands(lambda k: k + m)
-
-    def apart(a: Affine) -> Affine:
-        return a.renamed(lambda v: v + n)
-
-    factors = [f._replace(access=tuple(map(apart, f.access))) for f in other.factors]
-    brackets = [with_indices(b, apart) for b in other.brackets]
+    _, factors, brackets = renumbered(other, n)
     both = [*x.term.factors, *factors], [*x.term.brackets, *brackets], x.term.coefficient * other.coefficient
     return summed(w, [term((), (*x.term.sizes, *other.sizes), *both)], [*x.operands, *y.operands], (), x.value.aval)
 

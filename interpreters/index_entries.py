@@ -24,7 +24,7 @@ from tapeless.tracer.primitives.collective import all_gather_p
 from tapeless.tracer.primitives.contraction import canonical_precision
 from tapeless.tracer.primitives.ein import ein_p, reduced
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p
-from tapeless.tracer.terms.affine import Affine, Variable, variables
+from tapeless.tracer.terms.affine import Affine, Variable, variable, variables
 from tapeless.tracer.terms.term import Bracket, Lookup, Read, Term, is_case, term
 from tapeless.tracer.types import ShapedArray
 
@@ -82,7 +82,7 @@ class SparseValue(NamedTuple):
     @property
     def at_entry(self) -> tuple[Affine, ...]:
         """Return the access of arrays with an element for each entry."""
-        return (Affine(0, ((self.entry, 1),)),)
+        return (variable(self.entry),)
 
     @property
     def is_truth(self) -> bool:
@@ -96,7 +96,7 @@ class SparseValue(NamedTuple):
 
 def _is_told(v: Variable, s: SparseValue) -> bool:
     """Tell whether lookups are known to hold for one value of a variable at most."""
-    access = (Affine(0, ((v, 1),)),)
+    access = (variable(v),)
     keyed = [b for b in s.term.brackets if isinstance(b, Lookup) and b.key and b.access == access]
     return bool(keyed) and len({s.operands[b.operand] for b in keyed}) >= keyed[0].key
 

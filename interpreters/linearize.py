@@ -13,7 +13,7 @@ from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.inline import InliningInTurn
 from tapeless.interpreters.jvp import JVPTrace, JVPTracer
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.residual_provenance import ResidualProvenance, hoist_primal_equations, spreading
+from tapeless.interpreters.residual_provenance import ResidualProvenance, hoist_primal_equations
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, are_nonzero
 from tapeless.tracer import core, dtypes, passes
@@ -90,7 +90,7 @@ class LinearizeTrace(UnzipTrace):
 
     def process_primal(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         outs = self.parent.process(primitive, args, params)
-        if primitive in spreading:
+        if len(outs) == 1:
             self._structure.remember(primitive, args, params, outs[0])
         return outs
 

@@ -13,27 +13,27 @@ are chosen after it is simplified (residual_cut.py).
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tapeless.tracer import dtypes, passes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.elementwise import eq_p, select_n_p
 from tapeless.tracer.primitives.reduction import reduce_or_p
-from tapeless.tracer.primitives.shape import reshape_p, rev_p, transpose_p
-from tapeless.tracer.rules import Table
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p, iota_p, reshape_p, rev_p, transpose_p
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import aval_of
 
-spreading: Table[bool] = Table(
-    "spreading",
-    "True: it repeats its operand, or is made of nothing; False: it hands repetition on, elementwise or by moving, or "
-    "makes a mask of masks",
-    absent="its results are residuals, whatever its operands are",
-)
+if TYPE_CHECKING:
+    from tapeless.interpreters.simplifications import repeatable_equations
+else:  # late, as it imports the index rows
+    repeatable_equations = LateModule("tapeless.interpreters.simplifications.repeatable_equations")
+
+_REPEATING = frozenset((broadcast_in_dim_p, iota_p))
 _OF_MASKS = frozenset((and_p, or_p, not_p, reduce_or_p, reshape_p, transpose_p, rev_p))
 DEPTH = 32  # limit on the operations, one after another, that a value's provenance records: as far as passes look
 
@@ -68,10 +68,10 @@ class ResidualProvenance:
 
     def remember(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out: Any) -> None:
         """Record the operation that made a value, if the value is repetitive, masked or a mask of masks."""
-        if not isinstance(out, Array) or not self._has_structure(primitive, args, out):
+        if not isinstance(out, Array) or not self._has_structure(primitive, args, params, out):
             return
         depth = 1 + max([self._made[id(x)].depth for x in args if self.of(x) is not None], default=0)
-        if depth <= DEPTH or spreading[primitive]:
+        if depth <= DEPTH or primitive in _REPEATING:
             noted = self._made[id(out)] = _Noted(out, self._forget)
             noted.made, noted.depth = Made(primitive, args, params, source.current()), min(depth, DEPTH)
             noted.key = id(out)
@@ -85,9 +85,9 @@ class ResidualProvenance:
         """Forget a value that has died."""
         self._made.pop(value.key, None)
 
-    def _has_structure(self, primitive: Primitive, args: Sequence[Any], out: Array) -> bool:
+    def _has_structure(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out: Array) -> bool:
         """Tell whether to record a value: it is repetitive, a masked coefficient, or a mask computed from masks."""
-        if spreading[primitive]:
+        if primitive in _REPEATING:
             return out.aval.size > sum([aval_of(x).size for x in args if aval_of(x).shape])
         if primitive is select_n_p and any(not aval_of(x).shape for x in args[1:]):
             return True  # a coefficient that is a number outside of a mask
@@ -96,7 +96,9 @@ class ResidualProvenance:
         if primitive is eq_p and any(not aval_of(x).shape for x in args):
             return True  # the mask of one case of a `select_n`
         known = [self.of(x) is not None for x in args if aval_of(x).shape]
-        return bool(known) and all(known)
+        if not known or not all(known):
+            return False
+        return repeatable_equations.is_cheap_on_elements(primitive, params, [aval_of(x) for x in args])
 
 
 def _forgetting(provenance: weakref.ref[ResidualProvenance]) -> Callable[[_Noted], None]:
@@ -117,7 +119,7 @@ def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
     added; they are residuals of the returned jaxpr, free variables until `with_inputs` adds inputs for them.
     """
     known = [eqn for eqn in jaxpr.eqns if _is_known(eqn)]
-    done = {eqn for eqn in known if not spreading.get(eqn.primitive)} - _made_of_masks(jaxpr, known)
+    done = {eqn for eqn in known if eqn.primitive not in _REPEATING} - _made_of_masks(jaxpr, known)
     if not done:
         return jaxpr
     made = {v: eqn for eqn in known for v in eqn.outvars}

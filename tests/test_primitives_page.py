@@ -15,3 +15,16 @@ def test_tables_have_names_of_their_own() -> None:
 
 def test_tables_say_what_an_entry_is_and_what_none_means() -> None:
     assert [path for path, table in maker("primitives").tables().items() if not (table.entry and table.absent)] == []
+
+
+SIMPLIFIER = "index_rows", "simplif", "analysis.sparsity", "analysis.sparse_cost", "residual_", "lower_ein"
+
+
+def test_no_primitive_has_entries_in_more_than_five_tables_of_the_simplifier() -> None:
+    """Knowledge that two tables state is one table's, which the other reader derives its own from."""
+    found: dict[str, list[str]] = {}
+    for path, table in maker("primitives").tables().items():
+        for primitive in table if path.startswith(tuple([f"interpreters.{name}" for name in SIMPLIFIER])) else ():
+            found.setdefault(str(primitive), []).append(table.name)
+    assert len({name for names in found.values() for name in names}) > 8  # the tables are found
+    assert {primitive: names for primitive, names in found.items() if len(names) > 5} == {}

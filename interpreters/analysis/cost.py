@@ -51,7 +51,7 @@ from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.evaluate import products_of
 from tapeless.tracer.terms.solve import write_apart
-from tapeless.tracer.terms.term import Term, Use, variables_of
+from tapeless.tracer.terms.term import Term, Use, variables_in
 from tapeless.tracer.types import ShapedArray
 
 
@@ -434,9 +434,7 @@ def _written(t: Term) -> int:
     if 0 in t.sizes:
         return 0
     ends = [a.bounds(t.sizes) for a in t.out]
-    return min(
-        prod([t.sizes[v] for v in {v for a in t.out for v in variables_of(a)}]), prod([b - a + 1 for a, b in ends])
-    )
+    return min(prod([t.sizes[v] for v in variables_in(t.out)]), prod([b - a + 1 for a, b in ends]))
 
 
 def multiplied_by(t: Term, factors: int | None = None) -> int:
@@ -447,7 +445,7 @@ def multiplied_by(t: Term, factors: int | None = None) -> int:
 
 def _ein_reads(eqn: Equation, k: int) -> int:
     reads = [(t, f) for t in eqn.params["terms"] for f in t.factors if f.operand == k]
-    found = [prod([t.sizes[v] for v in {v for a in f.access for v in variables_of(a)}]) for t, f in reads]
+    found = [prod([t.sizes[v] for v in variables_in(f.access)]) for t, f in reads]
     return min(sum(found), _operand(eqn, k)) if found else _operand(eqn, k)
 
 

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.interpreters import jvp
-from tapeless.interpreters.analysis.sparsity_rules import Support, ones, values, zeros
+from tapeless.interpreters.analysis.sparsity_rules import FunctionFacts, Support, functions
 from tapeless.interpreters.index_rows import Combination
 from tapeless.interpreters.rows import index_row
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.terms.evaluate import BOOLEANS, COUNTS, Semiring, evaluated, numbers, products_of
-from tapeless.tracer.terms.term import Lookup, Sum, Term, Use, is_case, looked_up, term, variables_of
+from tapeless.tracer.terms.term import Lookup, Sum, Term, Use, is_case, looked_up, term, variables_in, variables_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
 LIMIT = 1 << 16  # elements of an array whose positions are distinguished
@@ -133,8 +133,9 @@ def _values(eqn: Equation, given: Sequence[Known]) -> Sequence[Any] | None:
     """Compute the elements of results from those of operands; None if they might depend on the order of operations."""
     operands = [k.value for k in given]
     with np.errstate(all="ignore"):
-        if eqn.primitive in values:
-            return values[eqn.primitive](eqn, *operands)
+        function = functions.get(eqn.primitive)
+        if function is not None and function.value is not None:
+            return function.value(eqn, *operands)
         row = index_row(eqn)
         if row is None or row.combination is not Combination.TERMS:
             return None
@@ -163,8 +164,9 @@ def _facts(eqn: Equation, given: Sequence[Known]) -> Sequence[tuple[Support, Sup
         return [(True, False)] * len(eqn.outvars)
     if row.combination is Combination.POINTWISE:
         given = given if _is_small(eqn) else [_coarse(k) for k in given]
-        found = zeros[eqn.primitive](eqn.params, *[k.support for k in given]) if eqn.primitive in zeros else True
-        binary = ones[eqn.primitive](given[0].support, given[0].binary) if eqn.primitive in ones else False
+        function = functions.get(eqn.primitive, FunctionFacts())
+        found = function.support(eqn.params, *[k.support for k in given])
+        binary = function.binary(given[0].support, given[0].binary)
         return [(_simple(found), _simple(binary))] * len(eqn.outvars)
     sums = row.results if row.combination is not Combination.CORE else [_linear_part(eqn, s) for s in row.results]
     facts = [_Products(s, v.aval.shape, given) for s, v in zip(sums, eqn.outvars, strict=True)]
@@ -317,6 +319,6 @@ def _is_plain(t: Term) -> bool:
 @lru_cache(maxsize=4096)
 def _is_sum(t: Term) -> bool:
     """Tell whether a term may add several products in one element: over a variable, or at looked-up positions."""
-    free = {v for a in t.out for v in variables_of(a)}
+    free = variables_in(t.out)
     given = {v for b in t.brackets if isinstance(b, Lookup) for v in variables_of(b.index)}
     return bool(given & free) or any(n > 1 and v not in free | given for v, n in enumerate(t.sizes))

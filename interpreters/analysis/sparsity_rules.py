@@ -1,13 +1,12 @@
 """Sparsity rules besides index rows: NumPy values of primitives, and where elementwise functions are zero or one."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapeless.interpreters.analysis import strict_form
 from tapeless.interpreters.index_rows import rows, same, terms
-from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.primitives import bits, special
 from tapeless.tracer.primitives import elementwise as e
@@ -16,17 +15,31 @@ from tapeless.tracer.rules import Table
 
 Support = Any  # where a value may be nonzero: True for everywhere, False for nowhere, or a mask
 
-# ---- values --------------------------------------------------------------------------------------------------
 
-values: Table[Callable[..., Sequence[Any]]] = Table(
-    "NumPy values",
-    "row(eqn, *arrays) -> arrays: NumPy computes its value",
-    absent="its value is not computed, unless its index row is a sum of exact products",
+class FunctionFacts(NamedTuple):
+    """The known facts of a function.
+
+    value: value(eqn, *arrays) -> arrays, computed by NumPy; None if only a sum of exact products has values.
+    support: support(params, *supports of the operands) -> where it may differ from zero.
+    binary: binary(support of the operand, where it is zero or one) -> where it is zero or one.
+    """
+
+    value: Callable[..., Sequence[Any]] | None = None
+    support: Callable[..., Support] = lambda params, *operands: True
+    binary: Callable[..., Support] = lambda support, binary: False
+
+
+functions: Table[FunctionFacts] = Table(
+    "sparsity of functions",
+    "its `FunctionFacts`: its value; where its elements may be nonzero, and are zero or one, if its row is pointwise",
+    absent="its index row says these, or its value is unknown, and may be nonzero everywhere",
 )
 
+# ---- values --------------------------------------------------------------------------------------------------
 
-def _elementwise(primitive: Primitive, f: Callable[..., Any]) -> None:
-    values[primitive] = lambda eqn, *xs: (f(*xs),)
+
+def _elementwise(f: Callable[..., Any]) -> Callable[..., Sequence[Any]]:
+    return lambda eqn, *xs: (f(*xs),)
 
 
 def _remainder(x: Any, y: Any) -> Any:
@@ -42,46 +55,52 @@ def _iota(eqn: Equation) -> Sequence[Any]:
     return (np.broadcast_to(counted.reshape([n if d == axis else 1 for d, n in enumerate(shape)]), shape),)
 
 
-values[s.iota_p] = _iota
+# ---- where elements may be nonzero, and are zero or one ------------------------------------------------------
+
+
+def _of_first(params: Any, x: Support, *others: Support) -> Support:
+    return x
+
+
+def _of_either(params: Any, x: Support, y: Support) -> Support:
+    return x | y
+
+
+def _kept(support: Support, binary: Support) -> Support:
+    return binary
+
+
+def _one_at_zero(support: Support, binary: Support) -> Support:
+    return np.logical_not(support)
+
+
+functions[s.iota_p] = FunctionFacts(_iota)
+functions[e.clamp_p] = FunctionFacts(_elementwise(lambda low, x, high: np.clip(x, low, high)))
+functions[e.rem_p] = FunctionFacts(_elementwise(_remainder), _of_first)
+functions[e.real_p] = functions[e.convert_element_type_p] = FunctionFacts(_elementwise(lambda x: x), _of_first, _kept)
+functions[e.abs_p] = FunctionFacts(None, _of_first, _kept)
+functions[e.integer_pow_p] = FunctionFacts(None, lambda params, x: x if params["y"] > 0 else True)
+functions[e.complex_p] = FunctionFacts(None, _of_either)
+functions[bits.not_p] = FunctionFacts(_elementwise(np.invert))
+functions[bits.and_p] = FunctionFacts(_elementwise(np.bitwise_and), lambda params, x, y: x & y)
 for _primitive, _f in (
-    (e.max_p, np.maximum), (e.min_p, np.minimum), (e.rem_p, _remainder), (e.eq_p, np.equal), (e.ne_p, np.not_equal),
-    (e.lt_p, np.less), (e.le_p, np.less_equal), (e.gt_p, np.greater), (e.ge_p, np.greater_equal),
-    (e.clamp_p, lambda low, x, high: np.clip(x, low, high)), (e.convert_element_type_p, lambda x: x),
-    (e.real_p, lambda x: x), (bits.not_p, np.invert), (bits.and_p, np.bitwise_and), (bits.or_p, np.bitwise_or),
-    (bits.xor_p, np.bitwise_xor),
+    (e.eq_p, np.equal), (e.ne_p, np.not_equal), (e.lt_p, np.less), (e.le_p, np.less_equal), (e.gt_p, np.greater),
+    (e.ge_p, np.greater_equal),
 ):  # fmt: skip
-    _elementwise(_primitive, _f)
-
-# ---- zeros ---------------------------------------------------------------------------------------------------
-
-zeros: Table[Callable[..., Support]] = Table(
-    "zeros of functions",
-    "row(params, *supports of the operands) -> where a function, element by element, may differ from zero",
-    absent="everywhere; if its index row is not pointwise, that says where",
-)
-zeros[e.integer_pow_p] = lambda params, x: x if params["y"] > 0 else True
-zeros[bits.and_p] = lambda params, x, y: x & y
-for _primitive in (e.max_p, e.min_p, e.complex_p, bits.or_p, bits.xor_p):
-    zeros[_primitive] = lambda params, x, y: x | y
+    functions[_primitive] = FunctionFacts(_elementwise(_f))
+for _primitive, _f in (
+    (e.max_p, np.maximum), (e.min_p, np.minimum), (bits.or_p, np.bitwise_or), (bits.xor_p, np.bitwise_xor),
+):  # fmt: skip
+    functions[_primitive] = FunctionFacts(_elementwise(_f), _of_either)
 for _primitive in (
-    e.imag_p, e.real_p, e.rem_p, e.sign_p, e.abs_p, e.floor_p, e.ceil_p, e.round_p, e.sqrt_p, e.cbrt_p, e.expm1_p,
-    e.log1p_p, e.sin_p, e.tan_p, e.asin_p, e.atan_p, e.sinh_p, e.tanh_p, e.asinh_p, e.atanh_p, e.convert_element_type_p,
-    special.erf_p, special.erf_inv_p, bits.reduce_precision_p, bits.shift_left_p, bits.shift_right_logical_p,
-    bits.shift_right_arithmetic_p, bits.population_count_p,
+    e.imag_p, e.sign_p, e.floor_p, e.ceil_p, e.round_p, e.sqrt_p, e.cbrt_p, e.expm1_p, e.log1p_p, e.sin_p, e.tan_p,
+    e.asin_p, e.atan_p, e.sinh_p, e.tanh_p, e.asinh_p, e.atanh_p, special.erf_p, special.erf_inv_p,
+    bits.reduce_precision_p, bits.shift_left_p, bits.shift_right_logical_p, bits.shift_right_arithmetic_p,
+    bits.population_count_p,
 ):  # fmt: skip
-    zeros[_primitive] = lambda params, x, *others: x
-
-# ---- ones ----------------------------------------------------------------------------------------------------
-
-ones: Table[Callable[..., Support]] = Table(
-    "ones of functions",
-    "row(support of the operand, where it is zero or one) -> where a function, element by element, is zero or one",
-    absent="nowhere; if its index row is not pointwise, that says where",
-)
-for _primitive in (e.abs_p, e.real_p, e.convert_element_type_p):
-    ones[_primitive] = lambda support, binary: binary
+    functions[_primitive] = FunctionFacts(None, _of_first)
 for _primitive in (e.exp_p, e.exp2_p, e.cos_p, e.cosh_p, special.erfc_p, special.bessel_i0e_p):
-    ones[_primitive] = lambda support, binary: np.logical_not(support)
+    functions[_primitive] = FunctionFacts(binary=_one_at_zero)
 
 # ---- the strict form -----------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ from tapeless.tracer.primitives.checkpoint import name_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Affine, variables
 from tapeless.tracer.terms.solve import NO_AXES, Axes, merged, substituted
-from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, variables_of
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, variables_in
 from tapeless.tracer.types import ShapedArray
 
 # Limits: a larger sum becomes a definition.
@@ -450,7 +450,7 @@ def _is_move(terms: Sum) -> bool:
     """
     if len(terms) != 1 or len(terms[0].factors) != 1 or terms[0].coefficient != 1 or terms[0].brackets:
         return False
-    return {v for a in terms[0].out for v in variables_of(a)} == set(range(len(terms[0].sizes)))
+    return variables_in(terms[0].out) == set(range(len(terms[0].sizes)))
 
 
 # ---- squares of absolute values ------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.formulas.symmetries import Symmetries, orbit
 from tapeless.tracer.terms.affine import Affine, Variable, variables
 from tapeless.tracer.terms.solve import explicit
-from tapeless.tracer.terms.term import Read, Term, Use, indices_of, term, variables_of
+from tapeless.tracer.terms.term import Read, Term, Use, indices_of, term, variables_in
 from tapeless.tracer.types import ShapedArray
 
 MOST_TERMS, MOST_FORMS = 16, 64  # limits on the terms of all results, and on the images of one term under symmetries
@@ -103,8 +103,8 @@ def _sharings(
 
 
 def _work(t: Term) -> int:
-    labels = [frozenset([v for a in f.access for v in variables_of(a)]) for f in t.factors]
-    return ordered(labels, frozenset([v for a in t.out for v in variables_of(a)]), t.sizes)[1].work
+    labels = [variables_in(f.access) for f in t.factors]
+    return ordered(labels, variables_in(t.out), t.sizes)[1].work
 
 
 def _replaced(t: Term, part: Term, read: Read, real: frozenset[int]) -> Iterator[Term]:
@@ -150,4 +150,4 @@ def _matched(t: Term, part: Term, wanted: Sequence[Read], chosen: Sequence[int])
         return None
     others = [*t.out, *[a for k, f in enumerate(t.factors) if k not in chosen for a in f.access]]
     others += [a for b in t.brackets for a in indices_of(b)] + [values[v] for v in values if v in kept]
-    return None if {*summed.values()} & {v for a in others for v in variables_of(a)} else values
+    return None if {*summed.values()} & variables_in(others) else values

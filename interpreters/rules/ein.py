@@ -16,7 +16,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.primitives.ein import ein, ein_p
 from tapeless.tracer.primitives.elementwise import add, conj
-from tapeless.tracer.terms.affine import Access, Affine
+from tapeless.tracer.terms.affine import Access, Affine, variable
 from tapeless.tracer.terms.term import Bracket, Lookup, Read, Sum, Term, Use, looked_up, term, with_indices
 from tapeless.tracer.types import ShapedArray
 
@@ -113,7 +113,7 @@ def _ein_vmap(
 def _mapped(t: Term, size: int, args: Sequence[Any], dims: Sequence[vmap.Dim]) -> Term:
     """Add an index variable for the examples; symbols of mapped operands become it, or variables with lookups."""
     sizes, more = [*t.sizes, size], list[Bracket]()
-    example = Affine(0, ((len(t.sizes), 1),))
+    example = variable(len(t.sizes))
 
     def indexed(operand: int, access: Access) -> Access:
         d = dims[operand]

@@ -7,7 +7,7 @@ if there is none.
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.interpreters import jvp, residual_provenance, transpose, vmap
+from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import Update, is_linear
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer.primitives import shape as s
@@ -37,7 +37,6 @@ transpose.rules[s.broadcast_in_dim_p] = _broadcast_in_dim_transpose
 vmap.front(s.broadcast_in_dim_p, lambda size, *, shape, dims: {"shape": (size, *shape), "dims": (0, *_later(dims))})
 
 jvp.zero(s.iota_p)
-residual_provenance.spreading[s.broadcast_in_dim_p] = residual_provenance.spreading[s.iota_p] = True
 vmap.rules[s.iota_p] = lambda size, args, dims, **params: (s.iota_p.bind(**params), [None])
 
 # ---- the same elements in another shape ----------------------------------------------------------------------

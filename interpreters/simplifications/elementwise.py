@@ -4,7 +4,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapeless.interpreters import residual_provenance
 from tapeless.interpreters.simplifications.constants import is_zero, number, spread
 from tapeless.interpreters.simplify import Writer, filled, literal
 from tapeless.tracer.core import Primitive
@@ -120,8 +119,3 @@ def _computed_cases(
     with np.errstate(all="ignore"):
         found = [literal(compute(a, b), aval) for a, b in pairs]
     return w.write(e.select_n_p, p, *[filled(w, c.value, aval) for c in found])
-
-
-# Results of these on repetitive operands are computed again instead of being residuals: they are cheap.
-for _primitive in (e.neg_p, e.add_p, e.sub_p, e.mul_p, e.convert_element_type_p, e.select_n_p, e.eq_p):
-    residual_provenance.spreading[_primitive] = False

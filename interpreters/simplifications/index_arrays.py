@@ -1,4 +1,4 @@
-"""Write affine functions of indices as integer arrays (iotas, multiples, sums), and brackets as boolean masks."""
+"""Write affine functions of indices as integer arrays, brackets as boolean masks, and gathers at such arrays."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -9,7 +9,9 @@ import numpy as np
 from tapeless.interpreters.simplify import Writer, filled, literal
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives.shape import broadcast_in_dim_p, iota_p
+from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers
+from tapeless.tracer.primitives.indexing import GatherScatterMode, gather_p
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p, concatenate_p, iota_p, reshape_p
 from tapeless.tracer.terms.affine import Affine, Symbol, Variable
 from tapeless.tracer.terms.term import Bracket, IsZero
 from tapeless.tracer.types import ShapedArray
@@ -68,3 +70,23 @@ def index_array(
         parts.append(literal(a.constant, aval))
     total = reduce(lambda x, y: w.write(e.add_p, x, y), parts)
     return total if total.aval.shape == aval.shape else filled(w, a.constant, aval)
+
+
+def index_vectors(w: Writer, columns: Sequence[Atom]) -> Atom:
+    """Write the index vectors of a gather or scatter, along a new last axis, from an array for each indexed axis."""
+    vectors = [w.write(reshape_p, x, shape=(*x.aval.shape, 1)) for x in columns]
+    return vectors[0] if len(vectors) == 1 else w.write(concatenate_p, *vectors, dimension=columns[0].aval.ndim)
+
+
+def gather(
+    w: Writer,
+    x: Atom,
+    columns: Sequence[Atom],
+    numbers: GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...],
+    mode: GatherScatterMode = GatherScatterMode.CLIP,
+) -> Atom:
+    """Write a gather at index vectors that need be neither sorted nor unique."""
+    how = {"unique_indices": False, "indices_are_sorted": False, "mode": mode, "fill_value": None}
+    vectors = index_vectors(w, columns)
+    return w.write(gather_p, x, vectors, dimension_numbers=numbers, slice_sizes=slice_sizes, **how)

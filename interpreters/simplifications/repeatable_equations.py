@@ -1,13 +1,17 @@
 """Equations that are cheap enough to be done again: they only move, repeat, convert, compare or count elements."""
 
-from tapeless.interpreters.index_rows import Combination, rows
+from collections.abc import Sequence
+
+from tapeless.interpreters.index_rows import Combination, Params, rows
 from tapeless.interpreters.simplifications.common_subexpressions import FENCES
 from tapeless.interpreters.simplifications.fusion.licence import are_apart, only_moves, summed
 from tapeless.tracer import dtypes
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Equation
-from tapeless.tracer.primitives.elementwise import convert_element_type_p, select_n_p
+from tapeless.tracer.primitives.elementwise import convert_element_type_p, eq_p, select_n_p
 from tapeless.tracer.terms.term import Lookup, Term
+from tapeless.tracer.types import ShapedArray
 
 
 def may_be_repeated(eqn: Equation) -> bool:
@@ -26,6 +30,17 @@ def may_be_repeated(eqn: Equation) -> bool:
     if dtypes.is_inexact(eqn.outvars[0].aval.dtype):
         return only_moves(terms) and (eqn.primitive is select_n_p or are_apart(terms))
     return not any(len(t.factors) > 1 and summed(t) for t in terms)
+
+
+def is_cheap_on_elements(primitive: Primitive, params: Params, avals: Sequence[ShapedArray]) -> bool:
+    """Tell whether elements are cheap functions of single elements: sums, products, cases, comparisons, or moves."""
+    if primitive is convert_element_type_p or primitive is eq_p:
+        return True
+    row = None if primitive in FENCES else rows.get(primitive)
+    found = None if row is None else row(params, avals)
+    if found is None or found.combination is not Combination.TERMS or len(found.results) != 1:
+        return False
+    return not any(_places(t) or any(t.sizes[v] > 1 for v in summed(t)) for t in found.results[0])
 
 
 def _places(t: Term) -> bool:

@@ -11,27 +11,18 @@ from typing import Any, NamedTuple
 from tapeless.interpreters.simplify import Writer, filled, uses
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives import indexing as i
-from tapeless.tracer.primitives.dimension_numbers import window_sizes
+from tapeless.tracer.primitives.dimension_numbers import reading_again
 from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.source import Source
 
-# Which operand holds the updates.
-_UPDATES = {
-    i.dynamic_update_slice_p: 1,
-    i.scatter_p: 2,
-    i.scatter_add_p: 2,
-    i.scatter_mul_p: 2,
-    i.scatter_min_p: 2,
-    i.scatter_max_p: 2,
-}
-# The updates that leave every element unchanged, and the sign of a zero; for other primitives, the element itself.
-_NEUTRAL = {i.scatter_add_p: -0.0, i.scatter_mul_p: 1}
+_SCATTERS = frozenset((i.scatter_p, i.scatter_add_p, i.scatter_mul_p, i.scatter_min_p, i.scatter_max_p))
+_WRITES = _SCATTERS | {i.dynamic_update_slice_p}
 
 
 def select_before_update(jaxpr: Jaxpr) -> Jaxpr:
     """Rewrite selects between an array and its update into updates by selects; the same object if there are none."""
-    if select_n_p not in jaxpr.primitives or jaxpr.primitives.isdisjoint(_UPDATES):
+    if select_n_p not in jaxpr.primitives or jaxpr.primitives.isdisjoint(_WRITES):
         return jaxpr
     w, counts = Writer(jaxpr), dict[Any, int](uses(jaxpr))
     for eqn in jaxpr.eqns:
@@ -89,7 +80,7 @@ def _written(w: Writer, choice: _ConditionalUpdate, place: Source | None) -> Ato
     """Write the chain of updates again, each with a select of what it writes; return the last result."""
     array = choice.array
     for write in choice.writes:
-        k = _UPDATES[write.primitive]
+        k = _updates(write)
         w.place = write.source
         updates, instead = write.invars[k], _instead(w, write, array)
         cases = (instead, updates) if choice.case else (updates, instead)
@@ -102,25 +93,24 @@ def _written(w: Writer, choice: _ConditionalUpdate, place: Source | None) -> Ato
 
 def _instead(w: Writer, write: Equation, array: Atom) -> Atom:
     """Write the updates that change nothing: the elements now stored there, or the neutral element of the scatter."""
-    updates = write.invars[_UPDATES[write.primitive]].aval
-    if write.primitive in _NEUTRAL:
-        return filled(w, _NEUTRAL[write.primitive], updates)
+    updates = write.invars[_updates(write)].aval
+    if write.primitive in (i.scatter_add_p, i.scatter_mul_p):
+        return filled(w, 1 if write.primitive is i.scatter_mul_p else -0.0, updates)  # -0.0 keeps the sign of zeros
     if write.primitive is i.dynamic_update_slice_p:
         return w.write(i.dynamic_slice_p, array, *write.invars[2:], slice_sizes=updates.shape)
-    numbers = write.params["dimension_numbers"]
-    read = {
-        **write.params,
-        "dimension_numbers": i.GatherDimensionNumbers(*numbers),
-        "slice_sizes": window_sizes(array.aval, updates, numbers),
-        "fill_value": 0 if write.params["mode"] is i.GatherScatterMode.FILL_OR_DROP else None,
-    }
-    return w.write(i.gather_p, array, write.invars[1], **read)
+    fill = 0 if write.params["mode"] is i.GatherScatterMode.FILL_OR_DROP else None
+    return w.write(i.gather_p, array, write.invars[1], **reading_again(write.params, array.aval, updates, fill))
+
+
+def _updates(write: Equation) -> int:
+    """Return the number of the operand that holds the updates."""
+    return 2 if write.primitive in _SCATTERS else 1
 
 
 def _is_write(eqn: Equation) -> bool:
     """Tell whether an equation writes fewer elements than its array has, in windows that do not overlap."""
-    if eqn.primitive not in _UPDATES:
+    if eqn.primitive not in _WRITES:
         return False
-    updates = eqn.invars[_UPDATES[eqn.primitive]].aval
+    updates = eqn.invars[_updates(eqn)].aval
     apart = eqn.primitive is i.dynamic_update_slice_p or eqn.params["unique_indices"]
     return bool(apart) and 0 < updates.size < eqn.invars[0].aval.size

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tapeless.interpreters import residual_provenance
 from tapeless.tracer.jaxpr import Atom, Literal
-from tapeless.tracer.primitives import shape as s
 
 Ints = tuple[int, ...]
 
@@ -134,7 +132,3 @@ def cut_before(config: Config) -> Ints:
 def cut_after(shape: Ints, config: Config) -> Ints:
     """Return the limits of the slice that equals a pad which only cuts."""
     return tuple([n + hi for n, (_, hi, _) in zip(shape, config)])
-
-
-for _primitive in (s.reshape_p, s.transpose_p, s.rev_p, s.pad_p):
-    residual_provenance.spreading[_primitive] = False

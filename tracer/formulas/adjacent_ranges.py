@@ -7,7 +7,7 @@ own would be there.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tapeless.tracer.terms.affine import Affine, Variable
+from tapeless.tracer.terms.affine import Variable, variable
 from tapeless.tracer.terms.solve import Axes, explicit, merged
 from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, Sum, Term
 
@@ -46,7 +46,7 @@ def _joined(t: Term, among: Sequence[Term], shape: Sequence[int], stays: Axes) -
         if v is None or found is None:
             continue
         for edge in {found.low - 1, found.high + 1} & set(range(t.sizes[v])):
-            at_edge = explicit(t.with_brackets([*found.others, IsZero(_variable(v) - edge)]), shape, stays)
+            at_edge = explicit(t.with_brackets([*found.others, IsZero(variable(v) - edge)]), shape, stays)
             if at_edge is not None and at_edge in among:
                 wider = found._replace(low=min(found.low, edge), high=max(found.high, edge))
                 yield at_edge, t.with_brackets(_brackets(v, wider, t.sizes[v]))
@@ -68,10 +68,6 @@ def _range(t: Term, v: Variable) -> _Restriction | None:
 
 def _brackets(v: Variable, found: _Restriction, size: int) -> list[Bracket]:
     """Write the brackets that restrict a variable, which has so many values, to a range, and the others."""
-    above = [NotNegative(_variable(v) - found.low)] if found.low > 0 else []
-    below = [NotNegative(found.high - _variable(v))] if found.high < size - 1 else []
+    above = [NotNegative(variable(v) - found.low)] if found.low > 0 else []
+    below = [NotNegative(found.high - variable(v))] if found.high < size - 1 else []
     return [*found.others, *above, *below]
-
-
-def _variable(v: Variable) -> Affine:
-    return Affine(0, ((v, 1),))

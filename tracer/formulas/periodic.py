@@ -9,18 +9,17 @@ changes no sum. `wrapped` is the inverse.
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
-from tapeless.tracer.terms.affine import Affine, Variable
+from tapeless.tracer.terms.affine import Affine, Variable, variable
 from tapeless.tracer.terms.solve import NO_AXES, Axes, solved, staying
 from tapeless.tracer.terms.term import (
-    Bracket,
     IsZero,
     NotNegative,
     Read,
     Term,
     indices_of,
     term,
+    variables_in,
     variables_of,
-    with_indices,
 )
 
 Periods = Mapping[tuple[int, int], int]  # the sizes of periodic axes, by operand and axis
@@ -51,12 +50,12 @@ def _without_remainder(t: Term, periods: Periods, stays: Axes) -> Term | None:
         if not isinstance(b, IsZero) or b.index.symbols:
             continue
         for q, c in b.index.variables:
-            rest = b.index.substituted(q, Affine())
+            rest = b.index.without(q)
             if not _is_quotient(t, q, abs(c), rest if c < 0 else -rest, at):
                 continue
             for v, k in rest.variables:
                 if v not in kept and abs(k) == 1 and t.sizes[v] == abs(c) and _is_periodic(t, v, abs(c), periods, {at}):
-                    value = (rest + Affine(0, ((v, -k),))) * -k
+                    value = rest.without(v) * -k
                     return _substituted(t, {v: value, q: Affine()}, {at})
     return None
 
@@ -120,9 +119,9 @@ def _substituted(t: Term, values: Mapping[Variable, Affine], left_out: set[int])
         return a
 
     sizes = {v: n for v, n in enumerate(t.sizes) if v not in values}
-    factors = [f._replace(access=tuple(map(index, f.access))) for f in t.factors]
-    brackets = [with_indices(b, index) for k, b in enumerate(t.brackets) if k not in left_out]
-    return term(tuple(map(index, t.out)), sizes, factors, brackets, t.coefficient)
+    out, factors, brackets = t.changed(index)
+    kept = [b for k, b in enumerate(brackets) if k not in left_out]
+    return term(out, sizes, factors, kept, t.coefficient)
 
 
 # ---- equal forms -----------------------------------------------------------------------------------------------
@@ -155,7 +154,7 @@ def shifts(t: Term, periods: Periods) -> Iterator[Term]:
         for a in dict.fromkeys([a for f in t.factors for a in f.access]):
             c = a.coefficient(v)
             if abs(c) == 1 and not a.symbols and a.variable != v:
-                value = (Affine(0, ((v, 1),)) - a.substituted(v, Affine())) * c
+                value = (variable(v) - a.without(v)) * c
                 yield reduced(_with_value(t, v, value), periods)
 
 
@@ -163,19 +162,13 @@ def reflections(t: Term, axes: Iterable[tuple[int, int]]) -> Iterator[Term]:
     """Yield equal forms of a term, each with one summed variable reversed that is read on one of `axes`."""
     wanted = set(axes)
     read = {v for f in t.factors for d, a in enumerate(f.access) if (f.operand, d) in wanted for v in variables_of(a)}
-    for v in read - {v for a in t.out for v in variables_of(a)}:
+    for v in read - variables_in(t.out):
         yield _with_value(t, v, Affine(t.sizes[v] - 1, ((v, -1),)))
 
 
 def _with_value(t: Term, v: Variable, value: Affine) -> Term:
     """Substitute `value`, which may contain v itself, for v; its size stays."""
-
-    def index(a: Affine) -> Affine:
-        return a.substituted(v, value)
-
-    factors = [f._replace(access=tuple(map(index, f.access))) for f in t.factors]
-    brackets: list[Bracket] = [with_indices(b, index) for b in t.brackets]
-    return term(tuple(map(index, t.out)), t.sizes, factors, brackets, t.coefficient)
+    return t.with_indices(lambda a: a.substituted(v, value))
 
 
 # ---- inverse ---------------------------------------------------------------------------------------------------
@@ -196,7 +189,7 @@ def wrapped(t: Term, periods: Periods) -> Term:
             r, q = len(sizes), len(sizes) + 1
             first = low // n
             sizes |= {r: n, q: high // n - first + 1}
-            remainder, quotient = Affine(0, ((r, 1),)), Affine(first, ((q, 1),))
+            remainder, quotient = variable(r), variable(q) + first
             brackets.append(IsZero(a - remainder - quotient * n))
             access[d] = remainder
         factors.append(f._replace(access=tuple(access)))

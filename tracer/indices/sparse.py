@@ -17,7 +17,7 @@ from tapeless.tracer.indices.index import Index, TermForm, in_array, of_value
 from tapeless.tracer.numpy import asarray, lexsort, stack, where, zeros
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.primitives.shape import static_shape
-from tapeless.tracer.terms.affine import Affine, variables
+from tapeless.tracer.terms.affine import Affine, indices, variable, variables
 from tapeless.tracer.terms.term import Lookup, NotNegative, Read, term
 
 MOST_PRINTED = 8  # entries
@@ -269,8 +269,8 @@ def _once(coords: Sequence[Array]) -> tuple[Array, ...]:
 
 def _scattered(entries: Entries, operands: Sequence[Array], factors: Sequence[Read]) -> Array:
     """Write a product of factors, or true, to the coordinates of every entry, and add up."""
-    written = tuple([Affine(0, ((1 + axis, 1),)) for axis in range(entries.ndim)])
-    entry = (Affine(0, ((0, 1),)),)
+    written = indices(range(1, 1 + entries.ndim))
+    entry = (variable(0),)
     brackets = [
         Lookup(v, len(operands) + axis, entry, limits, limits is not None)
         for axis, (v, limits) in enumerate(zip(written, entries.limits, strict=True))

@@ -1,7 +1,7 @@
 """Dimension numbers (roles of axes) of gather, scatter and convolutions, and their constraints."""
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -38,6 +38,16 @@ def window_sizes(operand: ShapedArray, updates: ShapedArray, d: ScatterDimension
     sizes = iter([updates.shape[i] for i in d.update_window_dims])
     single = (*d.inserted_window_dims, *d.operand_batching_dims)
     return tuple(1 if i in single else next(sizes) for i in range(operand.ndim))
+
+
+def reading_again(
+    params: Mapping[str, Any], operand: ShapedArray, updates: ShapedArray, fill_value: Any
+) -> dict[str, Any]:
+    """Return the params of the gather that reads the windows which a scatter with these params writes."""
+    numbers = params["dimension_numbers"]
+    sizes = window_sizes(operand, updates, numbers)
+    how = {"dimension_numbers": GatherDimensionNumbers(*numbers), "slice_sizes": sizes, "fill_value": fill_value}
+    return {**params, **how}
 
 
 def exact(name: str, d: Any, kind: type[Any]) -> Any:

@@ -60,6 +60,11 @@ class Affine:
         return self.variables[0][0]
 
     @property
+    def signed_variable(self) -> tuple[Variable, int] | None:
+        """Return v and c if this index is c v plus a number, with c = 1 or -1, else None."""
+        return self.variables[0] if not self.symbols and [abs(c) for _, c in self.variables] == [1] else None
+
+    @property
     def is_constant(self) -> bool:
         return not self.variables and not self.symbols
 
@@ -111,6 +116,10 @@ class Affine:
         rest = tuple([pair for pair in self.variables if pair[0] != v])
         return Affine(self.constant, rest, self.symbols) + k * value
 
+    def without(self, v: Variable) -> "Affine":
+        """Drop a variable."""
+        return self.substituted(v, Affine())
+
     def at(self, values: "Mapping[Variable, Affine] | Sequence[Affine]") -> "Affine":
         """Substitute values for all variables at once."""
         return sum([c * values[v] for v, c in self.variables], Affine(self.constant, (), self.symbols))
@@ -137,10 +146,15 @@ def variables(sizes: Sequence[int], start: Variable = 0) -> Access:
     return indices(range(start, start + len(sizes)))
 
 
+def variable(v: Variable) -> Affine:
+    """Make the index that is one variable."""
+    return Affine(0, ((v, 1),))
+
+
 @lru_cache(maxsize=256)
 def indices(order: tuple[Variable, ...] | range) -> Access:
     """Make an access whose indices are these variables, each alone."""
-    return tuple([Affine(0, ((v, 1),)) for v in order])
+    return tuple([variable(v) for v in order])
 
 
 def symbol(operand: int, low: int, high: int) -> Affine:

@@ -24,6 +24,7 @@ from tapeless.tracer.terms.term import (
     Term,
     Use,
     term,
+    variables_in,
     variables_of,
 )
 
@@ -167,7 +168,7 @@ class _Grids:
             index = self.grid(bracket.index)
             return index == 0 if isinstance(bracket, IsZero) else index >= 0
         found = self._looked_up(bracket)
-        self._met.update(v for a in bracket.access for v in variables_of(a))
+        self._met |= variables_in(bracket.access)
         v = next((v for v, c in bracket.index.variables if abs(c) == 1 and self._is_free(v)), None)
         if v is None:
             self._met.update(variables_of(bracket.index))
@@ -186,7 +187,7 @@ class _Grids:
 
     def _give(self, v: Variable, index: Affine, found: Grid) -> Grid:
         """Solve `index` = `found` for v, with coefficient ±1: record its values, and return where they are in range."""
-        rest = index - Affine(0, ((v, index.coefficient(v)),))
+        rest = index.without(v)
         self._met.update(variables_of(rest))
         value = (found - self.grid(rest)) * index.coefficient(v)
         inside = (value >= 0) & (value < self.sizes[v])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from tapeless.tracer.terms.affine import Affine, Symbol, Variable
-from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Read, Term, Use, variables_of
+from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Read, Term, Use, variables_in
 
 _LETTERS = "ijklmnpqruvw"
 
@@ -31,7 +31,7 @@ def term_text(
     sizes of variables are printed that the shapes do not let one expect.
     """
     names = TermNames(operands)
-    free = {v for a in t.out for v in variables_of(a)}
+    free = variables_in(t.out)
     expected = dict(enumerate(t.sizes))
     if shapes is not None:
         expected = expected_sizes(t.out, t.factors, t.brackets, shapes, shape)

@@ -25,6 +25,7 @@ from tapeless.tracer.terms.term import (
     Use,
     indices_of,
     term,
+    variables_in,
     variables_of,
     with_indices,
 )
@@ -58,7 +59,7 @@ def explicit(t: Term, shape: Sequence[int], stays: Axes = NO_AXES) -> Term | Non
 
 def is_solved(t: Term) -> bool:
     """Tell whether a term is in normal form: no bracket can be eliminated, and each variable is read by something."""
-    read = {v for a in t.indices for v in variables_of(a)}
+    read = variables_in(t.indices)
     is_left = all(_is_left(b, t.sizes) and _found_alone(b, t.indices, t.sizes) is None for b in t.brackets)
     return len(read) == len(t.sizes) and min(t.sizes, default=2) > 1 and is_left
 
@@ -78,17 +79,18 @@ def _is_left(b: Bracket, sizes: Sequence[int]) -> bool:
 
 def _found_alone(b: Bracket, every: Sequence[Affine], sizes: Sizes) -> Variable | None:
     """Find the variable that a lookup has one value of, if no other of these indices has it: Σ k. [k = t[i]] is 1."""
-    if not isinstance(b, Lookup) or b.limits is None or b.index.symbols or len(b.index.variables) != 1:
+    found = b.index.signed_variable if isinstance(b, Lookup) else None
+    if not isinstance(b, Lookup) or b.limits is None or found is None:
         return None
-    ((v, c),), (low, high) = b.index.variables, b.index.bounds(sizes)
+    (v, _), (low, high) = found, b.index.bounds(sizes)
     is_alone = sum(a.coefficient(v) != 0 for a in every) == 1
-    return v if abs(c) == 1 and is_alone and low <= b.limits[0] and b.limits[1] <= high else None
+    return v if is_alone and low <= b.limits[0] and b.limits[1] <= high else None
 
 
 def staying(factors: Sequence[Read], stays: Axes) -> frozenset[Variable]:
     """Find the variables that alone, up to a number, are read at on axes that `stays` has."""
-    accesses = [a for f in factors for d, a in enumerate(f.access) if (f.operand, d) in stays and not a.symbols]
-    return frozenset([v for a in accesses if len(a.variables) == 1 for v, c in a.variables if abs(c) == 1])
+    found = [a.signed_variable for f in factors for d, a in enumerate(f.access) if (f.operand, d) in stays]
+    return frozenset([pair[0] for pair in found if pair is not None])
 
 
 # ---- one bracket ---------------------------------------------------------------------------------------------
@@ -193,11 +195,11 @@ class _Solution:
 
     def _elimination(self, index: Affine) -> _Rewriting | None:
         """Eliminate a variable with coefficient ±1; one whose range is implied, if there is any."""
-        free = {v for a in self.out for v in variables_of(a)}
+        free = variables_in(self.out)
         found: list[tuple[int, bool, Variable, _Rewriting]] = []
         for v, c in index.variables:
             if abs(c) == 1 and v not in self.kept:
-                value = (index + Affine(0, ((v, -c),))) * -c
+                value = index.without(v) * -c
                 ranges = self._range_of(value, self.sizes[v])
                 found.append((len(ranges), v in free, v, _Rewriting(ranges, ((v, value),))))
         return min(found, key=lambda f: f[:3])[3] if found else None
@@ -281,7 +283,7 @@ class _Solution:
         """Make the term; a variable that nothing reads is a factor."""
         if FALSE in self.brackets or 0 in self.sizes.values() or self.coefficient == 0:
             return None
-        read = {v for a in self._indices() for v in variables_of(a)}
+        read = variables_in(self._indices())
         for v in [v for v in self.sizes if v not in read]:
             self.coefficient *= self.sizes.pop(v)
         return term(self.out, self.sizes, self.factors, self.brackets, self.coefficient)
@@ -339,10 +341,8 @@ def inside(t: Term, shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> Te
     """Restrict a term to what is inside of its arrays: of operands of these shapes, and of the result."""
     if 0 in t.sizes:
         return t
-    looked_up = [b for b in t.brackets if isinstance(b, Lookup)]
-    reads = [*[(f.access, shapes[f.operand]) for f in t.factors], *[(b.access, shapes[b.operand]) for b in looked_up]]
     more = list[Bracket]()
-    for access, sizes in ((t.out, shape), *reads):
+    for access, sizes in ((t.out, shape), *[(access, shapes[k]) for k, access in t.reads]):
         for a, n in zip(access, sizes, strict=True):
             more += [NotNegative(index) for index in (a, n - 1 - a) if not _holds(index, t)]
     return t.with_brackets((*t.brackets, *more)) if more else t
@@ -393,20 +393,16 @@ def composed(reader: Term, at: int, producer: Term, stays: Axes = NO_AXES) -> Te
     f, n = reader.factors[at], len(reader.sizes)
     if f.use is Use.DIVIDED:
         raise ValueError(f"composed: factor {at} of {term_text(reader)} divides, which no term of a sum replaces.")
-
-    def rename(a: Affine) -> Affine:
-        return a.renamed(lambda v: v + n)
-
-    meeting = [IsZero(a - rename(o)) for a, o in zip(f.access, producer.out, strict=True)]
-    inner = [Read(g.operand, tuple(map(rename, g.access)), g.use) for g in producer.factors]
+    written, inner, brackets = renumbered(producer, n)
+    meeting = [IsZero(a - o) for a, o in zip(f.access, written, strict=True)]
     coefficient = producer.coefficient
     if f.use is Use.CONJUGATED:
-        inner, coefficient = list(map(_conjugated, inner)), coefficient.conjugate()
+        inner, coefficient = tuple(map(_conjugated, inner)), coefficient.conjugate()
     return _Solution(
         reader.out,
         dict(enumerate((*reader.sizes, *producer.sizes))),
         (*reader.factors[:at], *reader.factors[at + 1 :], *inner),
-        (*reader.brackets, *meeting, *[with_indices(b, rename) for b in producer.brackets]),
+        (*reader.brackets, *meeting, *brackets),
         reader.coefficient * coefficient,
         stays=stays,
     ).solved()
@@ -415,6 +411,11 @@ def composed(reader: Term, at: int, producer: Term, stays: Axes = NO_AXES) -> Te
 def substituted(reader: Term, at: int, producer: Sum, stays: Axes = NO_AXES) -> list[Term]:
     """Substitute a sum for what factor number `at` of a term reads, as `composed` does; leave out terms that are 0."""
     return [found for t in producer if (found := composed(reader, at, t, stays)) is not None]
+
+
+def renumbered(t: Term, n: int) -> tuple[Access, tuple[Read, ...], tuple[Bracket, ...]]:
+    """Number the variables of a term from n on: where it writes, its factors and its brackets."""
+    return t.changed(lambda a: a.renamed(lambda v: v + n))
 
 
 def _conjugated(f: Read) -> Read:
@@ -462,11 +463,6 @@ def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
 
 def write_apart(a: Term, b: Term) -> bool:
     """Tell whether no element of the result is written by both."""
-    n = len(a.sizes)
-
-    def rename(index: Affine) -> Affine:
-        return index.renamed(lambda v: v + n)
-
-    meeting = [IsZero(x - rename(y)) for x, y in zip(a.out, b.out)]
-    brackets = [*meeting, *a.brackets, *[with_indices(bracket, rename) for bracket in b.brackets]]
-    return solved(term(a.out, (*a.sizes, *b.sizes), (), brackets)) is None
+    out, _, brackets = renumbered(b, len(a.sizes))
+    meeting = [IsZero(x - y) for x, y in zip(a.out, out)]
+    return solved(term(a.out, (*a.sizes, *b.sizes), (), (*meeting, *a.brackets, *brackets))) is None

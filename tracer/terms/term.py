@@ -9,7 +9,7 @@ so that [false]·inf is 0, and accesses need to be inside of their arrays only w
 """
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -98,11 +98,22 @@ class Term:
         reads = [a for f in self.factors for a in f.access]
         return (*self.out, *reads, *[a for b in self.brackets for a in indices_of(b)])
 
-    def with_indices(self, change: Callable[[Affine], Affine]) -> "Term":
-        """Change every index, over the same variables."""
-        factors = [f._replace(access=tuple(map(change, f.access))) for f in self.factors]
-        brackets = [with_indices(b, change) for b in self.brackets]
-        return term(tuple(map(change, self.out)), self.sizes, factors, brackets, self.coefficient)
+    @property
+    def reads(self) -> tuple[tuple[int, Access], ...]:
+        """List the operands with their accesses: of factors, in order, then of lookups."""
+        lookups = [(b.operand, b.access) for b in self.brackets if isinstance(b, Lookup)]
+        return (*[(f.operand, f.access) for f in self.factors], *lookups)
+
+    def changed(self, change: Callable[[Affine], Affine]) -> "tuple[Access, tuple[Read, ...], tuple[Bracket, ...]]":
+        """Change every index; return where the result is written, the factors and the brackets."""
+        return _changed(self.out, self.factors, self.brackets, change)
+
+    def with_indices(
+        self, change: Callable[[Affine], Affine], sizes: "Sequence[int] | Mapping[Variable, int] | None" = None
+    ) -> "Term":
+        """Change every index, over variables of these sizes; None for those of the term."""
+        out, factors, brackets = self.changed(change)
+        return term(out, self.sizes if sizes is None else sizes, factors, brackets, self.coefficient)
 
     def with_brackets(self, brackets: "Sequence[Bracket]") -> "Term":
         """Put these brackets in the place of all."""
@@ -155,6 +166,11 @@ def variables_of(index: Affine) -> Iterator[Variable]:
     return (v for v, _ in index.variables)
 
 
+def variables_in(indices: Iterable[Affine]) -> frozenset[Variable]:
+    """Collect the variables of indices."""
+    return frozenset([v for a in indices for v, _ in a.variables])
+
+
 def indices_of(bracket: Bracket) -> Access:
     """List all indices in a bracket."""
     return (bracket.index, *bracket.access) if isinstance(bracket, Lookup) else (bracket.index,)
@@ -166,6 +182,13 @@ def with_indices(bracket: Bracket, change: Callable[[Affine], Affine]) -> Bracke
         access = tuple(map(change, bracket.access))
         return Lookup(change(bracket.index), bracket.operand, access, bracket.limits, bracket.is_within, bracket.key)
     return type(bracket)(change(bracket.index))
+
+
+def _changed(
+    out: Access, factors: Sequence[Read], brackets: Sequence[Bracket], change: Callable[[Affine], Affine]
+) -> tuple[Access, tuple[Read, ...], tuple[Bracket, ...]]:
+    reads = tuple([f._replace(access=tuple(map(change, f.access))) for f in factors])
+    return tuple(map(change, out)), reads, tuple([with_indices(b, change) for b in brackets])
 
 
 def is_case(bracket: Bracket) -> TypeGuard[Lookup]:
@@ -310,14 +333,9 @@ def _renamed(given: _Unordered, order: list[Variable]) -> _Unordered:
 def _with_names(given: _Unordered, names: Mapping[Variable, int]) -> _Unordered:
     if all(v == n for v, n in names.items()):
         return given
-
-    def rename(index: Affine) -> Affine:
-        return index.renamed(names.__getitem__)
-
-    factors = [f._replace(access=tuple(map(rename, f.access))) for f in given.factors]
-    brackets = [with_indices(b, rename) for b in given.brackets]
-    sizes = {names[v]: n for v, n in given.sizes.items()}
-    return _Unordered(tuple(map(rename, given.out)), sizes, tuple(factors), tuple(brackets))
+    renamed = _changed(given.out, given.factors, given.brackets, lambda index: index.renamed(names.__getitem__))
+    out, factors, brackets = renamed
+    return _Unordered(out, {names[v]: n for v, n in given.sizes.items()}, factors, brackets)
 
 
 def _sorted(given: _Unordered) -> _Unordered:

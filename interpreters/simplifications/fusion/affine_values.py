@@ -15,12 +15,13 @@ import numpy as np
 from tapeless.interpreters.index_rows import Combination, IndexRow
 from tapeless.interpreters.rows import index_row
 from tapeless.tracer import dtypes
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Literal, Var
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.rules import Table
-from tapeless.tracer.terms.affine import Access, Affine
+from tapeless.tracer.terms.affine import Access, Affine, variable
 from tapeless.tracer.terms.solve import FALSE, explicit, solved
 from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, term, with_indices
 from tapeless.tracer.types import ShapedArray
@@ -98,7 +99,7 @@ class Values:
 
     def _found(self, x: Var) -> Pieces:
         eqn = self._definition(x)
-        rule = _rules.get(eqn.primitive) if eqn is not None else None
+        rule = _rule(eqn.primitive) if eqn is not None else None
         if eqn is None or rule is None or self._depth > DEPTH or 0 in x.aval.shape:
             return UNKNOWN
         found = tuple([p for piece in rule(self, eqn) if (p := _known(piece, x.aval)) is not None])
@@ -170,9 +171,9 @@ def _together(f: Callable[[Affine, Affine], Iterable[Piece]], of_x: Pieces, of_y
 _rules: Table[Callable[[Values, Equation], Iterable[Piece]]] = Table(
     "affine values",
     "rule(values, eqn) -> the result in pieces, disjoint, one of them everywhere",
-    absent="its result is not a known affine function of indices",
+    absent="it is an index comparison, or its result is not a known affine function of indices",
 )
-_rules[s.iota_p] = lambda values, eqn: [Piece(Affine(0, ((eqn.params["dimension"], 1),)))]
+_rules[s.iota_p] = lambda values, eqn: [Piece(variable(eqn.params["dimension"]))]
 
 
 def _pairwise(f: Callable[[Affine, Affine], Iterable[Piece]]) -> Callable[[Values, Equation], Iterable[Piece]]:
@@ -275,8 +276,12 @@ def _comparison(bracket: Callable[[Affine, Affine], Bracket], true: Affine, fals
     return _pairwise(pieces)
 
 
-for _primitive, _bracket in comparisons.items():
-    _rules[_primitive] = _comparison(_bracket, _TRUE, _FALSE)
+def _rule(primitive: Primitive) -> Callable[[Values, Equation], Iterable[Piece]] | None:
+    """Return the rule of a primitive, that of a comparison by its bracket; None if it has none."""
+    bracket = comparisons.get(primitive)
+    return _rules.get(primitive) if bracket is None else _comparison(bracket, _TRUE, _FALSE)
+
+
 _rules[e.ne_p] = _comparison(comparisons[e.eq_p], _FALSE, _TRUE)
 
 

@@ -6,9 +6,9 @@ elements, not as many as the matrix.
 
 from itertools import permutations
 
-from tapeless.tracer.terms.affine import Affine, Variable
+from tapeless.tracer.terms.affine import variable
 from tapeless.tracer.terms.solve import solved
-from tapeless.tracer.terms.term import NotNegative, Term, term, variables_of, with_indices
+from tapeless.tracer.terms.term import NotNegative, Term, term, variables_in
 
 
 def in_bands(t: Term) -> Term | None:
@@ -26,24 +26,15 @@ def in_bands(t: Term) -> Term | None:
 
 def _with_band(t: Term, a: NotNegative, b: NotNegative, size: int) -> Term | None:
     """Replace the largest summed variable to which two brackets leave `size` values; None if none has more."""
-    kept = result_variables(t)
+    kept = variables_in(t.out)
     options = [v for v, c in a.index.variables if abs(c) == 1 and v not in kept and t.sizes[v] > size]
     if not options:
         return None
-    v, d = max(options, key=lambda v: (t.sizes[v], -v)), Affine(0, ((len(t.sizes), 1),))
+    v, d = max(options, key=lambda v: (t.sizes[v], -v)), variable(len(t.sizes))
     sign = a.index.coefficient(v)
-    value = (d - (a.index - Affine(0, ((v, sign),)))) * sign
-
-    def at_band(index: Affine) -> Affine:
-        return index.substituted(v, value)
-
-    factors = [f._replace(access=tuple(map(at_band, f.access))) for f in t.factors]
-    others = [with_indices(x, at_band) for x in t.brackets if x not in (a, b)]
-    brackets = [NotNegative(value), NotNegative(t.sizes[v] - 1 - value), *others]
+    value = (d - a.index.without(v)) * sign
+    out, factors, brackets = t.changed(lambda index: index.substituted(v, value))
+    others = [new for new, old in zip(brackets, t.brackets) if old not in (a, b)]
     sizes = {u: n for u, n in enumerate((*t.sizes, size)) if u != v}
-    return term(t.out, sizes, factors, brackets, t.coefficient)
-
-
-def result_variables(t: Term) -> frozenset[Variable]:
-    """Return the variables that index the result."""
-    return frozenset(v for a in t.out for v in variables_of(a))
+    in_range = NotNegative(value), NotNegative(t.sizes[v] - 1 - value)
+    return term(out, sizes, factors, (*in_range, *others), t.coefficient)

@@ -139,7 +139,7 @@ class _Fusion:
         return self._numbers[x]
 
     def _cost(self, v: Var, found: Statement) -> ContractionCost | None:
-        shapes = tuple([tuple([self._atoms[k].aval.shape for k in _read_by(t)]) for t in found.terms])
+        shapes = tuple([tuple([self._atoms[k].aval.shape for k, _ in t.reads]) for t in found.terms])
         return cost_of(found.terms, shapes, v.aval.shape, found.exact)
 
     def _order(self, v: Var) -> tuple[bool, int, int, int]:
@@ -329,9 +329,4 @@ def _tells_sums(terms: Sum) -> bool:
 
 def _reads(found: Statement) -> dict[int, None]:
     """Return the operands of a statement, in order and without duplicates."""
-    return dict.fromkeys([k for t in found.terms for k in _read_by(t)])
-
-
-def _read_by(t: Term) -> list[int]:
-    """List the operands of factors, then those that brackets look up."""
-    return [*[f.operand for f in t.factors], *[b.operand for b in t.brackets if isinstance(b, Lookup)]]
+    return dict.fromkeys([k for t in found.terms for k, _ in t.reads])

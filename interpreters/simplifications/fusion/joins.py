@@ -18,8 +18,8 @@ from tapeless.interpreters.simplify import Writer
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.terms.affine import Affine, Variable
-from tapeless.tracer.terms.term import Bracket, Lookup, Read, Term, is_case, term, variables_of
+from tapeless.tracer.terms.affine import Variable, variable
+from tapeless.tracer.terms.term import Bracket, Lookup, Read, Term, term, variables_in
 
 MOST_VALUES = 2**62  # of the indices that two relations share
 
@@ -34,9 +34,9 @@ class Split(NamedTuple):
 
 def split_at_index(t: Term) -> Split | None:
     """Find a part of a term that one index connects with the rest, which has entries at it, too; None if none is."""
-    parts = [_TermPart(("factor", k), {v for a in f.access for v in variables_of(a)}) for k, f in enumerate(t.factors)]
+    parts = [_TermPart(("factor", k), variables_in(f.access)) for k, f in enumerate(t.factors)]
     parts += [_TermPart(("bracket", k), _variables(b)) for k, b in enumerate(t.brackets)]
-    result = {v for a in t.out for v in variables_of(a)}
+    result = variables_in(t.out)
     for v in sorted({v for b in t.brackets for v, _ in _found(b)}):
         for own in _components(parts, v):
             inside = [t.brackets[k] for p in own for kind, k in [p.place] if kind == "bracket"]
@@ -75,7 +75,7 @@ def _split(t: Term, v: Variable, variables: set[Variable], own: Sequence[_TermPa
         factors = [f for k, f in enumerate(t.factors) if (("factor", k) in places) is is_own]
         return factors, [b for k, b in enumerate(t.brackets) if (("bracket", k) in places) is is_own]
 
-    at = (Affine(0, ((v, 1),)),)
+    at = (variable(v),)
     part = term(at, {u: t.sizes[u] for u in (v, *variables)}, *chosen(True))
     sizes = {u: n for u, n in enumerate(t.sizes) if u not in variables}
 
@@ -88,15 +88,13 @@ def _split(t: Term, v: Variable, variables: set[Variable], own: Sequence[_TermPa
 
 def _variables(b: Bracket) -> set[Variable]:
     access = b.access if isinstance(b, Lookup) else ()
-    return {v for a in (b.index, *access) for v in variables_of(a)}
+    return variables_in((b.index, *access))
 
 
 def _found(b: Bracket) -> Iterator[tuple[Variable, Lookup]]:
     """List the variable that a lookup has one value of, and the lookup."""
-    if isinstance(b, Lookup) and not is_case(b) and not b.index.symbols and len(b.index.variables) == 1:
-        ((v, c),) = b.index.variables
-        if abs(c) == 1:
-            yield v, b
+    if isinstance(b, Lookup) and (found := b.index.signed_variable) is not None:
+        yield found[0], b
 
 
 # ---- several indices as one ------------------------------------------------------------------------------------
@@ -127,7 +125,7 @@ def shared_indices(t: Term) -> SharedIndices | None:
 
 def with_one_index(t: Term, shared: SharedIndices, ranks: tuple[int, int]) -> Term:
     """Look up ranks of the values of shared indices, in operands of these numbers, in the place of the second ones."""
-    g, n = Affine(0, ((len(t.sizes), 1),)), sum(t.sizes[own[0].access[0].variables[0][0]] for own in shared.lookups)
+    g, n = variable(len(t.sizes)), sum(t.sizes[own[0].access[0].variables[0][0]] for own in shared.lookups)
     looked_up = [Lookup(g, k, own[0].access) for k, own in zip(ranks, shared.lookups)]
     brackets = [*[b for b in t.brackets if b not in shared.lookups[1]], *looked_up]
     return term(t.out, (*t.sizes, n), t.factors, brackets, t.coefficient)

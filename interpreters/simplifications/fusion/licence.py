@@ -13,7 +13,7 @@ from typing import Any
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.terms.solve import write_apart
-from tapeless.tracer.terms.term import Sum, Term, Use, variables_of
+from tapeless.tracer.terms.term import Sum, Term, Use, variables_in
 
 RANGE = 1e30  # a float dtype must hold it: with less, as 65504 of float16, partial sums soon overflow
 
@@ -48,7 +48,7 @@ def _divides(t: Term) -> bool:
 
 def summed(t: Term) -> set[int]:
     """Return the variables that a term is summed over."""
-    return set(range(len(t.sizes))).difference(*[variables_of(a) for a in t.out])
+    return set(range(len(t.sizes))) - variables_in(t.out)
 
 
 def may_be_torn(terms: Sum, literals: Sequence[int], linear: bool, dtype: Any) -> bool:

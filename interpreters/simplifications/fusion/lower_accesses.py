@@ -12,18 +12,18 @@ from math import prod
 
 from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, axes_of
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, cut, padded, viewed
-from tapeless.interpreters.simplifications.index_arrays import WIDE, SymbolValue, index_array, index_dtype
+from tapeless.interpreters.simplifications.index_arrays import WIDE, SymbolValue, gather, index_array, index_dtype
 from tapeless.interpreters.simplify import Writer, literal
 from tapeless.interpreters.transpose import backward
 from tapeless.interpreters.zero import instantiate
 from tapeless.tracer.jaxpr import Atom, Jaxpr, Var
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers
-from tapeless.tracer.primitives.indexing import GatherScatterMode, dynamic_slice_p, gather_p
+from tapeless.tracer.primitives.indexing import GatherScatterMode, dynamic_slice_p
 from tapeless.tracer.primitives.reduction import reduce_sum_p
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable
-from tapeless.tracer.terms.term import variables_of
+from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable, variable
+from tapeless.tracer.terms.term import variables_in, variables_of
 
 _UNBOUNDED = 1 << 62
 MOST = 2  # limit on the elements with padding, relative to those of the array and those that are read
@@ -116,11 +116,11 @@ class Accesses:
         x = w.write(s.reshape_p, x, shape=(*before, n, length + step, *after))
         x = cut(w, x, d + 1, 0, high - low + 1)
         x = w.write(s.rev_p, x, dimensions=(d,)) if turned else x
-        return x, (*access[:d], Affine(0, ((v, 1),)), rest - low, *access[d + 1 :])
+        return x, (*access[:d], variable(v), rest - low, *access[d + 1 :])
 
     def _rest(self, a: Affine, v: Variable) -> tuple[int, int, Affine]:
         """Remove a variable from an index; return the bounds of the rest, and the rest."""
-        rest = a + Affine(0, ((v, -a.coefficient(v)),))
+        rest = a.without(v)
         return *rest.bounds(self._sizes), rest
 
     def _overlapping(self, access: Access, shape: Sequence[int]) -> tuple[int, Variable]:
@@ -134,28 +134,15 @@ class Accesses:
         return d, found[0]
 
     def _gathered(self, x: Atom, access: Access) -> tuple[Atom, Order]:
-        order = _variables(access)
-        every = tuple(range(x.aval.ndim))
-        found = self._w.write(
-            gather_p,
-            x,
-            self._positions(access, order),
-            dimension_numbers=GatherDimensionNumbers((), every, every, (), ()),
-            slice_sizes=(1,) * x.aval.ndim,
-            unique_indices=False,
-            indices_are_sorted=False,
-            mode=self._outside,
-            fill_value=None,
-        )
-        return found, order
+        order, every = _variables(access), tuple(range(x.aval.ndim))
+        numbers = GatherDimensionNumbers((), every, every, (), ())
+        return gather(self._w, x, self._positions(access, order), numbers, (1,) * x.aval.ndim, self._outside), order
 
-    def _positions(self, access: Access, order: Order) -> Atom:
-        """Write the index vectors of an access, in a last axis, for all values of the variables in `order`."""
+    def _positions(self, access: Access, order: Order) -> list[Atom]:
+        """Write each index of an access, in one dtype, for all values of the variables in `order`."""
         shape = tuple([self._sizes[v] for v in order])
         dtype = max([index_dtype(a, order, shape) for a in access], key=lambda dtype: dtype.itemsize)
-        columns = [index_array(self._w, a, order, shape, dtype, self._value) for a in access]
-        columns = [self._w.write(s.reshape_p, x, shape=(*shape, 1)) for x in columns]
-        return columns[0] if len(columns) == 1 else self._w.write(s.concatenate_p, *columns, dimension=len(shape))
+        return [index_array(self._w, a, order, shape, dtype, self._value) for a in access]
 
     # writing
 
@@ -181,16 +168,14 @@ class Accesses:
         read = Jaxpr([*symbols.values(), source], reading.eqns, [found], "read")
         avals = [v.aval for v in (found, *symbols.values())]
         writing, _ = trace_to_jaxpr(lambda ct, *symbols: list(map(instantiate, backward(read, symbols, [ct]))), avals)
-        same = tuple(
-            [d for d, v in enumerate(order) if v not in axes]
-        )  # the access lacks these variables, so their elements are added up
+        same = tuple([d for d, v in enumerate(order) if v not in axes])  # elements of one place, which are added up
         x = self._w.write(reduce_sum_p, x, axes=same) if same else x
         x = arranged(self._w, x, tuple([v for v in order if v in axes]), axes, self._sizes)
         return self._w.inlined(writing, [x, *map(self._value, symbols)])[0]
 
 
 def _variables(access: Access) -> Order:
-    return tuple(sorted({v for a in access for v in variables_of(a)}))
+    return tuple(sorted(variables_in(access)))
 
 
 def _around(access: Access, shape: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, int]]:

@@ -9,12 +9,11 @@ factors are finite; if not, a loop over one variable adds up selected products.
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from math import prod
 from typing import Any, NamedTuple
 
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged
 from tapeless.interpreters.simplifications.fusion.plan import Tree, ordered
-from tapeless.interpreters.simplifications.fusion.steps import Labels
+from tapeless.interpreters.simplifications.fusion.steps import Labels, size_along
 from tapeless.interpreters.simplify import Writer, filled, literal, typed
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
@@ -75,8 +74,8 @@ def _chosen_early(w: Writer, p: MaskedProduct) -> Indexed:
     exposed = [f for f in p.factors if any(not m.labels <= f.labels for m in p.masks)]
     if not exposed or not dtypes.is_inexact(p.aval.dtype):
         return _in_factors(w, p)
-    parts = sum(_size(x.labels, p.sizes) for x in (*p.factors, *p.masks)) + _size(order, p.sizes)
-    if _size(_every(p), p.sizes) <= MOST * parts:
+    parts = sum(size_along(x.labels, p.sizes) for x in (*p.factors, *p.masks)) + size_along(order, p.sizes)
+    if size_along(_every(p), p.sizes) <= MOST * parts:
         return Indexed(_whole(w, p), order)
     return Indexed(_if_finite(w, p, exposed), order)
 
@@ -89,10 +88,6 @@ def _every(p: MaskedProduct) -> Labels:
 def _result_order(p: MaskedProduct) -> Order:
     every = _every(p)
     return tuple([v for v in p.kept if v in every])
-
-
-def _size(labels: Sequence[Variable] | Labels, sizes: Sequence[int]) -> int:
-    return prod([sizes[v] for v in labels])
 
 
 def _arranged(w: Writer, x: Indexed, order: Order, sizes: Sequence[int]) -> Atom:
@@ -183,7 +178,7 @@ def _in_factors(w: Writer, p: MaskedProduct) -> Indexed:
     for mask in p.masks:
         having = [k for k, f in enumerate(factors) if mask.labels <= f.labels]
         if not p.exact:
-            having = [min(having, key=lambda k: _size(factors[k].order, p.sizes))]
+            having = [min(having, key=lambda k: size_along(factors[k].order, p.sizes))]
         for k in having:
             f = factors[k]
             factors[k] = Indexed(chosen(w, _arranged(w, mask, f.order, p.sizes), f.value), f.order)

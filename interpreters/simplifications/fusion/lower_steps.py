@@ -6,15 +6,14 @@ import numpy as np
 
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, cut
 from tapeless.interpreters.simplifications.fusion.steps import Indexing, Position, RunningSum
+from tapeless.interpreters.simplifications.index_arrays import WIDE, gather, index_vectors
 from tapeless.interpreters.simplify import Writer, literal
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
-from tapeless.tracer.primitives.indexing import GatherScatterMode, gather_p, scatter_add_p
+from tapeless.tracer.primitives.indexing import GatherScatterMode, scatter_add_p
 from tapeless.tracer.primitives.reduction import cumsum_p
 
-_WIDE = np.dtype(np.int64)
 _LARGEST = 2**63 - 1
 _MODES = GatherScatterMode
 
@@ -39,19 +38,10 @@ def gathered(w: Writer, x: Atom, order: Order, step: Indexing, positions: Sequen
     """
     own = windows(order, step)
     others = own[len(step.order) :]
-    vectors = [_unclipped(p, x.aval.shape[order.index(p.variable)]) for p in step.positions]
-    found = w.write(
-        gather_p,
-        x,
-        _vectors(w, vectors, positions),
-        dimension_numbers=GatherDimensionNumbers(*_dimension_numbers(order, step)),
-        slice_sizes=tuple([n if v in others else 1 for v, n in zip(order, x.aval.shape)]),
-        unique_indices=False,
-        indices_are_sorted=False,
-        mode=_MODES.CLIP,
-        fill_value=None,
-    )
-    return found, own
+    known = [_unclipped(p, x.aval.shape[order.index(p.variable)]) for p in step.positions]
+    numbers = GatherDimensionNumbers(*_dimension_numbers(order, step))
+    sizes = tuple([n if v in others else 1 for v, n in zip(order, x.aval.shape)])
+    return gather(w, x, _columns(w, known, positions), numbers, sizes), own
 
 
 def windows(order: Order, step: Indexing) -> Order:
@@ -80,7 +70,7 @@ def scattered(w: Writer, x: Atom, zeros: Atom, order: Order, step: Indexing, pos
     if clips and all(p.is_within for p in step.positions):
         mode = _MODES.PROMISE_IN_BOUNDS
     how = {"indices_are_sorted": False, "unique_indices": False, "mode": mode}
-    vectors = _vectors(w, known if clips else step.positions, positions)
+    vectors = index_vectors(w, _columns(w, known if clips else step.positions, positions))
     return w.write(scatter_add_p, zeros, vectors, x, dimension_numbers=dims, **how)
 
 
@@ -89,13 +79,10 @@ def _unclipped(p: Position, n: int) -> Position:
     return p._replace(limits=None) if (p.sign, p.first, p.limits) == (1, 0, (0, n - 1)) else p
 
 
-def _vectors(w: Writer, known: Sequence[Position], positions: Sequence[Atom]) -> Atom:
-    """Write the index vectors of a gather or scatter, in a new last axis."""
+def _columns(w: Writer, known: Sequence[Position], positions: Sequence[Atom]) -> list[Atom]:
+    """Write the values of each variable, in one dtype."""
     found = [_values(w, p, x) for p, x in zip(known, positions, strict=True)]
-    if len({x.aval.dtype for x in found}) > 1:
-        found = [wide(w, x) for x in found]
-    columns = [w.write(s.reshape_p, x, shape=(*x.aval.shape, 1)) for x in found]
-    return columns[0] if len(columns) == 1 else w.write(s.concatenate_p, *columns, dimension=positions[0].aval.ndim)
+    return found if len({x.aval.dtype for x in found}) == 1 else [wide(w, x) for x in found]
 
 
 def _values(w: Writer, p: Position, x: Atom) -> Atom:
@@ -113,4 +100,4 @@ def wide(w: Writer, x: Atom) -> Atom:
     """Convert positions to int64; those that it does not hold become its maximum, which is beyond every array."""
     if x.aval.dtype == np.uint64:
         x = w.write(e.min_p, x, literal(_LARGEST, x.aval))
-    return x if x.aval.dtype == _WIDE else w.write(e.convert_element_type_p, x, dtype=_WIDE, weak_type=False)
+    return x if x.aval.dtype == WIDE else w.write(e.convert_element_type_p, x, dtype=WIDE, weak_type=False)

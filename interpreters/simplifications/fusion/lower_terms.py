@@ -14,7 +14,6 @@ import numpy as np
 
 from tapeless.interpreters.simplifications.constants import count
 from tapeless.interpreters.simplifications.fusion import lower_steps
-from tapeless.interpreters.simplifications.fusion.bands import result_variables
 from tapeless.interpreters.simplifications.fusion.lower_accesses import Accesses
 from tapeless.interpreters.simplifications.fusion.lower_products import Indexed, MaskedProduct, chosen, summed
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, padded, placed
@@ -40,6 +39,7 @@ from tapeless.tracer.terms.term import (
     Term,
     Use,
     is_case,
+    variables_in,
     variables_of,
 )
 from tapeless.tracer.types import ShapedArray
@@ -105,7 +105,7 @@ class _TermLowering:
         self._place = place if self._accesses.is_place(t.out, aval.shape) else None
         self._wanted: Order = tuple([d.variable for a in place.out or () for d in a.digits])
         self.sizes: Sequence[int] = place.sizes
-        self.kept: Labels = result_variables(t)
+        self.kept: Labels = variables_in(t.out)
 
     @property
     def is_negative(self) -> bool:
@@ -243,9 +243,8 @@ class _TermLowering:
 
     def is_alone(self, place: Affine) -> bool:
         """Tell whether an index is a summed variable that nothing else has: only whether it has a value matters."""
-        v = place.variables[0][0] if len(place.variables) == 1 and not place.symbols else None
-        is_unit = v is not None and abs(place.coefficient(v)) == 1
-        return is_unit and sum(a.coefficient(v) != 0 for a in self._term.indices) == 1  # type: ignore[arg-type]
+        found = place.signed_variable
+        return found is not None and sum(a.coefficient(found[0]) != 0 for a in self._term.indices) == 1
 
     def clamped(self, found: "_LookedUpIndex") -> Indexed:
         """Clamp looked-up values to their limits."""
@@ -337,7 +336,7 @@ class _StepChoice:
     def _takes(self, found: _LookedUpIndex) -> bool:
         """Use a lookup for the positions of gathers or a scatter; tell whether that is possible."""
         index, lowering, sizes = found.place, self._lowering, self._lowering.sizes
-        if index.symbols or [abs(c) for _, c in index.variables] != [1]:
+        if index.signed_variable is None:
             return False
         limits, (low, high) = found.limits, index.bounds(sizes)
         is_outside = limits is None or limits[0] < low or limits[1] > high

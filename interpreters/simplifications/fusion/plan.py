@@ -11,10 +11,17 @@ from math import prod
 from typing import NamedTuple, TypeAlias
 
 from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, Shape, axes_of
-from tapeless.interpreters.simplifications.fusion.steps import Labels, RunningSum, TermSteps, factors_after, steps_of
+from tapeless.interpreters.simplifications.fusion.steps import (
+    Labels,
+    RunningSum,
+    TermSteps,
+    factors_after,
+    size_along,
+    steps_of,
+)
 from tapeless.tracer.numpy.contraction_order import contraction_path
-from tapeless.tracer.terms.affine import Affine, Variable
-from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Sum, Term, Use, indices_of, variables_of
+from tapeless.tracer.terms.affine import Affine, Variable, variable
+from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Sum, Term, Use, indices_of, variables_in, variables_of
 
 Tree: TypeAlias = "int | tuple[Tree, Tree]"  # the number of a factor, or the product of two
 
@@ -81,7 +88,7 @@ def planned(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
         return None
     _, cost = ordered(after, steps.kept, placed.sizes)
     cost = cost.plus(_cost_of_steps(steps, labels, placed.sizes))
-    least = min([_size(own, placed.sizes) for own in after], default=prod(shape))
+    least = min([size_along(own, placed.sizes) for own in after], default=prod(shape))
     cost = cost.plus(ContractionCost(0, prod(shape), 0))
     return Plan(placed.sizes, tuple(factors), steps, bool(steps.brackets), placed.out, least, cost)  # type: ignore[arg-type]
 
@@ -91,10 +98,10 @@ def _cost_of_steps(steps: TermSteps, factors: Sequence[Labels], sizes: Sequence[
     total = NOTHING
     for own, of_factor in zip(factors, steps.factors):
         for step in of_factor:
-            work = _size(own, sizes) if isinstance(step, RunningSum) else 0
+            work = size_along(own, sizes) if isinstance(step, RunningSum) else 0
             own = step.replaced(own)
-            total = total.plus(ContractionCost(work, _size(own, sizes), 1 if work else 0))
-    written = 0 if steps.scatter is None else _size(steps.kept, sizes)
+            total = total.plus(ContractionCost(work, size_along(own, sizes), 1 if work else 0))
+    written = 0 if steps.scatter is None else size_along(steps.kept, sizes)
     return total.plus(ContractionCost(written, written, 1 if written else 0))
 
 
@@ -122,7 +129,7 @@ def cost_of(
 
 def _estimated(t: Term, shape: Shape) -> ContractionCost:
     """Estimate the cost of a term as if brackets were free; looked-up variables count as those of their arrays."""
-    given = {v: frozenset(u for a in b.access for u in variables_of(a)) for b in t.brackets if isinstance(b, Lookup)
+    given = {v: variables_in(b.access) for b in t.brackets if isinstance(b, Lookup)
              for v in variables_of(b.index)}  # fmt: skip
     labels = [frozenset(u for a in f.access for v in variables_of(a) for u in given.get(v, (v,))) for f in t.factors]
     kept = frozenset(u for a in t.out for v in variables_of(a) for u in given.get(v, (v,)))
@@ -147,7 +154,7 @@ def placed_axes(t: Term, shape: Shape) -> PlacedAxes:
     for a, n in zip(t.out, shape):
         own = set(variables_of(a))
         if own & used:
-            new = Affine(0, ((len(sizes), 1),))
+            new = variable(len(sizes))
             sizes.append(n)
             brackets.append(IsZero(a - new))
             a, own = new, set(variables_of(new))
@@ -164,10 +171,6 @@ def _is_mask(bracket: Bracket, labels: Sequence[Labels]) -> bool:
 
 
 # ---- order ---------------------------------------------------------------------------------------------------
-
-
-def _size(labels: Labels, sizes: Sequence[int]) -> int:
-    return prod([sizes[v] for v in labels])
 
 
 class _PartialProduct(NamedTuple):
@@ -188,7 +191,7 @@ def ordered(factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> tu
         b, a = parts.pop(second), parts.pop(first)
         parts.append(_joined(a, b, kept.union(*[part.labels for part in parts]), sizes))
     (every,) = parts
-    last = _size(every.labels, sizes) if every.cost.steps else 0  # the result itself, which the caller counts
+    last = size_along(every.labels, sizes) if every.cost.steps else 0  # the result itself, which the caller counts
     return every.tree, every.cost.minus(ContractionCost(0, last, 0))
 
 
@@ -197,12 +200,12 @@ def _summed(factors: Sequence[Labels], k: int, kept: Labels, sizes: Sequence[int
     left = factors[k] & kept.union(*factors[:k], *factors[k + 1 :])
     if left == factors[k]:
         return _PartialProduct(NOTHING, k, left)
-    return _PartialProduct(ContractionCost(_size(factors[k], sizes), _size(left, sizes), 1), k, left)
+    return _PartialProduct(ContractionCost(size_along(factors[k], sizes), size_along(left, sizes), 1), k, left)
 
 
 def _joined(a: _PartialProduct, b: _PartialProduct, needed: Labels, sizes: Sequence[int]) -> _PartialProduct:
     every = a.labels | b.labels
     left = every & needed
-    work = _size(every, sizes) * (1 if left == every else 2)  # a contraction multiplies and adds
-    cost = a.cost.plus(b.cost).plus(ContractionCost(work, _size(left, sizes), 1))
+    work = size_along(every, sizes) * (1 if left == every else 2)  # a contraction multiplies and adds
+    cost = a.cost.plus(b.cost).plus(ContractionCost(work, size_along(left, sizes), 1))
     return _PartialProduct(cost, (a.tree, b.tree), left)

@@ -33,7 +33,7 @@ _SUMS = frozenset((reduce_sum_p, dot_general_p))
 kinds: Final = Rules(
     "fusion kinds",
     "rule(eqn, kind of each operand) -> kind of the result, or None",
-    absent="its result is not worth following",
+    absent="it is an index comparison, or its result is not worth following",
 )
 _BEGINNINGS = frozenset((*_SUMS, cumsum_p, s.iota_p, s.broadcast_in_dim_p, s.pad_p, ein_p))
 
@@ -49,7 +49,7 @@ def structure(jaxpr: Jaxpr) -> StructuredValues:
     """Find the structured values of a program and the roots among their readers; fusing other values gains nothing."""
     found: list[Equation] = []
     known: dict[Atom, Kind] = {}
-    rules = {primitive: kinds.get(primitive) for primitive in jaxpr.primitives}
+    rules = {p: _of_comparison if p in comparisons else kinds.get(p) for p in jaxpr.primitives}
     for eqn in jaxpr.eqns:
         primitive, operands = eqn.primitive, eqn.invars
         rule = rules[primitive]
@@ -138,8 +138,6 @@ for _primitive in (s.transpose_p, s.reshape_p, s.rev_p, s.slice_p, e.neg_p):
     kinds[_primitive] = _same
 for _primitive in (e.add_p, e.sub_p):
     kinds[_primitive] = _of_sum
-for _primitive, _bracket in comparisons.items():
-    kinds[_primitive] = _of_comparison
 for _primitive in _SUMS:
     kinds[_primitive] = lambda eqn, given: Kind.SUM
 kinds[cumsum_p], kinds[gather_p], kinds[scatter_add_p] = lambda eqn, given: Kind.RUNNING, _same, _of_scatter

@@ -8,13 +8,19 @@ has.
 """
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import NamedTuple
 
 from tapeless.interpreters.simplifications.fusion.accesses import Shape, axes_of
 from tapeless.tracer.terms.affine import Affine, Variable
-from tapeless.tracer.terms.term import Bracket, Lookup, NotNegative, indices_of, variables_of
+from tapeless.tracer.terms.term import Bracket, Lookup, NotNegative, indices_of, variables_in, variables_of
 
 Labels = frozenset[Variable]
+
+
+def size_along(labels: Iterable[Variable], sizes: Sequence[int]) -> int:
+    """Count the elements of an array with an axis for each of some variables."""
+    return prod([sizes[v] for v in labels])
 
 
 class Position(NamedTuple):
@@ -117,9 +123,10 @@ def _position(
     number: int, b: Lookup, brackets: Sequence[Bracket], shape: Shape, sizes: Sequence[int]
 ) -> Position | None:
     axes = axes_of(b.access, shape, sizes)
-    if axes is None or b.index.symbols or [abs(c) for _, c in b.index.variables] != [1]:
+    found = b.index.signed_variable
+    if axes is None or found is None:
         return None
-    ((v, sign),) = b.index.variables
+    v, sign = found
     if v in _variables([x for x in brackets if x is not b], b.access):
         return None
     order = frozenset([d.variable for a in axes for d in a.digits])
@@ -127,7 +134,7 @@ def _position(
 
 
 def _variables(brackets: Iterable[Bracket], more: Sequence[Affine] = ()) -> set[Variable]:
-    return {v for a in (*[a for b in brackets for a in indices_of(b)], *more) for v in variables_of(a)}
+    return variables_in((*[a for b in brackets for a in indices_of(b)], *more))
 
 
 def _looked_up(
@@ -179,10 +186,7 @@ def _with_running(
             continue
         (k,) = having
         if running.upto not in after[k] and 0 <= running.shift <= sizes[v] - sizes[running.upto]:
-            size = 1
-            for u in after[k]:
-                size *= sizes[u]
-            options.append((size, k, running))
+            options.append((size_along(after[k], sizes), k, running))
     if not options:
         return None
     _, k, running = min(options)

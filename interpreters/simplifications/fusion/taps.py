@@ -11,7 +11,7 @@ from math import prod
 
 from tapeless.tracer.terms.affine import Affine, Variable
 from tapeless.tracer.terms.solve import solved
-from tapeless.tracer.terms.term import Lookup, Sum, Term, indices_of, term, variables_of, with_indices
+from tapeless.tracer.terms.term import Lookup, Sum, Term, indices_of, variables_in, variables_of
 
 MOST_TAPS = 32
 LEAST_ELEMENTS = 1024  # of the products for each tap
@@ -43,7 +43,7 @@ def _is_elementwise(t: Term, left: frozenset[Variable]) -> bool:
     indices = [*t.out, *[a for f in t.factors for a in f.access], *[a for b in t.brackets for a in indices_of(b)]]
     if any(isinstance(b, Lookup) for b in t.brackets) or any(a.symbols for a in indices):
         return False
-    own = [frozenset(v for a in f.access for v in variables_of(a)) & left for f in t.factors]
+    own = [variables_in(f.access) & left for f in t.factors]
     return all(labels in (frozenset(), left) for labels in own)
 
 
@@ -55,7 +55,4 @@ def _at(t: Term, values: dict[Variable, int]) -> Term:
             a = a.substituted(v, Affine(n))
         return a
 
-    factors = [f._replace(access=tuple(map(known, f.access))) for f in t.factors]
-    brackets = [with_indices(b, known) for b in t.brackets]
-    sizes = {v: n for v, n in enumerate(t.sizes) if v not in values}
-    return term(tuple(map(known, t.out)), sizes, factors, brackets, t.coefficient)
+    return t.with_indices(known, {v: n for v, n in enumerate(t.sizes) if v not in values})

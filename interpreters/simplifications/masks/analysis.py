@@ -24,7 +24,7 @@ from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter
 from tapeless.interpreters.simplifications.masks.operand_regions import region_of_operand
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
 from tapeless.interpreters.simplify import in_order
-from tapeless.tracer import core, dtypes
+from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.rules import Rules
@@ -35,11 +35,6 @@ inside: Final = Rules(
     "rule(sinking, eqn, region of each result) -> the equation with masks sunk into its programs, or the same; "
     "region of each operand",
     absent="masks of its results stay outside its programs",
-)
-choosing: Final = Rules(
-    "masks chosen inside",
-    "rule(eqn) -> whether its programs choose without a select_n, as branches do",
-    absent="only a select_n in its programs chooses",
 )
 
 
@@ -92,8 +87,14 @@ def chooses(jaxpr: Jaxpr) -> bool:
 def _chooses_by(eqn: Equation) -> bool:
     if eqn.primitive not in inside:
         return eqn.primitive is e.select_n_p
-    rule = choosing.get(eqn.primitive)
-    return any(map(chooses, subjaxprs(eqn.params))) or (rule is not None and rule(eqn))
+    programs = list(subjaxprs(eqn.params))
+    return any(map(chooses, programs)) or _read_apart(programs)
+
+
+def _read_apart(branches: Sequence[Jaxpr]) -> bool:
+    """Tell whether some branch reads a linear operand, and another does not, so that branching chooses, too."""
+    used = [(branch.invars, passes.used_variables(branch)) for branch in branches if len(branches) > 1]
+    return len({tuple([v in read for v in invars if v.linear]) for invars, read in used}) > 1
 
 
 class Sinking:

@@ -1,6 +1,6 @@
 """Mask the coefficients of linear operations: select(mask, a, 0) for `a`; and decide which masks imply others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 
+_LOGIC = frozenset((and_p, or_p, not_p))
 NESTED = 8  # limit on the depth to which definitions of coefficients and masks are followed
 EXPANDED = 16  # limit on the alternatives of an expanded mask
 
@@ -160,21 +161,26 @@ class Coefficients:
         if mask.which.aval.dtype != bool:
             return self._literal(Mask(self._w.truth(mask), 1, 2))
         eqn = self._w.definition(mask.which)
-        if eqn is None or eqn.primitive not in (and_p, or_p, not_p):
+        if eqn is None or eqn.primitive not in _LOGIC:
             return regions.of(mask)
-        if eqn.primitive is not_p:
-            return self._literal(mask._replace(which=eqn.invars[0], case=1 - mask.case))
-        one, other = [_repeated(self._parts(x, mask.case), x, mask.shape) for x in eqn.invars]
-        conjunction = (eqn.primitive is and_p) == (mask.case == 1)
-        found = (regions.both if conjunction else regions.either)(one, other, exactly=True)
+        found = self._of_logic(mask, eqn, self._literal, exactly=True)
         return regions.of(mask) if found is not None and len(found) > EXPANDED else found
 
-    def _parts(self, x: Atom, case: int) -> Region | None:
-        """Expand an operand of a logical operation; a literal holds everywhere (None) or nowhere."""
-        known = number(self._w, x)
-        if known is None:
-            return self._literal(Mask(x, case, 2))
-        return None if known == case else NOWHERE
+    def _of_logic(
+        self, mask: Mask, eqn: Equation, expand: Callable[[Mask], Region | None], exactly: bool = False
+    ) -> Region | None:
+        """Expand a mask by the `and`, `or` or `not` that computes its predicate, and its operands by `expand`."""
+        if eqn.primitive is not_p:
+            return expand(mask._replace(which=eqn.invars[0], case=1 - mask.case))
+
+        def part(x: Atom) -> Region | None:
+            known = number(self._w, x)
+            if known is not None:
+                return None if known == mask.case else NOWHERE
+            return _repeated(expand(Mask(x, mask.case, 2)), x, mask.shape)
+
+        conjunction = (eqn.primitive is and_p) == (mask.case == 1)
+        return (regions.both if conjunction else regions.either)(*map(part, eqn.invars), exactly=exactly)
 
     # ---- masks of operands -------------------------------------------------------------------------------------
 
@@ -188,12 +194,8 @@ class Coefficients:
         if eqn is None or not eqn.invars or not depth:
             return regions.of(mask)
         x, primitive = eqn.invars[0], eqn.primitive
-        if primitive in (and_p, or_p) and mask.which.aval.dtype == bool:
-            parts = [self._of_inputs(mask._replace(which=y), depth - 1) for y in eqn.invars]
-            one, other = [_repeated(part, y, mask.shape) for part, y in zip(parts, eqn.invars, strict=True)]
-            return (regions.both if (primitive is and_p) == (mask.case == 1) else regions.either)(one, other)
-        if primitive is not_p and mask.which.aval.dtype == bool:
-            return self._of_inputs(mask._replace(which=x, case=1 - mask.case), depth - 1)
+        if primitive in _LOGIC and mask.which.aval.dtype == bool:
+            return self._of_logic(mask, eqn, lambda part: self._of_inputs(part, depth - 1))
         if primitive is e.eq_p and mask.case == 1 and type(eqn.invars[1]) is Literal:
             case = int(eqn.invars[1].value) if x.aval.dtype.kind in "iu" else -1
             return self._of_inputs(Mask(x, case, 0), depth - 1) if case >= 0 else regions.of(mask)

@@ -230,12 +230,6 @@ def _cond(sinking: Sinking, eqn: Equation, out: Out) -> Found:
     return eqn.replace(params={"branches": tuple(jaxprs)}, invars=[index, *operands]), [None, *where]
 
 
-def _reads_apart(eqn: Equation) -> bool:
-    """Tell whether some branch reads a linear operand, and another does not."""
-    used = [(branch.invars, passes.used_variables(branch)) for branch in eqn.params["branches"]]
-    return len({tuple([v in read for v in invars if v.linear]) for invars, read in used}) > 1
-
-
 def _by_branch(taken: Sequence[Mask], found: Sequence[Region | None], shape: tuple[int, ...]) -> Region | None:
     if all(region is None for region in found):
         return None
@@ -391,5 +385,4 @@ def _scan_with(sinking: Sinking, eqn: Equation, within: Within, places: Places, 
 
 analysis.inside[jit_p] = analysis.inside[checkpoint_p] = _call
 analysis.inside[cond_p] = _cond
-analysis.choosing[cond_p] = _reads_apart
 analysis.inside[scan_p] = _scan

@@ -18,9 +18,9 @@ from tapeless.interpreters.simplifications.fusion.plan import Plan, planned
 from tapeless.interpreters.simplifications.fusion.steps import RunningSum
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives.shape import reshape_p
-from tapeless.tracer.terms.affine import Access, Affine, Variable, variables
+from tapeless.tracer.terms.affine import Access, Affine, Variable, variable, variables
 from tapeless.tracer.terms.solve import composed, solved
-from tapeless.tracer.terms.term import Read, Term, term, variables_of
+from tapeless.tracer.terms.term import Read, Term, term, variables_in, variables_of
 from tapeless.tracer.types import ShapedArray
 
 
@@ -62,6 +62,13 @@ class Mask(NamedTuple):
         if found is _NOTHING:
             return NEVER
         return None if found is None else self._replace(views=(*views, found) if is_change(found) else views)
+
+    def viewed(self, views: Sequence[MaskView]) -> "Mask | None":
+        """Read the mask through views, one after another; None if one of them has no plan."""
+        found: Mask | None = self
+        for view in views:
+            found = found and found.read(view.term, view.shape)
+        return found
 
     @property
     def is_reduced(self) -> bool:
@@ -178,7 +185,7 @@ def _view(t: Term | None, of: Shape, shape: Shape) -> MaskView | None:
 @lru_cache(maxsize=4096)
 def _along_whole_axes(view: MaskView) -> MaskView | None:
     t, of, shape = view
-    read = {v for a in (*t.factors[0].access, *[b.index for b in t.brackets]) for v in variables_of(a)}
+    read = variables_in((*t.factors[0].access, *[b.index for b in t.brackets]))
     wide = [read.isdisjoint(variables_of(a)) for a in t.out]
     return _view(_widened(t, shape, wide, of, [False] * len(of)), of, shape) if any(wide) else None
 
@@ -189,7 +196,7 @@ def larger(t: Term, of: Shape, shape: Shape) -> Term | None:
     unknown = [[axes_of((a,), (n,), t.sizes) is None for a, n in zip(access, each)]
                for access, each in ((t.out, shape), (t.factors[0].access, of))]  # fmt: skip
     found = _widened(term(t.out, t.sizes, t.factors), shape, unknown[0], of, unknown[1])
-    out, read = [{v for a in access for v in variables_of(a)} for access in (found.out, found.factors[0].access)]
+    out, read = [variables_in(access) for access in (found.out, found.factors[0].access)]
     return None if out.isdisjoint(read) else found
 
 
@@ -200,7 +207,7 @@ def _widened(t: Term, shape: Shape, out: Sequence[bool], of: Shape, read: Sequen
     def along(access: Access, each: Shape, wide: Sequence[bool]) -> Iterator[Affine]:
         for a, n, is_wide in zip(access, each, wide, strict=True):
             sizes.extend([n] if is_wide else [])
-            yield Affine(0, ((len(sizes) - 1, 1),)) if is_wide else a
+            yield variable(len(sizes) - 1) if is_wide else a
 
     to, at = tuple(along(t.out, shape, out)), tuple(along(t.factors[0].access, of, read))
     found = solved(term(to, sizes, [Read(0, at)], t.brackets))

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters import residual_provenance
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.common_subexpressions import key_of
 from tapeless.interpreters.simplifications.constants import number
@@ -104,9 +103,8 @@ class MaskWriter(Writer):
     def origin(self, mask: Mask) -> Mask:
         """Rewrite a mask to read the array that its predicate was broadcast or moved from."""
         while (eqn := self.definition(mask.which)) is not None and (made := movement(eqn)) is not None:
-            before: Mask | None = mask._replace(which=eqn.invars[0], views=()).read(made, mask.which.aval.shape)
-            for view in mask.views:
-                before = before and before.read(view.term, view.shape)
+            before = mask._replace(which=eqn.invars[0], views=()).read(made, mask.which.aval.shape)
+            before = before and before.viewed(mask.views)
             if before is None:
                 break
             mask = before
@@ -192,8 +190,3 @@ def _is_everywhere(t: Term, shape: Sequence[int]) -> bool:
     all_along = [v is not None and t.sizes[v] == n for v, n in zip(found, shape)]
     distinct = [v for v in found if v is not None]
     return not t.brackets and len(set(distinct)) == len(distinct) and all(a or b for a, b in zip(one, all_along))
-
-
-# Masks of masks are computed again instead of being residuals, so that it stays known what they imply.
-for _primitive in (and_p, or_p, not_p, reduce_or_p):
-    residual_provenance.spreading[_primitive] = False

@@ -20,11 +20,11 @@ from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alterna
 from tapeless.interpreters.simplify import filled
 from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives import indexing as i
-from tapeless.tracer.primitives.dimension_numbers import window_sizes
+from tapeless.tracer.primitives.dimension_numbers import reading_again
 from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Access
-from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, indices_of, is_case, term, variables_of
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, indices_of, is_case, term, variables_in
 
 # Limit on the accesses of one operand: with more, as the padding number of a pad has, it counts as read everywhere.
 READINGS = 6
@@ -46,8 +46,11 @@ def region_of_operand(w: MaskWriter, eqn: Equation, out: Sequence[Region | None]
     is_core = row.combination is Combination.CORE
     found = [_of_result(w, eqn, n, region, k, _readings(terms, k, is_core))
              for n, (region, terms) in enumerate(zip(out, row.results, strict=True))]  # fmt: skip
-    wide = [regions.moved(region, Mask.along_whole_axes) for region in found[1:] and found]
-    return wide[0] if wide and all(region == wide[0] for region in wide) else reduce(regions.either, found)
+    if len(found) > 1:
+        wide = {regions.moved(region, lambda mask: w.origin(mask).along_whole_axes()) for region in found} - {NOWHERE}
+        if len(wide) == 1:
+            return wide.pop()
+    return reduce(regions.either, found)
 
 
 def _of_result(
@@ -83,7 +86,7 @@ def _readings(terms: Sum, k: int, is_core: bool) -> tuple[_Reading | None, ...]:
 
 
 def _reading(t: Term, f: Read, is_core: bool) -> _Reading | None:
-    of_result, of_operand = [{v for a in access for v in variables_of(a)} for access in (t.out, f.access)]
+    of_result, of_operand = [variables_in(access) for access in (t.out, f.access)]
     if is_core and of_result.isdisjoint(of_operand):
         return None
     cases = [b for b in t.brackets if is_case(b) and b.limits is not None]
@@ -180,10 +183,7 @@ def _gather(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
 
 def _scatter(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
     operand, indices, updates = eqn.invars
-    sizes = window_sizes(operand.aval, updates.aval, eqn.params["dimension_numbers"])
-    numbers = i.GatherDimensionNumbers(*eqn.params["dimension_numbers"])
-    how = {**eqn.params, "dimension_numbers": numbers, "slice_sizes": sizes, "fill_value": False}
-    return w.write(i.gather_p, mask, indices, **how)
+    return w.write(i.gather_p, mask, indices, **reading_again(eqn.params, operand.aval, updates.aval, False))
 
 
 undone[i.dynamic_slice_p], undone[i.dynamic_update_slice_p] = _dynamic_slice, _dynamic_update_slice

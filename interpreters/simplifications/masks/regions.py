@@ -64,9 +64,7 @@ def translated(region: Region | None, meaning: Callable[[Mask], Region | None]) 
 
 def viewed(region: Region | None, views: Sequence[MaskView]) -> Region | None:
     """Read every mask of a region through views, one after another."""
-    for view in views:
-        region = moved(region, lambda mask, view=view: mask.read(view.term, view.shape))
-    return region
+    return moved(region, lambda mask: mask.viewed(views)) if views else region
 
 
 def _distinct(masks: Iterable[Mask]) -> Alternative:

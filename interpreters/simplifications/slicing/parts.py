@@ -14,6 +14,7 @@ import numpy as np
 
 from tapeless.interpreters.index_rows import Combination, IndexRow, is_elementwise
 from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.simplifications.common_subexpressions import FENCES
 from tapeless.interpreters.simplifications.fusion.accesses import Shape
 from tapeless.interpreters.simplifications.fusion.lower_views import Order
 from tapeless.interpreters.simplifications.fusion.tiles import fills_box, whole_box, written_box
@@ -31,7 +32,6 @@ from tapeless.interpreters.simplifications.slicing.views import (
 from tapeless.interpreters.simplify import Writer, filled, literal
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation
-from tapeless.tracer.primitives import checkpoint as c
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import dot_general_p
@@ -46,7 +46,6 @@ from tapeless.tracer.types import ShapedArray
 VIEWS = frozenset((s.slice_p, s.reshape_p, s.transpose_p, dynamic_slice_p))  # they only read one operand
 FREE = VIEWS | {s.broadcast_in_dim_p, s.iota_p, s.concatenate_p, s.pad_p, s.rev_p, dynamic_update_slice_p}
 _OVER = frozenset((s.pad_p, dynamic_update_slice_p))  # the first term of their rows is written over the others
-_FENCES = frozenset((c.name_p, c.move_p, c.materialize_p, c.optimization_barrier_p))
 _REDUCTIONS = frozenset((
     r.reduce_sum_p, r.reduce_prod_p, r.reduce_max_p, r.reduce_min_p, r.reduce_and_p, r.reduce_or_p, r.reduce_xor_p,
 ))  # fmt: skip
@@ -68,7 +67,7 @@ class ResultPart(NamedTuple):
 
 def part_of(eqn: Equation, view: View, starts: Starts) -> ResultPart | None:
     """Find how to compute a view of the only result of an equation; None if it is not computed in parts."""
-    if eqn.primitive in _FENCES or not view.size:
+    if eqn.primitive in FENCES or not view.size:
         return None
     row = index_row(eqn)
     if row is None or len(row.results) != 1:
@@ -211,7 +210,7 @@ def _summed(eqn: Equation, view: View, terms: Sum) -> ResultPart:
 
 def _hulls(terms: Sum, operand: int, shape: Shape) -> list[tuple[int, int]]:
     """Return the start and the size, along each axis, of the box around all that terms read of an operand."""
-    reads = [(t, access) for t in terms for k, access in _reads(t) if k == operand]
+    reads = [(t, access) for t in terms for k, access in t.reads if k == operand]
     found = list[tuple[int, int]]()
     for d, n in enumerate(shape):
         ends = [access[d].bounds(t.sizes) for t, access in reads]
@@ -281,7 +280,7 @@ def _batched(eqn: Equation, view: View, terms: Sum, starts: Starts) -> ResultPar
     views: dict[int, View] = {}
     for t in known:
         along = {t.out[d].variable: hulls[d] for d in batch}
-        for k, access in _reads(t):
+        for k, access in t.reads:
             part = _within(eqn.invars[k].aval.shape, [along.get(a.variable) for a in access])
             if views.setdefault(k, part) != part:
                 return None
@@ -301,12 +300,7 @@ def _is_batch(t: Term, d: int, n: int) -> bool:
     v, others = t.out[d].variable, (*t.out[:d], *t.out[d + 1 :], *[b.index for b in t.brackets])
     if v is None or t.sizes[v] != n or any(a.coefficient(v) for a in others):
         return False
-    return all(a.variable == v for _, access in _reads(t) for a in access if a.coefficient(v))
-
-
-def _reads(t: Term) -> list[tuple[int, tuple[Affine, ...]]]:
-    looked_up = [(b.operand, b.access) for b in t.brackets if isinstance(b, Lookup)]
-    return [*[(f.operand, f.access) for f in t.factors], *looked_up]
+    return all(a.variable == v for _, access in t.reads for a in access if a.coefficient(v))
 
 
 def _within(shape: Shape, hulls: Sequence[_Hull | None]) -> View:

@@ -111,3 +111,28 @@ def test_examples_that_are_left_out_have_no_gradient(name: str):
     alone = np.asarray(tl.grad(lambda x: tnp.sum(OF_EXAMPLES[name](tnp.sqrt(x))[:1]))(x[[0, 0]]))
     np.testing.assert_allclose(gradient[0], alone[0])
     np.testing.assert_array_equal(gradient[1], 0)
+
+
+@pytest.mark.parametrize("transformed", [lambda f: f, tl.jit])
+def test_examples_that_are_left_out_of_every_part(transformed: Callable[..., Any]):
+    """The parts are more than a region has alternatives: the mask of the examples joins them along the whole axis."""
+    chosen, x = np.array([True, False, True]), np.where(np.arange(3)[:, None] == 1, 0.0, np.ones((3, 12)))
+
+    def loss(x: Any, chosen: Any) -> Any:
+        mask = tnp.broadcast_to(chosen[:, None], (3, 2))
+        parts = lax.split(tnp.sqrt(x), (2,) * 6, axis=1)
+        return sum(k * tnp.sum(tnp.where(mask, part, 0.0)) for k, part in enumerate(parts))
+
+    expected = np.where(chosen[:, None], np.repeat(np.arange(6), 2) / 2, 0.0)
+    np.testing.assert_allclose(transformed(tl.grad(loss))(x, chosen), expected)
+
+
+def test_masks_that_hold_somewhere_but_never_together():
+    """The first element is read in no column, though each of two masks holds in one of its columns."""
+    p, q = np.array([[True, False], [True, True]]), np.array([[False, True], [True, False]])
+
+    def loss(x: Any, p: Any, q: Any) -> Any:
+        y = tnp.broadcast_to(tnp.sqrt(x)[:, None], (2, 2))
+        return tnp.sum(tnp.where(p, tnp.where(q, y, 0.0), 0.0))
+
+    np.testing.assert_allclose(tl.jit(tl.grad(loss))(np.array([0.0, 1.0]), p, q), [0, 0.5])
