@@ -18,7 +18,7 @@ from typing import Any
 
 import ml_dtypes
 
-from tapeless.lowering import emit
+from tapeless.lowering import emit, hurwitz_zeta
 from tapeless.lowering.composition import composed, in_float32, in_float64, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.elementwise import operation
@@ -55,8 +55,6 @@ _OPERATIONS = {
     s.erfc_p: "chlo.erfc",
     s.erf_inv_p: "chlo.erf_inv",
     s.lgamma_p: "chlo.lgamma",
-    s.polygamma_p: "chlo.polygamma",
-    s.zeta_p: "chlo.zeta",
     s.bessel_i1e_p: "chlo.bessel_i1e",
 }
 for _primitive, _name in _OPERATIONS.items():
@@ -74,6 +72,8 @@ def _with_pole_at_zero(x: Any, y: Any) -> Any:
 
 
 emit.rules[s.digamma_p] = _digamma
+emit.rules[s.zeta_p] = in_float32(hurwitz_zeta.zeta)
+emit.rules[s.polygamma_p] = in_float32(hurwitz_zeta.polygamma)
 
 
 def _epsilon(x: Any) -> float:
