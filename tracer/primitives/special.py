@@ -44,6 +44,7 @@ igammac_p: Final = _floating("igammac")
 igamma_grad_a_p: Final = _floating("igamma_grad_a")
 random_gamma_grad_p: Final = _floating("random_gamma_grad")
 betainc_p: Final = _floating("betainc")
+betaincc_p: Final = _floating("betaincc")
 bessel_i0_p: Final = _floating("bessel_i0")
 bessel_i1_p: Final = _floating("bessel_i1")
 bessel_i0e_p: Final = _floating("bessel_i0e")
@@ -147,10 +148,18 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     Where one of a and b is 0 or infinite, it is its limit; where these contradict one another, nan.
     Source: A&S 26.5.1.
     """
+    return betainc_p.bind(*_three(a, b, x))[0]
+
+
+def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Compute 1 - betainc(a, b, x) without cancellation, which betainc(b, a, 1 - x) has if x is small."""
+    return betaincc_p.bind(*_three(a, b, x))[0]
+
+
+def _three(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> tuple[ArrayLike, ...]:
     a, b = aligned(a, b)
     a, x = aligned(a, x)
-    b, x = aligned(b, x)
-    return betainc_p.bind(a, b, x)[0]
+    return a, *aligned(b, x)
 
 
 def beta_weight(a: ArrayLike, b: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:

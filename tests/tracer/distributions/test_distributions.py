@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import tapeless as tl
 import tapeless.numpy as tnp
@@ -175,3 +176,13 @@ def test_bad_input():
     assert stats.norm.cdf(np.ones(1, np.int32)).dtype == np.float32
     assert stats.beta.pdf(np.zeros((0, 2)), 1, 1).shape == (0, 2)
     np.testing.assert_array_equal(stats.norm.pdf(np.ones(23, np.float32), 0, -1), np.full(23, nan))  # a defect of XLA
+
+
+def test_upper_tails_of_beta_near_zero():
+    """1 - x is 1 there, and most of the mass is below."""
+    args = np.array([[1e-300, 1e-10, 1e-10, 0.2], [1e-300, 1e-10, 3.0, 1e-10], [0.375, 2.0, 0.001, 1.0]])
+    for dtype, rtol in (("f8", 1e-12), ("f4", 2e-7)):
+        x, a, b = args[:, dtype == "f4" :].astype(dtype)
+        expected = scipy.stats.beta.sf(*[v.astype(float) for v in (x, a, b)])
+        np.testing.assert_allclose(stats.beta.sf(x, a, b), expected, rtol=rtol)
+        np.testing.assert_allclose(stats.beta.logsf(x, a, b), np.log(expected), rtol=rtol)
