@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
 
 import tapeless as tl
 import tapeless.numpy as tnp
@@ -180,9 +179,10 @@ def test_bad_input():
 
 def test_upper_tails_of_beta_near_zero():
     """1 - x is 1 there, and most of the mass is below."""
+    scipy_stats = pytest.importorskip("scipy.stats")
     args = np.array([[1e-300, 1e-10, 1e-10, 0.2], [1e-300, 1e-10, 3.0, 1e-10], [0.375, 2.0, 0.001, 1.0]])
     for dtype, rtol in (("f8", 1e-12), ("f4", 2e-7)):
         x, a, b = args[:, dtype == "f4" :].astype(dtype)
-        expected = scipy.stats.beta.sf(*[v.astype(float) for v in (x, a, b)])
+        expected = scipy_stats.beta.sf(*[v.astype(float) for v in (x, a, b)])
         np.testing.assert_allclose(stats.beta.sf(x, a, b), expected, rtol=rtol)
-        np.testing.assert_allclose(stats.beta.logsf(x, a, b), np.log(expected), rtol=rtol)
+        np.testing.assert_allclose(stats.beta.logsf(x, a, b), np.log(expected), rtol=rtol, atol=1e-30)
