@@ -55,7 +55,6 @@ _OPERATIONS = {
     s.erf_p: "chlo.erf",
     s.erfc_p: "chlo.erfc",
     s.erf_inv_p: "chlo.erf_inv",
-    s.lgamma_p: "chlo.lgamma",
     s.bessel_i1e_p: "chlo.bessel_i1e",
 }
 for _primitive, _name in _OPERATIONS.items():
@@ -318,10 +317,32 @@ def _igammac_of_small_order(a: Any, x: Any) -> Any:
 
 def _log_gamma_1p(a: Any) -> Any:
     """Compute log gamma(1 + a) for 0 <= a < 1/2, with full relative precision for small a. Source: A&S 6.1.33."""
-    total = mul(a, 0.0)
-    for k in range(len(_ZETA) + 1, 1, -1):
-        total = mul(add(total, _ZETA[k - 2] * (-1) ** k / k), a)
-    return sub(mul(add(total, 1 - _EULER), a), log1p(a))
+    return sub(_log_gamma_2p(a), log1p(a))
+
+
+def _log_gamma_2p(t: Any) -> Any:
+    """Compute log gamma(2 + t) for |t| <= 1/2, with full relative precision for small t. Source: A&S 6.1.33."""
+    total = mul(t, 0.0)
+    for k in range(len(_ZETA) + 1 if _epsilon(t) < 1e-10 else len(_ZETA) // 2, 1, -1):
+        total = mul(add(total, _ZETA[k - 2] * (-1) ** k / k), t)
+    return mul(add(total, 1 - _EULER), t)
+
+
+def _lgamma(f: Function, outs: Any, x: Value) -> Any:
+    return write_out(f, _near_its_zeros, [x, *operation("chlo.lgamma")(f, outs, x)])
+
+
+def _near_its_zeros(x: Any, y: Any) -> Any:
+    """Return log gamma by its series from 1/2 to 5/2, where chlo's has digits relative to 1 only; else y."""
+    near = bitwise_and(ge(x, 0.5), le(x, 2.5))
+    x = select_n(near, 1.0, x)
+    low = lt(x, 1.5)
+    t = select_n(low, sub(x, 2.0), sub(x, 1.0))
+    series = sub(_log_gamma_2p(t), select_n(low, mul(t, 0.0), log1p(t)))
+    return select_n(near, y, series)
+
+
+emit.rules[s.lgamma_p] = in_float32(_lgamma)
 
 
 def _relative_slope(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: Any, h_slope: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.distributions.evaluation import evaluated, exponential, standardized
@@ -44,8 +45,13 @@ def _logpdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
 
 def _cdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
     y, beta = standardized(x, loc, scale, beta > 0), tnp.where(beta > 0, beta, 1)
-    power = tnp.power(tnp.abs(y), beta)
-    return tnp.where(y > 0, 0.5 + 0.5 * gammainc(1 / beta, power), 0.5 * gammaincc(1 / beta, power))
+    size = tnp.abs(y)
+    power = tnp.power(size, beta)
+    flat = power < dtypes.finfo(y.dtype).tiny  # it may underflow where the probability up to y does not: DLMF 8.7.1
+    power = tnp.where(flat, 1, power)
+    near = 0.5 * size * tnp.exp(-gammaln(1 + 1 / beta))
+    above = tnp.where(flat, near, 0.5 * gammainc(1 / beta, power))
+    return tnp.where(y > 0, 0.5 + above, tnp.where(flat, 0.5 - near, 0.5 * gammaincc(1 / beta, power)))
 
 
 _pdf = exponential(_logpdf)
