@@ -45,13 +45,12 @@ def _logpdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
 
 def _cdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
     y, beta = standardized(x, loc, scale, beta > 0), tnp.where(beta > 0, beta, 1)
-    size = tnp.abs(y)
-    power = tnp.power(size, beta)
+    power = tnp.power(tnp.abs(y), beta)
     flat = power < dtypes.finfo(y.dtype).tiny  # it may underflow where the probability up to y does not: DLMF 8.7.1
     power = tnp.where(flat, 1, power)
-    near = 0.5 * size * tnp.exp(-gammaln(1 + 1 / beta))
-    above = tnp.where(flat, near, 0.5 * gammainc(1 / beta, power))
-    return tnp.where(y > 0, 0.5 + above, tnp.where(flat, 0.5 - near, 0.5 * gammaincc(1 / beta, power)))
+    across = 0.5 + 0.5 * y * tnp.exp(-gammaln(1 + 1 / beta))
+    found = tnp.where(y > 0, 0.5 + 0.5 * gammainc(1 / beta, power), 0.5 * gammaincc(1 / beta, power))
+    return tnp.where(flat, across, found)
 
 
 _pdf = exponential(_logpdf)

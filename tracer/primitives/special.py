@@ -113,8 +113,11 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def igamma_density(a: ArrayLike, x: ArrayLike) -> Array:
-    """Compute the derivative of igamma by x, for x > 0: the density of the gamma distribution of shape a."""
-    return mul(gamma_weight(a, x), div(a, x))
+    """Compute the derivative of igamma by x: the density of the gamma distribution of shape a, with its limits."""
+    one, at_zero, at_infinity = constant(1, aval_of(x)), eq(x, 0.0), eq(x, math.inf)
+    inner = select_n(at_infinity, select_n(at_zero, x, one), one)
+    density = mul(gamma_weight(a, inner), div(a, inner))
+    return select_n(at_zero, select_n(at_infinity, density, constant(0, aval_of(x))), _at_end(a, one))
 
 
 def gamma_weight(a: ArrayLike, x: ArrayLike) -> Array:
@@ -179,7 +182,7 @@ def betainc_density(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def _at_end(a: ArrayLike, b: ArrayLike) -> Array:
-    """Compute the density of the beta distribution at 0."""
+    """Compute the density of the beta distribution at 0; for b = 1, of the gamma distribution of shape a."""
     number = aval_of(a)
     return select_n(lt(a, 1.0), select_n(eq(a, 1.0), constant(0, number), b), constant(math.inf, number))
 

@@ -211,3 +211,16 @@ def test_truncated_normal_across_zero_and_far_outside():
         args = [v.astype(dtype) for v in (np.clip(x, -far, far), a, b)]
         np.testing.assert_allclose(stats.truncnorm.cdf(*args), expected, rtol=rtol)
         np.testing.assert_allclose(stats.truncnorm.sf(*args), 1 - expected, rtol=rtol)
+
+
+def test_derivatives_at_the_ends():
+    """The density, in both modes: where |y| has none, and of gamma at 0 and below."""
+    for cdf, x, density in (
+        (stats.laplace.cdf, [0.0, -0.0, 1.0], [0.5, 0.5, 0.5 / math.e]),
+        (lambda x: stats.gennorm.cdf(x, 2.0), [0.0, -0.0], [1 / math.sqrt(math.pi)] * 2),
+        (lambda x: stats.gamma.cdf(x, 2.5), [0.0, -1.0], [0, 0]),
+        (lambda x: stats.chi2.sf(x, 2.0), [0.0, -1.0], [-0.5, 0]),
+    ):
+        x = np.array(x)
+        np.testing.assert_allclose(tl.vmap(tl.grad(cdf))(x), density, rtol=1e-15)
+        np.testing.assert_allclose(tl.jvp(cdf, (x,), (np.ones_like(x),))[1], density, rtol=1e-15)
