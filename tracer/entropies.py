@@ -4,11 +4,13 @@ At 0, values and derivatives are their limits: nan results only from nan. Comple
 Source: scipy.special, "information theory"; Box & Cox 1964.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
@@ -152,5 +154,8 @@ def _transformed(logarithm: Callable[[Any], Any], product: Callable[..., Any], x
     for k in range(18, 1, -1):
         series = 1 + z / k * series
     by_series = tnp.where(near, logarithm(tnp.where(near, x, 1)), 0) * series
-    far = tnp.expm1(tnp.where(near, 1, u)) / tnp.where(near, 1, lmbda)
+    u, lmbda = tnp.where(near, 1, u), tnp.where(near, 1, lmbda)
+    large = u > 1 - math.log(dtypes.finfo(u.dtype).eps)  # there 1 is nothing beside exp(u), which may overflow
+    root = tnp.exp(0.5 * tnp.where(large, u, 0))
+    far = tnp.where(large, root * (root / lmbda), tnp.expm1(tnp.where(large, 0, u)) / lmbda)
     return tnp.where(near, by_series, far)

@@ -66,6 +66,12 @@ jvp.partials(
     _undefined(s.betainc_p, "its second parameter"),
     lambda t, a, b, x: mul(t, s.betainc_density(a, b, x)),
 )
+jvp.partials(
+    s.betaincc_p,
+    _undefined(s.betaincc_p, "its first parameter"),
+    _undefined(s.betaincc_p, "its second parameter"),
+    lambda t, a, b, x: mul(t, neg(s.betainc_density(a, b, x))),
+)
 
 
 def _i1e_slope(x: Any, y: Any) -> Any:

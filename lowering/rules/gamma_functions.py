@@ -198,7 +198,11 @@ _betaln = _by_beta(lambda sign, factor, logarithm: add(log(abs(factor)), logarit
 
 def _comb(n: Any, k: Any) -> Any:
     """Compute binomial coefficients, 0 <= k <= n, DLMF 1.2.6; of integers, rounded where the error is below 1/2."""
-    count = div(1.0, mul(add(n, 1.0), _beta(add(sub(n, k), 1.0), add(k, 1.0))))
+    a, b = add(sub(n, k), 1.0), add(k, 1.0)
+    factor, logarithm = _beta_parts(max(a, b), min(a, b))
+    root = exp(mul(logarithm, -0.5))  # the beta function may underflow though its inverse over n + 1 does not overflow
+    count = mul(mul(div(1.0, mul(add(n, 1.0), factor)), root), root)
+    count = select_n(bitwise_and(eq(n, math.inf), lt(k, n)), count, select_n(eq(k, 0.0), n, 1.0))
     whole = bitwise_and(bitwise_and(_is_integer(n), _is_integer(k)), lt(count, 2.0**47))
     return select_n(whole, count, round(count))
 
@@ -232,8 +236,12 @@ def _poch(z: Any, m: Any) -> Any:
     direct = bitwise_and(small, bitwise_not(bitwise_or(_is_pole(z), _is_pole(end))))
     out = select_n(direct, out, div(_gamma(end), _gamma(z)))
     out = select_n(bitwise_and(_is_pole(end), bitwise_not(_is_pole(z))), out, math.inf)
-    # If z is so near to an integer that z + m is rounded to a pole, that is no pole: the product has finite factors.
+    crossed = bitwise_and(_is_pole(z), bitwise_and(bitwise_not(_is_pole(end)), gt(end, -math.inf)))
+    out = select_n(crossed, out, mul(select_n(crossed, z, 0.0), 0.0))  # one of the factors is 0
+    # If z is so near to 0 that z + m has lost it, and may be a pole: the product has finite factors.
     lost = bitwise_and(bitwise_and(_is_pole(end), bitwise_not(_is_integer(z))), _is_integer(m))
+    close = bitwise_and(bitwise_and(small, lt(abs(z), 0.5)), bitwise_and(lt(m, 0.0), _is_integer(m)))
+    lost = bitwise_or(lost, bitwise_and(close, ne(z, 0.0)))
     reflected = mul(_sign_by_parity(m), div(_gamma(sub(1.0, z)), _gamma(sub(1.0, end))))
     out = select_n(lost, out, reflected)
     out = select_n(eq(min(z, end), -math.inf), out, math.nan)

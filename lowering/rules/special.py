@@ -7,7 +7,8 @@ far in the tails and where the other of igamma and igammac is close to 1; else 1
 igammac is small though x is, too, it has a series of its own below x = 1 (Kummer's function of -x, A&S 6.5.12), and the
 fraction above. For a > 1e6 and x near a, where these need too many terms, Temme's uniform expansion (DLMF 8.12).
 betainc: continued fraction of Didonato & Morris 1992, eq. 9 (the even part of A&S 26.5.8), by the same method, in 1 - x
-where that converges faster. It needs x and 1 - x, as one of them may round to 1. Float32 is computed in float64. For
+where that converges faster. It needs x and 1 - x, as one of them may round to 1. Float32 is computed in float64. If it
+is close to 1 by a parameter below 1/2, its complement has a series (A&S 26.5.4), which does not cancel. For
 parameters above 1e8 and x near the mean, where the fraction needs too many terms, the uniform expansion of DLMF 8.18.9.
 Half precision of the others is computed in float32.
 """
@@ -18,7 +19,7 @@ from typing import Any
 
 import ml_dtypes
 
-from tapeless.lowering import emit
+from tapeless.lowering import emit, hurwitz_zeta
 from tapeless.lowering.composition import composed, in_float32, in_float64, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.elementwise import operation
@@ -54,9 +55,6 @@ _OPERATIONS = {
     s.erf_p: "chlo.erf",
     s.erfc_p: "chlo.erfc",
     s.erf_inv_p: "chlo.erf_inv",
-    s.lgamma_p: "chlo.lgamma",
-    s.polygamma_p: "chlo.polygamma",
-    s.zeta_p: "chlo.zeta",
     s.bessel_i1e_p: "chlo.bessel_i1e",
 }
 for _primitive, _name in _OPERATIONS.items():
@@ -74,6 +72,8 @@ def _with_pole_at_zero(x: Any, y: Any) -> Any:
 
 
 emit.rules[s.digamma_p] = _digamma
+emit.rules[s.zeta_p] = in_float32(hurwitz_zeta.zeta)
+emit.rules[s.polygamma_p] = in_float32(hurwitz_zeta.polygamma)
 
 
 def _epsilon(x: Any) -> float:
@@ -317,10 +317,32 @@ def _igammac_of_small_order(a: Any, x: Any) -> Any:
 
 def _log_gamma_1p(a: Any) -> Any:
     """Compute log gamma(1 + a) for 0 <= a < 1/2, with full relative precision for small a. Source: A&S 6.1.33."""
-    total = mul(a, 0.0)
-    for k in range(len(_ZETA) + 1, 1, -1):
-        total = mul(add(total, _ZETA[k - 2] * (-1) ** k / k), a)
-    return sub(mul(add(total, 1 - _EULER), a), log1p(a))
+    return sub(_log_gamma_2p(a), log1p(a))
+
+
+def _log_gamma_2p(t: Any) -> Any:
+    """Compute log gamma(2 + t) for |t| <= 1/2, with full relative precision for small t. Source: A&S 6.1.33."""
+    total = mul(t, 0.0)
+    for k in range(len(_ZETA) + 1 if _epsilon(t) < 1e-10 else len(_ZETA) // 2, 1, -1):
+        total = mul(add(total, _ZETA[k - 2] * (-1) ** k / k), t)
+    return mul(add(total, 1 - _EULER), t)
+
+
+def _lgamma(f: Function, outs: Any, x: Value) -> Any:
+    return write_out(f, _near_its_zeros, [x, *operation("chlo.lgamma")(f, outs, x)])
+
+
+def _near_its_zeros(x: Any, y: Any) -> Any:
+    """Return log gamma by its series from 1/2 to 5/2, where chlo's has digits relative to 1 only; else y."""
+    near = bitwise_and(ge(x, 0.5), le(x, 2.5))
+    x = select_n(near, 1.0, x)
+    low = lt(x, 1.5)
+    t = select_n(low, sub(x, 2.0), sub(x, 1.0))
+    series = sub(_log_gamma_2p(t), select_n(low, mul(t, 0.0), log1p(t)))
+    return select_n(near, y, series)
+
+
+emit.rules[s.lgamma_p] = in_float32(_lgamma)
 
 
 def _relative_slope(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: Any, h_slope: Any) -> Any:
@@ -444,14 +466,68 @@ def _beta_domain(a: Any, b: Any, x: Any) -> Any:
     return bitwise_and(positive, bitwise_and(ge(x, 0.0), ge(1.0, x)))
 
 
-def _betainc_result(a: Any, b: Any, x: Any, far: Any, *safe_and_fraction: Any) -> Any:
-    *safe, fraction = safe_and_fraction
-    near = mul(s.beta_weight(*safe), div(safe[0], fraction))
-    out = select_n(far, near, sub(1.0, near))
-    out = select_n(_are_large_parameters(a, b, x), out, _betainc_of_large_parameters(a, b, x))
-    out = select_n(eq(x, 0.0), select_n(eq(x, 1.0), out, 1.0), 0.0)
-    out = select_n(_beta_domain(a, b, x), math.nan, out)
-    return _with_point_masses(a, b, x, out)
+def _complement_start(a: Any, b: Any, x: Any, y: Any) -> Any:
+    """Begin the series of `_complement_of_small_parameter`; no steps unless a is small."""
+    one, zero = (full(aval_of(a).shape, v, aval_of(a).dtype) for v in (1, 0))
+    small = lt(a, _SMALL_ORDER)
+    return full((), 0, aval_of(a).dtype), small, select_n(small, zero, one), zero, a, b, x
+
+
+def _complement_step(n: Any, going: Any, power: Any, total: Any, a: Any, b: Any, x: Any) -> Any:
+    """Add the next term of (1 - b) ... (n - b) x^n / (n! (a + n))."""
+    n = add(n, 1.0)
+    power = mul(power, mul(div(sub(n, b), n), x))
+    total = add(total, div(power, add(a, n)))
+    return n, bitwise_and(going, gt(abs(power), mul(_epsilon(a), abs(total)))), power, total, a, b, x
+
+
+def _complement_of_small_parameter(a: Any, b: Any, x: Any, total: Any) -> Any:
+    """Compute 1 - e^g (1 + a total) without cancellation, g = log(x^a / (a B(a, b))): A&S 26.5.4, a < 1/2."""
+    g = sub(add(mul(a, log(x)), _log_gamma_ratio(a, b)), _log_gamma_1p(a))
+    return neg(add(expm1(g), mul(exp(g), mul(a, total))))
+
+
+def _log_gamma_ratio(a: Any, b: Any) -> Any:
+    """Compute log(gamma(a + b) / gamma(b)) for 0 < a < 1/2, with full precision relative to a.
+
+    By recurrence it is that of b + 16, by Stirling's series, each difference with the factor a: A&S 6.1.15, 6.1.40.
+    """
+    rise = mul(a, 0.0)  # the product of the 1 + a / (b + k), minus 1
+    for k in range(16):
+        term = div(a, add(b, float(k)))
+        rise = add(rise, add(term, mul(rise, term)))
+    b = add(b, 16.0)
+    d = div(a, add(a, b))
+    power, step, scale = neg(d), mul(d, sub(d, 2.0)), div(1.0, b)  # (b / (a + b))^k - 1, for k = 1 and 2
+    series, square = mul(a, 0.0), mul(scale, scale)
+    for c in (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188):
+        series = add(series, mul(mul(power, scale), c))
+        power, scale = add(power, add(step, mul(power, step))), mul(scale, square)
+    stirling = add(sub(mul(sub(b, 0.5), log1p(div(a, b))), a), mul(a, log(add(a, b))))
+    return sub(add(stirling, series), log1p(rise))
+
+
+def _incomplete_beta(complement: bool) -> Callable[..., Any]:
+    """Return the rule of betainc, or of 1 - betainc."""
+
+    def result(a: Any, b: Any, x: Any, far: Any, *found: Any) -> Any:
+        *safe, fraction, total = found
+        tail = mul(s.beta_weight(*safe), div(safe[0], fraction))
+        by_series = _complement_of_small_parameter(safe[0], safe[1], safe[2], total)
+        rest = select_n(lt(safe[0], _SMALL_ORDER), sub(1.0, tail), by_series)
+        out = select_n(far, rest, tail) if complement else select_n(far, tail, rest)
+        by_expansion = _betainc_of_large_parameters(a, b, x, 1.0 if complement else -1.0)
+        out = select_n(_are_large_parameters(a, b, x), out, by_expansion)
+        return _with_beta_limits(a, b, x, out, complement)
+
+    def rule(f: Function, outs: Any, *operands: Value) -> Any:
+        a, b, x = (f.broadcast(v, outs[0].shape) for v in operands)
+        far, *safe = write_out(f, _beta_regions, [a, b, x])
+        fraction = while_loop(f, _unfinished, _beta_step, write_out(f, _beta_start, safe))[4]
+        total = while_loop(f, _unfinished, _complement_step, write_out(f, _complement_start, safe))[3]
+        return write_out(f, result, [a, b, x, far, *safe, fraction, total])
+
+    return in_float64(rule)
 
 
 def _are_large_parameters(a: Any, b: Any, x: Any) -> Any:
@@ -468,9 +544,10 @@ def _distances_from_the_mean(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     return div(excess, a), neg(div(excess, b))
 
 
-def _betainc_of_large_parameters(a: Any, b: Any, x: Any) -> Any:
-    """Compute erfc(-z) / 2 + exp(-z^2) / sqrt(2 pi n) c0 with z = eta sqrt(n / 2) and n = a + b: DLMF 8.18.9, 8.18.10.
+def _betainc_of_large_parameters(a: Any, b: Any, x: Any, sign: float) -> Any:
+    """Compute erfc(sign z) / 2 - sign exp(-z^2) / sqrt(2 pi n) c0: the upper tail; for sign -1, the lower.
 
+    z = eta sqrt(n / 2) and n = a + b: DLMF 8.18.9, 8.18.10.
     With u and v the distances from the mean m, eta^2 = (x - m)^2 q / (m (1 - m)), where q is near 1.
     """
     u, v = _distances_from_the_mean(a, b, x)
@@ -482,24 +559,20 @@ def _betainc_of_large_parameters(a: Any, b: Any, x: Any) -> Any:
     slope = sub(mul(div(rest, mean), _polynomial(u, _SQUARED[1:])), mul(div(mean, rest), _polynomial(v, _SQUARED[1:])))
     c0 = neg(div(slope, mul(inverse_spread, mul(root, add(root, 1.0)))))
     weight = mul(exp(neg(mul(z, z))), rsqrt(mul(n, 2 * math.pi)))
-    return add(mul(s.erfc(neg(z)), 0.5), mul(weight, c0))
+    return sub(mul(s.erfc(mul(z, sign)), 0.5), mul(mul(weight, c0), sign))
 
 
-def _with_point_masses(a: Any, b: Any, x: Any, out: Any) -> Any:
-    """Replace `out` where one parameter is 0 or infinite by its limit, as SciPy's: all mass is at 0 or at 1."""
+def _with_beta_limits(a: Any, b: Any, x: Any, out: Any, complement: bool) -> Any:
+    """Replace `out` at the ends, and where one parameter is 0 or infinite and all mass is at 0 or 1, by its limits."""
+    zero, one = (full(aval_of(x).shape, v, aval_of(x).dtype) for v in ((1, 0) if complement else (0, 1)))
+    out = select_n(eq(x, 0.0), select_n(eq(x, 1.0), out, one), zero)
+    out = select_n(_beta_domain(a, b, x), math.nan, out)
     within = bitwise_and(bitwise_and(ge(a, 0.0), ge(b, 0.0)), bitwise_and(ge(x, 0.0), ge(1.0, x)))
     at_0, at_1 = (bitwise_and(within, bitwise_or(eq(v, 0.0), eq(w, math.inf))) for v, w in ((a, b), (b, a)))
     at_0, at_1 = bitwise_and(at_0, bitwise_not(at_1)), bitwise_and(at_1, bitwise_not(at_0))
-    zero, one = (full(aval_of(x).shape, v, aval_of(x).dtype) for v in (0, 1))
     out = select_n(at_0, out, select_n(gt(x, 0.0), zero, one))
     return select_n(at_1, out, select_n(ge(x, 1.0), zero, one))
 
 
-def _betainc(f: Function, outs: Any, *operands: Value) -> Any:
-    a, b, x = (f.broadcast(v, outs[0].shape) for v in operands)
-    far, *safe = write_out(f, _beta_regions, [a, b, x])
-    state = while_loop(f, _unfinished, _beta_step, write_out(f, _beta_start, safe))
-    return write_out(f, _betainc_result, [a, b, x, far, *safe, state[4]])
-
-
-emit.rules[s.betainc_p] = in_float64(_betainc)  # a + b is large beside the excess
+emit.rules[s.betainc_p] = _incomplete_beta(complement=False)
+emit.rules[s.betaincc_p] = _incomplete_beta(complement=True)

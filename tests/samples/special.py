@@ -64,14 +64,17 @@ ROWS = [
     Sample(s.igammac_p, (_A, _X), scipy.special.gammaincc, dtypes=FLOATS, bad=_BAD, rtol=2e-5),
     Sample(s.igamma_p, (np.asarray(3, np.float32), _X), scipy.special.gammainc, label="scalar", rtol=2e-5),
     Sample(s.igammac_p, (_A, np.asarray(3, np.float32)), scipy.special.gammaincc, label="scalar", rtol=2e-5),
-    Sample(
-        s.betainc_p,
-        (f32(3, 4, low=0.3, high=9), f32(3, 4, seed=1, low=0.3, high=9), f32(3, 4, seed=2, low=0.05, high=0.95)),
-        scipy.special.betainc,
-        differentiable=(2,),  # there is no formula by the parameters
-        dtypes=FLOATS,
-        bad=(((f32(3), f32(3), f32(2)), {}, ValueError), ((f32(3), f32(3), i32(3)), {}, TypeError)),
-        rtol=2e-5,
+    *(
+        Sample(
+            primitive,
+            (f32(3, 4, low=0.3, high=9), f32(3, 4, seed=1, low=0.3, high=9), f32(3, 4, seed=2, low=0.05, high=0.95)),
+            reference,
+            differentiable=(2,),  # there is no formula by the parameters
+            dtypes=FLOATS,
+            bad=(((f32(3), f32(3), f32(2)), {}, ValueError), ((f32(3), f32(3), i32(3)), {}, TypeError)),
+            rtol=2e-5,
+        )
+        for primitive, reference in ((s.betainc_p, scipy.special.betainc), (s.betaincc_p, scipy.special.betaincc))
     ),
     Sample(
         s.igamma_grad_a_p, (_A, _X), _by_order, differentiable=(1,), dtypes=("float32", "float64"), bad=_BAD, rtol=2e-5

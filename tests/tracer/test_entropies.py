@@ -81,6 +81,12 @@ def test_ends_of_the_transformation():
     np.testing.assert_array_equal(found, [-0.5, -np.inf, -np.inf, 0.5, np.nan, np.nan])
 
 
+def test_powers_that_overflow():
+    x, lmbda = np.float32([0.001, 0.1, 1.5, 5]), np.float32([1e5, 1000, 100, 50])
+    exact = scipy.special.boxcox1p(x.astype(float), lmbda.astype(float))
+    np.testing.assert_allclose(special.boxcox1p(x, lmbda), exact, rtol=2e-5)
+
+
 def test_dtypes_and_bad_input():
     half = np.ones(2, np.float16)
     for name in ("xlogy", "xlog1py", "rel_entr", "kl_div", "boxcox", "boxcox1p"):

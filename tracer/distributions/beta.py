@@ -16,7 +16,7 @@ from tapeless.tracer.distributions.evaluation import (
 )
 from tapeless.tracer.entropies import xlog1py, xlogy
 from tapeless.tracer.gamma_relatives import betaln
-from tapeless.tracer.special import betainc
+from tapeless.tracer.primitives.special import betainc, betaincc
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -90,8 +90,7 @@ def _cdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
 
 
 def _sf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
-    y, below = clipped(standardized(x, loc, scale, (a > 0) & (b > 0)), 0, 1), _cdf(x, a, b, loc, scale)
-    return tnp.where(below < 0.5, 1 - below, betainc(b, a, 1 - y))
+    return betaincc(a, b, clipped(standardized(x, loc, scale, (a > 0) & (b > 0)), 0, 1))
 
 
 def _logcdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:

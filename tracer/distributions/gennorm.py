@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.distributions.evaluation import evaluated, exponential, standardized
@@ -45,7 +46,11 @@ def _logpdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
 def _cdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
     y, beta = standardized(x, loc, scale, beta > 0), tnp.where(beta > 0, beta, 1)
     power = tnp.power(tnp.abs(y), beta)
-    return tnp.where(y > 0, 0.5 + 0.5 * gammainc(1 / beta, power), 0.5 * gammaincc(1 / beta, power))
+    flat = power < dtypes.finfo(y.dtype).tiny  # it may underflow where the probability up to y does not: DLMF 8.7.1
+    power = tnp.where(flat, 1, power)
+    across = 0.5 + 0.5 * y * tnp.exp(-gammaln(1 + 1 / beta))
+    found = tnp.where(y > 0, 0.5 + 0.5 * gammainc(1 / beta, power), 0.5 * gammaincc(1 / beta, power))
+    return tnp.where(flat, across, found)
 
 
 _pdf = exponential(_logpdf)

@@ -43,7 +43,7 @@ def _logpdf(x: Any, loc: Any, scale: Any) -> Any:
 
 def _cdf(x: Any, loc: Any, scale: Any) -> Any:
     y = standardized(x, loc, scale)
-    tail = 0.5 * tnp.exp(-tnp.abs(y))
+    tail = 0.5 * tnp.exp(tnp.where(y > 0, -y, y))  # -|y| has no derivative at 0
     return tnp.where(y > 0, 1 - tail, tail)
 
 

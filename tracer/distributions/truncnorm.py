@@ -12,10 +12,11 @@ from tapeless.tracer.distributions.evaluation import (
     evaluated,
     exponential,
     log1m_exp,
+    log_probability,
     on_support,
     standardized,
 )
-from tapeless.tracer.special import log_ndtr, ndtr
+from tapeless.tracer.special import erf, log_ndtr, ndtr
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -101,9 +102,10 @@ def _log_mass(a: Any, b: Any) -> Any:
     a, b = tnp.where(right, -b, a), tnp.where(right, -a, b)
     tail = b <= 0
     low, high = _log_ndtr(a), _log_ndtr(tnp.where(tail, b, 0))
-    below = high + log1m_exp(high - low)
-    found = tnp.where(tail, below, tnp.log1p(-ndtr(tnp.where(tail, -1, a)) - ndtr(-tnp.where(tail, 1, b))))
-    return tnp.where(empty, -np.inf, found)
+    below = high + log1m_exp(tnp.where(high > -np.inf, high - low, np.inf))
+    a, b = tnp.where(tail, -1, a), tnp.where(tail, 1, b)
+    across = log_probability(0.5 * (erf(b / math.sqrt(2)) - erf(a / math.sqrt(2))), ndtr(a) + ndtr(-b))
+    return tnp.where(empty, -np.inf, tnp.where(tail, below, across))
 
 
 def _log_ndtr(x: Any) -> Any:

@@ -44,6 +44,7 @@ igammac_p: Final = _floating("igammac")
 igamma_grad_a_p: Final = _floating("igamma_grad_a")
 random_gamma_grad_p: Final = _floating("random_gamma_grad")
 betainc_p: Final = _floating("betainc")
+betaincc_p: Final = _floating("betaincc")
 bessel_i0_p: Final = _floating("bessel_i0")
 bessel_i1_p: Final = _floating("bessel_i1")
 bessel_i0e_p: Final = _floating("bessel_i0e")
@@ -112,8 +113,11 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def igamma_density(a: ArrayLike, x: ArrayLike) -> Array:
-    """Compute the derivative of igamma by x, for x > 0: the density of the gamma distribution of shape a."""
-    return mul(gamma_weight(a, x), div(a, x))
+    """Compute the derivative of igamma by x: the density of the gamma distribution of shape a, with its limits."""
+    one, at_zero, at_infinity = constant(1, aval_of(x)), eq(x, 0.0), eq(x, math.inf)
+    inner = select_n(at_infinity, select_n(at_zero, x, one), one)
+    density = mul(gamma_weight(a, inner), div(a, inner))
+    return select_n(at_zero, select_n(at_infinity, density, constant(0, aval_of(x))), _at_end(a, one))
 
 
 def gamma_weight(a: ArrayLike, x: ArrayLike) -> Array:
@@ -147,10 +151,18 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     Where one of a and b is 0 or infinite, it is its limit; where these contradict one another, nan.
     Source: A&S 26.5.1.
     """
+    return betainc_p.bind(*_three(a, b, x))[0]
+
+
+def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Compute 1 - betainc(a, b, x) without cancellation, which betainc(b, a, 1 - x) has if x is small."""
+    return betaincc_p.bind(*_three(a, b, x))[0]
+
+
+def _three(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> tuple[ArrayLike, ...]:
     a, b = aligned(a, b)
     a, x = aligned(a, x)
-    b, x = aligned(b, x)
-    return betainc_p.bind(a, b, x)[0]
+    return a, *aligned(b, x)
 
 
 def beta_weight(a: ArrayLike, b: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
@@ -170,7 +182,7 @@ def betainc_density(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def _at_end(a: ArrayLike, b: ArrayLike) -> Array:
-    """Compute the density of the beta distribution at 0."""
+    """Compute the density of the beta distribution at 0; for b = 1, of the gamma distribution of shape a."""
     number = aval_of(a)
     return select_n(lt(a, 1.0), select_n(eq(a, 1.0), constant(0, number), b), constant(math.inf, number))
 

@@ -181,7 +181,7 @@ _hyp2f1 = _smooth(_gauss)
 
 def _continued(a: Any, b: Any, c: Any, z: Any, rest: Any) -> Any:
     """Compute F(a, b; c; z) for 0 <= z < 1, `rest` being 1 - z: by its series up to 1/2, then by halving the rest."""
-    near = tnp.minimum(z, 0.5)
+    near = tnp.where(z <= 0.5, z, 0.5)  # minimum would halve the derivative at 1/2
     value, slope = (
         _unscaled(_series((a, b), (c,), near)),
         a * b / c * _unscaled(_series((a + 1, b + 1), (c + 1,), near)),

@@ -4,8 +4,8 @@ A row is `operands: result`. The operands `x` and `y` are one, two, or of comple
 part: numbers, or names of `KINDS`. A result is an expression in them, of complex functions two; `~` before one leaves
 its sign open. Where the standard says that a function is as another one of iz, `AS_IF` does.
 
-Not taken over: floor_divide of infinities, and by them, where the standard allows Python's results; sqrt of -inf + yi
-and of inf + yi, where the standard contradicts C99, its own limits and NumPy: the rows of C99 are in their place. The
+Not taken over, but in `FORGONE`: floor_divide of infinities, and by them, where the standard's notes allow Python's
+results; sqrt of -inf + yi and of inf + yi, where it contradicts C99, its own limits and NumPy: C99's rows are here. The
 sign of the imaginary part of tanh(inf + yi) is that of sin(2 y) there, and open here.
 """
 
@@ -170,6 +170,12 @@ COMPLEX = {
     "tanh": """0 0: 0, 0; nonzero inf: nan, nan; 0 inf: 0, nan; nonzero nan: nan, nan; 0 nan: 0, nan;
         inf positive: 1, ~0;
         inf inf: 1, ~0; inf nan: 1, ~0; nan 0: nan, 0; nan nonzero: nan, nan; nan nan: nan, nan""",
+}
+
+FORGONE = {
+    "floor_divide": """inf positive: inf; inf negative: -inf; -inf positive: -inf; -inf negative: inf;
+        positive -inf: -0; negative inf: -0""",
+    "sqrt": "-inf positive: nan, nan; inf positive: 0, inf",
 }
 
 # f(z) is that of iz, times -i for all but cos.

@@ -135,12 +135,16 @@ def _unknown(a: Values, b: Values, x: Values) -> Values:
     raise NotHolomorphicError("betainc")
 
 
-def _betainc(a: Values, b: Values, x: Values) -> Values:
-    proper = (a > 0) & (b > 0) & (a < np.inf) & (b < np.inf) & (x >= 0) & (x <= 1)
-    return np.where(proper, sp.betainc(*(np.where(proper, v, 0.5) for v in (a, b, x))), np.nan)
+def _of_proper_parameters(tail: Callable[..., Values]) -> Callable[..., Values]:
+    def value(a: Values, b: Values, x: Values) -> Values:
+        proper = (a > 0) & (b > 0) & (a < np.inf) & (b < np.inf) & (x >= 0) & (x <= 1)
+        return np.where(proper, tail(*(np.where(proper, v, 0.5) for v in (a, b, x))), np.nan)
+
+    return value
 
 
-meanings["betainc"] = sloped(_betainc, _unknown, _unknown, _beta_density)
+meanings["betainc"] = sloped(_of_proper_parameters(sp.betainc), _unknown, _unknown, _beta_density)
+meanings["betaincc"] = sloped(_of_proper_parameters(sp.betaincc), _unknown, _unknown, _negative(_beta_density))
 
 
 # ---- others, by SciPy's values and the formulas of their derivatives --------------------------------------------

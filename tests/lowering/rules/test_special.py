@@ -7,6 +7,7 @@ import pytest
 import scipy.special
 import scipy.stats
 
+import tapeless as tl
 from tapeless.tracer.primitives import special
 
 # As documented in lowering/rules/special.py: far in the tails, or where 1 - P cancels, digits are lost.
@@ -128,3 +129,13 @@ def test_elements_do_not_depend_on_one_another():
     for f in (special.igamma, special.igammac, special.igamma_grad_a, special.random_gamma_grad):
         together = f(np.append(a, beside[0]), np.append(x, beside[1]))
         np.testing.assert_array_equal(together[:3], f(a, x))
+
+
+def test_slopes_of_incomplete_gamma_at_the_ends():
+    """In both modes: those of the power x^a at 0."""
+    a, x = np.array([2.5, 1.0, 0.5, 2.5, 0.5]), np.array([0, 0, 0, np.inf, np.inf])
+    expected = np.array([0, 1, np.inf, 0, 0])
+    for f, sign in ((special.igamma, 1), (special.igammac, -1)):
+        slopes = tl.vmap(tl.grad(f, 1))(a, x)
+        np.testing.assert_array_equal(slopes, sign * expected)
+        np.testing.assert_array_equal(tl.jvp(lambda x, f=f: f(a, x), (x,), (np.ones(5),))[1], slopes)

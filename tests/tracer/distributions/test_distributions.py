@@ -4,6 +4,7 @@ All functions of a distribution, all of its parameters, are one program.
 """
 
 import inspect
+import math
 from types import ModuleType
 from typing import Any
 
@@ -175,3 +176,51 @@ def test_bad_input():
     assert stats.norm.cdf(np.ones(1, np.int32)).dtype == np.float32
     assert stats.beta.pdf(np.zeros((0, 2)), 1, 1).shape == (0, 2)
     np.testing.assert_array_equal(stats.norm.pdf(np.ones(23, np.float32), 0, -1), np.full(23, nan))  # a defect of XLA
+
+
+def test_upper_tails_of_beta_near_zero():
+    """1 - x is 1 there, and most of the mass is below."""
+    scipy_stats = pytest.importorskip("scipy.stats")
+    args = np.array([[1e-300, 1e-10, 1e-10, 0.2], [1e-300, 1e-10, 3.0, 1e-10], [0.375, 2.0, 0.001, 1.0]])
+    for dtype, rtol in (("f8", 1e-12), ("f4", 2e-7)):
+        x, a, b = args[:, dtype == "f4" :].astype(dtype)
+        expected = scipy_stats.beta.sf(*[v.astype(float) for v in (x, a, b)])
+        np.testing.assert_allclose(stats.beta.sf(x, a, b), expected, rtol=rtol)
+        np.testing.assert_allclose(stats.beta.logsf(x, a, b), np.log(expected), rtol=rtol, atol=1e-30)
+
+
+def test_powers_that_underflow():
+    """The generalized normal distribution of a large power is flat, and its distribution function is not."""
+    x, density = np.array([-0.25, -1e-3, 1e-3, 0.25, 0.9]), 0.5 / math.gamma(1.001)
+    for dtype, rtol in (("f8", 1e-13), ("f4", 2e-6)):
+        y, power = x.astype(dtype), np.full(5, 1000, dtype)
+        found, slope = tl.jvp(stats.gennorm.cdf, (y, power), (np.ones_like(y), np.zeros_like(power)))
+        np.testing.assert_allclose(found, 0.5 + density * y, rtol=rtol)
+        np.testing.assert_allclose(slope, density, rtol=rtol)
+
+
+def test_truncated_normal_across_zero_and_far_outside():
+    """Of intervals beside 0 the tails cancel; at 1e300 the logarithm of a tail overflows."""
+    scipy_stats = pytest.importorskip("scipy.stats")
+    x = np.array([1e-10, -1e-10, -1e300, -1e300, 1e300, 1e300])
+    a, b = np.array([[0, 0.5], [-0.5, 1], [-inf, -4], [-inf, 0.5], [-40, inf], [5, inf]]).T
+    density = np.exp(-0.5e-20) / np.sqrt(2 * np.pi)
+    expected = np.append(1e-10 * density / (scipy_stats.norm.cdf(0.5) - 0.5), scipy_stats.truncnorm.cdf(x, a, b)[1:])
+    for dtype, rtol in (("f8", 1e-13), ("f4", 3e-6)):
+        far = np.sqrt(np.finfo(dtype).max) * 1e10  # its square overflows
+        args = [v.astype(dtype) for v in (np.clip(x, -far, far), a, b)]
+        np.testing.assert_allclose(stats.truncnorm.cdf(*args), expected, rtol=rtol)
+        np.testing.assert_allclose(stats.truncnorm.sf(*args), 1 - expected, rtol=rtol)
+
+
+def test_derivatives_at_the_ends():
+    """The density, in both modes: where |y| has none, and of gamma at 0 and below."""
+    for cdf, x, density in (
+        (stats.laplace.cdf, [0.0, -0.0, 1.0], [0.5, 0.5, 0.5 / math.e]),
+        (lambda x: stats.gennorm.cdf(x, 2.0), [0.0, -0.0], [1 / math.sqrt(math.pi)] * 2),
+        (lambda x: stats.gamma.cdf(x, 2.5), [0.0, -1.0], [0, 0]),
+        (lambda x: stats.chi2.sf(x, 2.0), [0.0, -1.0], [-0.5, 0]),
+    ):
+        x = np.array(x)
+        np.testing.assert_allclose(tl.vmap(tl.grad(cdf))(x), density, rtol=1e-15)
+        np.testing.assert_allclose(tl.jvp(cdf, (x,), (np.ones_like(x),))[1], density, rtol=1e-15)

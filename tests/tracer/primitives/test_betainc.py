@@ -7,6 +7,7 @@ import scipy.special
 import tapeless as tl
 from tapeless import lax
 from tapeless.scipy import special
+from tapeless.tracer.primitives import special as primitives
 
 RNG = np.random.default_rng(0)
 A, B = np.exp(RNG.uniform(-3, 8, (2, 1000)))
@@ -46,6 +47,40 @@ def test_large_parameters():
     np.testing.assert_array_less(np.abs(found - exact), 1e-13 + 4e-16 * np.sqrt(a + b))
     np.testing.assert_allclose(lax.betainc(1e13, 1e13, np.array([0.25, 0.5, 0.75])), [0, 0.5, 1], rtol=1e-15)
     np.testing.assert_allclose(lax.betainc(*np.float32([1e13, 1e13, 0.5])), 0.5, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 2e-12), ("float32", 1.2e-7)])
+def test_small_parameters(dtype: str, rtol: float):
+    """Where the lower tail is small by b, or the upper one by a, and 1 less the other would have no digits."""
+    rng = np.random.default_rng(3)
+    a, b = 10 ** rng.uniform([[-12], [-12]], [[4], [-0.3]], (2, 1000))
+    x = 1 - np.where(rng.random(1000) < 0.5, rng.random(1000), 10 ** rng.uniform(-9, 0, 1000))
+    rows = [
+        (0.1, 1e-8, 1 - 2**-20),
+        (0.5, 1e-30, 0.75),
+        (1, 0.25, 0.75),
+        (1e10, 1e-3, 1 - 2**-24),
+        (1e-30, 0.375, 0.25),
+    ]
+    a, b, x = (np.append(v, w).astype(dtype) for v, w in zip((a, b, x), np.transpose(rows), strict=True))
+    wide = [v.astype(float) for v in (a, b, x)]
+    exact = scipy.special.betainc(*wide)
+    there = exact > 1e-30
+    np.testing.assert_allclose(np.asarray(lax.betainc(a, b, x))[there], exact[there], rtol=rtol)
+    np.testing.assert_allclose(primitives.betaincc(a, b, x), scipy.special.betaincc(*wide), rtol=rtol, atol=1e-30)
+    mirrored = b, a, (1 - x).astype(dtype)
+    exact = scipy.special.betaincc(*[v.astype(float) for v in mirrored])
+    np.testing.assert_allclose(primitives.betaincc(*mirrored), exact, rtol=rtol, atol=1e-30)
+
+
+def test_upper_tails():
+    """Of small x, where 1 - x rounds; near the mean of large parameters; at the ends; and its derivative."""
+    a = np.array([0.3, 2, 2, 1e-10, 1e-3, 1e13, 1e10, 3, 3, 0, 2, np.inf, -1])
+    b = np.array([1e10, 1e10, 1e10, 1, 10, 1e13, 1e9, 2, 2, 2, 0, 2, 1])
+    x = np.array([1e-9, 1e-9, 1e-8, 1e-10, 1e-10, 0.5, 10 / 11, 0, 1, 0.5, 0.5, 0.5, 0.5])
+    exact = scipy.special.betaincc(a, b, x)
+    np.testing.assert_allclose(primitives.betaincc(a, b, x), exact, rtol=1e-11)
+    assert tl.grad(primitives.betaincc, 2)(2.0, 3.0, 0.25) == -tl.grad(primitives.betainc, 2)(2.0, 3.0, 0.25)
 
 
 def test_ends_and_outside():

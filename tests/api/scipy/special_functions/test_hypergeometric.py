@@ -146,6 +146,14 @@ def test_derivatives(f: Any):
         np.testing.assert_allclose(at_zero, a * b / (below * (below + 1)), rtol=1e-12)
 
 
+def test_slopes_where_the_regions_meet():
+    """DLMF 15.5.1, at 0, 1/2, and -1, which is 1/2 after a transformation."""
+    a, b, c = (np.full(3, v) for v in (1.25, 0.75, 2.25))
+    x = np.array([0.0, 0.5, -1.0])
+    found = tl.jvp(lambda x: special.hyp2f1(a, b, c, x), (x,), (np.ones(3),))[1]
+    np.testing.assert_allclose(found, a * b / c * np.asarray(special.hyp2f1(a + 1, b + 1, c + 1, x)), rtol=1e-13)
+
+
 def test_batches_and_dtypes():
     x = tnp.linspace(-2, 0.9, 5)
     for f, args in ((special.hyp1f1, (1.5, 2.5)), (special.hyp2f1, (1.5, 2.5, 3.5))):
