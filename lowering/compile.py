@@ -396,18 +396,24 @@ def _progress(text: str | bytes, device: Device) -> Callable[[], None] | None:
     return tell
 
 
-def parse(text: str | bytes) -> Any:
-    """Parse a module to an MLIR object. The first use loads the MLIR bindings, which nothing else needs."""
+def parse(text: str | bytes, within: Any = None) -> Any:
+    """Parse a module to an MLIR object, in a context of its own if none is given."""
     ir: Any = importlib.import_module("jaxlib.mlir.ir")
-    context = ir.Context()
+    with within or context():
+        return ir.Module.parse(text)
+
+
+def context() -> Any:
+    """Make an MLIR context. The first use loads the MLIR bindings, which nothing else needs."""
+    ir: Any = importlib.import_module("jaxlib.mlir.ir")
+    made = ir.Context()
     registry = ir.DialectRegistry()
     importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
-    context.append_dialect_registry(registry)
-    context.load_all_available_dialects()
+    made.append_dialect_registry(registry)
+    made.load_all_available_dialects()
     for name in ("stablehlo", "chlo", "sdy"):
-        importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
-    with context:
-        return ir.Module.parse(text)
+        importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(made)
+    return made
 
 
 # ---- options

@@ -31,7 +31,7 @@ from tapeless.interpreters import partial_eval, transpose
 from tapeless.lowering import compile
 from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import Jaxpr
-from tests import dense_zeros
+from tests import dense_zeros, one_context
 
 config.update("check_programs", True)
 
@@ -85,6 +85,14 @@ def no_dense_zeros() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         for module in (transpose, partial_eval):
             patched.setattr(module, "checked_linear", partial(_without_faults, module.checked_linear))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_mlir_context() -> Iterator[None]:
+    """All modules of a process are parsed in one context: see `one_context`."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(compile, "uninterrupted", partial(one_context.compiling, compile.uninterrupted))
         yield
 
 

@@ -3,6 +3,7 @@
 Recording costs one short walk up the stack per equation; file, line and text are decoded only when printed.
 """
 
+import functools
 import linecache
 import os
 import re
@@ -233,5 +234,10 @@ def _quoted(text: str) -> str:
 
 def short_path(file: str) -> str:
     """Shorten a path for messages: relative within the working directory, else the file's name."""
-    relative = os.path.relpath(file) if os.path.isabs(file) else file
+    return _short_path(file, os.getcwd()) if os.path.isabs(file) else file
+
+
+@functools.lru_cache(maxsize=1024)
+def _short_path(file: str, directory: str) -> str:
+    relative = os.path.relpath(file, directory)
     return os.path.basename(file) if relative.startswith("..") else relative

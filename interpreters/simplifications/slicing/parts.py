@@ -5,7 +5,7 @@ reads the operands directly: a part of a concatenation is a part of one of them.
 products are applied to parts as they were to the whole; other functions to parts along their batch axes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple
@@ -63,6 +63,14 @@ class ResultPart(NamedTuple):
     def written(self, w: Writer, parts: Sequence[Atom]) -> Atom:
         """Write the part from the views of the operands."""
         return parts[0] if self.write is None else self.write(w, *parts)
+
+
+def is_fused(eqn: Equation) -> bool:
+    """Tell whether XLA computes an equation in the kernels that read it, so that nearly all of it is no copy."""
+    if eqn.primitive in FREE or eqn.primitive in _REDUCTIONS:
+        return eqn.primitive is not dynamic_update_slice_p  # which is computed in place
+    row = index_row(eqn)
+    return row is not None and len(row.results) == 1 and is_elementwise(row.results[0])
 
 
 def part_of(eqn: Equation, view: View, starts: Starts) -> ResultPart | None:
@@ -187,13 +195,30 @@ def _contracted(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
     return ResultPart({0: x, 1: y}, write)
 
 
-def _summed(eqn: Equation, view: View, terms: Sum) -> ResultPart:
-    """Restrict the terms of an `ein` to the view, and each operand to the box around all that they read of it."""
+def from_boxes(eqn: Equation, operands: Collection[int]) -> ResultPart:
+    """Compute an `ein` from the boxes around all that it reads of these operands, and from all of the others."""
+    view = whole(eqn.outvars[0].aval.shape)
+    return _summed(eqn, view, eqn.params["terms"], operands)
+
+
+def read_in_boxes(eqn: Equation) -> tuple[int, ...]:
+    """Return the operands of an `ein` of which it reads a smaller box."""
+    shapes = [x.aval.shape for x in eqn.invars]
+    return tuple([k for k, n in enumerate(shapes) if _hulls(eqn.params["terms"], k, n) != _all_of(n)])
+
+
+def _all_of(shape: Shape) -> list[tuple[int, int]]:
+    return [(0, n) for n in shape]
+
+
+def _summed(eqn: Equation, view: View, terms: Sum, operands: Collection[int] | None = None) -> ResultPart:
+    """Restrict the terms of an `ein` to the view, and operands, or all, to the box around all that they read of it."""
     reader = term(variables(view.shape), view.shape, [Read(0, view.access)])
     aval, precision = eqn.outvars[0].aval.update(shape=view.shape), eqn.params["precision"]
     read = reduced(substituted(reader, 0, terms), [x.aval for x in eqn.invars], view.shape, aval.dtype)
     given = [eqn.invars[k].aval for k in read.operands]
-    hulls = [_hulls(read.terms, k, x.shape) for k, x in enumerate(given)]
+    in_boxes = [operands is None or k in operands for k in read.operands]
+    hulls = [_hulls(read.terms, k, x.shape) if in_boxes[k] else _all_of(x.shape) for k, x in enumerate(given)]
     parts = [x.update(shape=tuple([size for _, size in hull])) for x, hull in zip(given, hulls)]
     starts = [[low for low, _ in hull] for hull in hulls]
     found = reduced([_from_starts(t, starts) for t in read.terms], parts, view.shape, aval.dtype)

@@ -2,23 +2,45 @@
 
 Equations are visited backwards, so that all readers of a value are known when the equation that computes it is
 reached. Its views then become views of its operands, if together they have at most half of its elements, or if the
-equation only moves elements. A view that cannot be pushed further is read from the whole value. Each equation is
-visited once, and replaced by at most `MOST`.
+equation only moves elements. Otherwise the smallest box that has all views is computed, if the equation is fused with
+those that read it. A view that cannot be pushed further is read from the whole value. Each equation is visited once,
+and replaced by at most `MOST`.
+
+Elements that are not read are not differentiated either: a box protects gradients from 0 times infinity, however few
+elements it saves.
 
 If the branches of a conditional, or the body of a checkpoint, read only views of an operand that nothing else reads,
 these views become the operands. So the equation that computes the operand is reached, too.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from tapeless.interpreters.simplifications.slicing.parts import FREE, VIEWS, ResultPart, part_of
-from tapeless.interpreters.simplifications.slicing.views import Starts, View, is_readable, read, spread, whole
+from tapeless.interpreters.simplifications.slicing.parts import (
+    FREE,
+    VIEWS,
+    ResultPart,
+    from_boxes,
+    is_fused,
+    part_of,
+    read_in_boxes,
+)
+from tapeless.interpreters.simplifications.slicing.views import (
+    Starts,
+    View,
+    box_of,
+    is_readable,
+    read,
+    spread,
+    whole,
+    within,
+)
 from tapeless.interpreters.simplify import Writer, in_order, reinfer_linearity, typed, uses
 from tapeless.tracer import core
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
 from tapeless.tracer.primitives.control_flow import cond_p
+from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.shape import slice_p
 
@@ -38,9 +60,12 @@ def narrowed(jaxpr: Jaxpr) -> Jaxpr:
 
 def _promising(jaxpr: Jaxpr) -> bool:
     """Tell whether a slice, or a body, reads only a part of a computed value: a quick test before the pass."""
-    if jaxpr.primitives.isdisjoint(_CUTS | _IN_PARTS):
+    if jaxpr.primitives.isdisjoint(_CUTS | _IN_PARTS | {ein_p}):
         return False
     inputs = set(jaxpr.invars)
+    sums = [eqn for eqn in jaxpr.eqns if eqn.primitive is ein_p]
+    if any(not inputs.issuperset([eqn.invars[k] for k in read_in_boxes(eqn)]) for eqn in sums):
+        return True
     cut = [eqn.invars[0] for eqn in jaxpr.eqns if eqn.primitive in _CUTS and eqn.invars[0] not in inputs]
     if cut and not _read_whole(jaxpr).issuperset(cut):
         return True
@@ -49,14 +74,14 @@ def _promising(jaxpr: Jaxpr) -> bool:
 
 
 def _read_whole(jaxpr: Jaxpr) -> set[Atom]:
-    """Return the values that are computed whole: a reader needs all elements, or all views together nearly as many."""
+    """Return the values that are computed whole: a reader needs all elements."""
     found, read = set[Atom](jaxpr.outvars), dict[Atom, int]()
     for eqn in reversed(jaxpr.eqns):
         out, x = [next(iter(vs), None) for vs in (eqn.outvars, eqn.invars)]
         if eqn.primitive in VIEWS and out is not None and x is not None:
-            read[x] = read.get(x, 0) + (out.aval.size if out in found else read.get(out, 0))
+            read[x] = max(read.get(x, 0), out.aval.size if out in found else read.get(out, 0))
             found.update(eqn.invars[1:])
-            if read[x] > x.aval.size - LEAST:
+            if read[x] == x.aval.size:
                 found.add(x)
         elif eqn.primitive not in _IN_PARTS and (out in found or len(eqn.outvars) != 1):
             found.update(eqn.invars)
@@ -74,7 +99,7 @@ class _Narrowing:
         self._readings: dict[Var, dict[Var, View]] = {}  # for each value, the variables that stand for its views
         self._kept: dict[Equation, int] = {}
         self._same: dict[Atom, Atom] = {}
-        self._made: dict[Atom, Equation] = {}  # filled by `_is_made_in`, as is `_uses`, the number of reads
+        self._made: dict[Atom, Equation] = {}  # filled by `_maker`, as is `_uses`, the number of reads
         self._uses: dict[Var, int] = {}
         self._in_parts: set[Atom] = set()  # inputs that views of them can replace
         self._starts = Starts()
@@ -137,7 +162,8 @@ class _Narrowing:
             self._read(v, place)
             self._readings[v] = {v: whole(v.aval.shape)}
         elif v in self._whole:
-            self._keep(eqn)
+            if eqn.primitive is not ein_p or not self._summed_from_boxes(eqn):
+                self._keep(eqn)
             return
         if v in self._readings and not self._pushed(eqn):
             self._keep(eqn)
@@ -153,8 +179,47 @@ class _Narrowing:
 
     def _pushed(self, eqn: Equation) -> bool:
         """Compute the views of a result from views of its operands, if that saves enough; tell whether it does."""
-        readings, size, is_view = self._readings[eqn.outvars[0]], eqn.outvars[0].aval.size, eqn.primitive in VIEWS
+        v = eqn.outvars[0]
+        readings, size = self._readings[v], v.aval.size
         limit = size - LEAST if eqn.primitive in FREE else min(size // 2, size - LEAST)
+        if self._computed_from_parts(eqn, readings, limit):
+            del self._readings[v]
+            return True
+        return is_fused(eqn) and self._pushed_in_a_box(eqn)
+
+    def _pushed_in_a_box(self, eqn: Equation) -> bool:
+        """Compute the smallest box that has all views of a result, and read these from it, if it is not all of it."""
+        v = eqn.outvars[0]
+        readings = self._readings[v]
+        box = box_of(tuple(readings.values()), v.aval.shape)
+        if box is None:
+            return False
+        into = Var(v.aval.update(shape=box.shape), v.linear)
+        if not self._computed_from_parts(eqn, {into: box}, v.aval.size - 1):
+            return False
+        self._readings[v] = {own: within(view, box) for own, view in readings.items()}
+        self._read(v, self._place[eqn], into)
+        return True
+
+    def _summed_from_boxes(self, eqn: Equation) -> bool:
+        """Compute only the boxes that an `ein` reads of operands that nothing else reads; tell if there are any."""
+        boxed = [k for k in read_in_boxes(eqn) if self._is_made_alone(eqn.invars[k])]
+        if not boxed:
+            return False
+        part = from_boxes(eqn, boxed)
+        operands = [self._part(eqn.invars[k], view) for k, view in part.views.items()]
+        self._write(self._place[eqn], lambda: part.written(self._w, operands), eqn.outvars[0])
+        self._changed = True
+        return True
+
+    def _is_made_alone(self, x: Atom) -> bool:
+        """Tell whether a value is computed for one reader, in its kernel, and by more than moving elements."""
+        eqn = self._maker(x)
+        return eqn is not None and eqn.primitive not in FREE and is_fused(eqn)
+
+    def _computed_from_parts(self, eqn: Equation, readings: Mapping[Var, View], limit: int) -> bool:
+        """Write views of a result, computed from views of operands, if at most `limit` elements are; tell whether."""
+        is_view = eqn.primitive in VIEWS
         fits = len(readings) <= MOST and sum(view.size for view in readings.values()) <= limit
         if not fits and not is_view:
             return False
@@ -163,7 +228,7 @@ class _Narrowing:
         does_nothing = is_view and all(part.write is None for part in parts)
         if len(parts) < len(found) or not (does_nothing or (fits and sum(part.computed for part in parts) <= limit)):
             return False
-        for into, part in zip(self._readings.pop(eqn.outvars[0]), parts):
+        for into, part in zip(readings, parts):
             operands = [self._part(eqn.invars[k], view) for k, view in part.views.items()]
             self._write(self._place[eqn], lambda part=part, own=operands: part.written(self._w, own), into)
         self._whole.update(eqn.invars[1:] if is_view else [])
@@ -210,19 +275,22 @@ class _Narrowing:
 
     def _is_made_in(self, x: Atom, parts: Sequence[View]) -> bool:
         """Tell whether a value has one reader, and can be computed in these parts only."""
-        if not self._uses:
-            self._uses = uses(self._jaxpr)
-            self._made = {v: eqn for eqn in self._jaxpr.eqns for v in eqn.outvars}
-        if type(x) is not Var or self._uses.get(x) != 1:
-            return False
-        if x not in self._made:
-            return x in self._in_parts
-        eqn = self._made[x]
-        found = [self._part_of(eqn, view) if len(eqn.outvars) == 1 and not effects(eqn) else None for view in parts]
+        eqn = self._maker(x)
+        if eqn is None:
+            return x in self._in_parts and self._uses.get(x) == 1
+        found = [self._part_of(eqn, view) for view in parts]
         if eqn.primitive not in VIEWS or None in found:
             return None not in found
         views = [part.views[0] for part in found if part is not None and part.write is None]
         return len(views) == len(found) and self._is_made_in(eqn.invars[0], views)
+
+    def _maker(self, x: Atom) -> Equation | None:
+        """Return the equation that computes a value for one reader alone, and nothing else; None if there is none."""
+        if not self._uses:
+            self._uses = uses(self._jaxpr)
+            self._made = {v: eqn for eqn in self._jaxpr.eqns for v in eqn.outvars}
+        eqn = self._made.get(x) if type(x) is Var and self._uses.get(x) == 1 else None
+        return eqn if eqn is not None and len(eqn.outvars) == 1 and not effects(eqn) else None
 
     def _part(self, x: Atom, view: View) -> Atom:
         """Return the variable that stands for a view of a value, or the value itself for the whole view."""
@@ -236,11 +304,11 @@ class _Narrowing:
             readings[found] = view
         return found
 
-    def _read(self, v: Var, place: int) -> None:
-        """Write, at position `place` of the program, the reads of all views of a value that is computed whole."""
+    def _read(self, v: Var, place: int, box: Var | None = None) -> None:
+        """Write, at position `place` of the program, the reads of all views of a value, computed whole or as a box."""
         for into, view in self._readings.pop(v, {}).items():
-            if into is not v:
-                self._write(place, lambda view=view: read(self._w, v, view, self._starts.atoms), into)
+            if into is not v or box is not None:
+                self._write(place, lambda view=view: read(self._w, box or v, view, self._starts.atoms), into)
 
     def _write(self, place: int, write: Callable[[], Atom], into: Var) -> None:
         n, made = len(self._w.eqns), write()

@@ -106,6 +106,23 @@ def whole(shape: Shape) -> View:
     return View(tuple([Affine() if n == 1 else v for n, v in zip(shape, variables(shape))]), shape)
 
 
+def box_of(views: Sequence[View], shape: Shape) -> View | None:
+    """Return the smallest box of a value that has all elements of views; None if it is all of it, or is not known."""
+    read = [view for view in views if view.size]
+    if not read or any(view.has_windows for view in views):
+        return None
+    bounds = [[a.bounds(view.shape) for a in view.access] for view in read]
+    lows = [min(low for low, _ in of_axis) for of_axis in zip(*bounds)]
+    sizes = tuple([max(high for _, high in of_axis) + 1 - low for of_axis, low in zip(zip(*bounds), lows)])
+    box = View(tuple([a + low for a, low in zip(whole(sizes).access, lows)]), sizes)
+    return box if box.size < prod(shape) and all(is_readable(within(view, box), sizes) for view in views) else None
+
+
+def within(view: View, box: View) -> View:
+    """Return the view of a box that has the elements of a view of the value that the box is a part of."""
+    return View(tuple([a - start.constant for a, start in zip(view.access, box.access)]), view.shape)
+
+
 class Starts:
     """The unknown window starts of one program, numbered: symbols of views are these numbers."""
 

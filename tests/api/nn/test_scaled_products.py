@@ -15,7 +15,6 @@ CONFIGS = {mode: [nn.get_scaled_dot_general_config(mode)] * 3 for mode in ("mxfp
 BATCHED = (((2,), (2,)), ((0,), (0,)))
 
 # Without optimizations XLA rounds to 4 bits in two steps.
-pytestmark = pytest.mark.usefixtures("optimized")
 
 
 def quantized(x, mode):
@@ -47,16 +46,6 @@ def test_scaled_matmul():
         nn.scaled_matmul(A, B, p, np.ones((2, 5, 5), np.float32))
     with pytest.raises(ValueError, match="all operands must have 3 axes"):
         nn.scaled_matmul(A[0], B, p, q)
-
-
-@pytest.mark.parametrize("mode", CONFIGS)
-@pytest.mark.parametrize("way", [lambda f: f, tl.jit], ids=["eager", "jit"])
-def test_scaled_dot_general(mode, way):
-    found = way(lambda a, b: nn.scaled_dot_general(a, b, BATCHED, configs=CONFIGS[mode]))(A, B)
-    want = np.einsum("bmk,bnk->bmn", quantized(A, mode), quantized(B, mode))
-    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
-    exact = np.einsum("bmk,bnk->bmn", A, B)
-    assert 0 < np.abs(found - exact).max() < (4 if mode == "nvfp4" else 1)
 
 
 def test_axes_and_types():
@@ -132,3 +121,13 @@ def test_agreement_with_jax():
     theirs = jax.lax.scaled_dot(A, b, preferred_element_type=np.float32, **options)
     ours = lax.scaled_dot(A, b, preferred_element_type=np.float32, **options)
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", CONFIGS)
+@pytest.mark.parametrize("way", [lambda f: f, tl.jit], ids=["eager", "jit"])
+def test_scaled_dot_general(mode, way, optimized):
+    found = way(lambda a, b: nn.scaled_dot_general(a, b, BATCHED, configs=CONFIGS[mode]))(A, B)
+    want = np.einsum("bmk,bnk->bmn", quantized(A, mode), quantized(B, mode))
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+    exact = np.einsum("bmk,bnk->bmn", A, B)
+    assert 0 < np.abs(found - exact).max() < (4 if mode == "nvfp4" else 1)

@@ -15,8 +15,6 @@ from tapeless.ad_checkpoint import checkpoint_name
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
 from tests.api.comparing import assert_close, assert_same
 
-pytestmark = pytest.mark.usefixtures("optimized")  # results are equal bit for bit
-
 P = tl.checkpoint_policies
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(4, 4)).astype(np.float32)
@@ -411,7 +409,7 @@ def compiled(every, **how):
     return alive, len(re.findall(r" dot\(", program.as_text())), program(ws, x)
 
 
-def test_checkpoints_save_memory_in_unrolled_code():
+def test_checkpoints_save_memory_in_unrolled_code(optimized):
     """Of a loop-free program on the CPU, where XLA would merge the second computation with the first."""
     plain, dots, gradient = compiled(None)
     alive, more_dots, same = compiled(4)
@@ -420,13 +418,13 @@ def test_checkpoints_save_memory_in_unrolled_code():
     assert_same(same, gradient)
 
 
-def test_without_prevent_cse_the_compiler_may_merge():
+def test_without_prevent_cse_the_compiler_may_merge(optimized):
     plain, dots, _ = compiled(None)
     alive, same_dots, _ = compiled(4, prevent_cse=False)
     assert same_dots == dots and alive == pytest.approx(plain, abs=1)
 
 
-def test_saving_dots_computes_none_again():
+def test_saving_dots_computes_none_again(optimized):
     _, dots, gradient = compiled(4, policy=P.dots_saveable)
     assert dots == 47
     assert_close(gradient, compiled(None)[2])
