@@ -59,7 +59,8 @@ _FACTORIALS = 20  # n! is a product up to this n, beyond by its logarithm
 def zeta(f: Function, outs: Any, x: Value, q: Value) -> list[Value]:
     """Emit zeta(x, q); infinite at x = 1 and at poles, nan for x < 1."""
     x, q = (f.broadcast(v, outs[0].shape) for v in (x, q))
-    return write_out(f, _with_poles, [_scaled(f, *write_out(f, _one_as, [x]), x, q), x, q])
+    (one,) = write_out(f, _one_as, [x])
+    return write_out(f, _with_poles, [_scaled(f, one, x, q), x, q])
 
 
 def polygamma(f: Function, outs: Any, n: Value, x: Value) -> list[Value]:

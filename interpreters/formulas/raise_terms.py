@@ -450,7 +450,7 @@ def _is_move(terms: Sum) -> bool:
     """
     if len(terms) != 1 or len(terms[0].factors) != 1 or terms[0].coefficient != 1 or terms[0].brackets:
         return False
-    return variables_in(terms[0].out) == set(range(len(terms[0].sizes)))
+    return variables_in(terms[0].out) == frozenset(range(len(terms[0].sizes)))
 
 
 # ---- squares of absolute values ------------------------------------------------------------------------------

@@ -187,15 +187,28 @@ def test_reverse_over_reverse(name):
 
 
 def test_reverse_over_reverse_of_jitted_bodies():
-    """Second derivatives outside of jit: 1 / x where a condition holds. Ranges of indices: if the first is jitted."""
+    """Second derivatives outside of jit: 1 / x where a condition holds."""
     odd = ix.relation(([1, 3],), (4,))
     conditions = (lambda x, i: x[i] > 0, lambda x, i: i % 2 == 1, lambda x, i: odd[i])
     f = tl.jit(lambda x: sum(ix.sum(4, lambda i, p=p: p(x, i) * (x[i] * tnp.log(x[i]))) for p in conditions))
     found = tl.grad(lambda x: tl.grad(f)(x).sum())(tnp.array([0.0, 2.0, 0.0, 4.0]))
     np.testing.assert_allclose(found, [0, 1.5, 0, 0.75], rtol=1e-6)
-    first = tl.jit(tl.grad(lambda x: ix.sum(4, lambda i: (i > 1) * (x[i] * tnp.log(x[i])))))
-    found = tl.grad(lambda x: first(x).sum())(tnp.array([0.0, 0.0, 2.0, 4.0]))
-    np.testing.assert_allclose(found, [0, 0, 0.5, 0.25], rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [4, 40])
+@pytest.mark.parametrize("name", ["x log x", "1 / x", "sqrt", "sin log"])
+def test_reverse_over_reverse_of_ranges(name, n):
+    """A condition that is a range of indices is a read of this range in the halves of a jitted body's derivative."""
+    p, second = {
+        "x log x": (lambda v: v * tnp.log(v), lambda v: 1 / v),
+        "1 / x": (lambda v: 1 / v, lambda v: 2 / v**3),
+        "sqrt": (tnp.sqrt, lambda v: -0.25 * v**-1.5),
+        "sin log": (lambda v: tnp.sin(tnp.log(v)), lambda v: -(np.sin(np.log(v)) + np.cos(np.log(v))) / v**2),
+    }[name]
+    f = tl.jit(lambda x: ix.sum(n, lambda i: (i >= n // 2) * p(x[i])))
+    last = np.linspace(2.0, 4.0, n // 2)
+    found = tl.grad(lambda x: tl.grad(f)(x).sum())(tnp.concatenate([tnp.zeros(n // 2), last]))
+    np.testing.assert_allclose(found, [*np.zeros(n // 2), *second(last)], rtol=1e-5)
 
 
 R = np.array([[0, 1, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]], bool)

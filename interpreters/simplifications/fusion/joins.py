@@ -42,7 +42,7 @@ def split_at_index(t: Term) -> Split | None:
             inside = [t.brackets[k] for p in own for kind, k in [p.place] if kind == "bracket"]
             outside = [b for b in t.brackets if b not in inside]
             is_shared = all(any(v == u for b in some for u, _ in _found(b)) for some in (inside, outside))
-            variables = set[Variable]().union(*[p.variables for p in own]) - {v}
+            variables = frozenset[Variable]().union(*[p.variables for p in own]) - {v}
             if is_shared and variables.isdisjoint(result):
                 return _split(t, v, variables, own)
     return None
@@ -52,7 +52,7 @@ class _TermPart(NamedTuple):
     """A factor or a bracket of a term, by its number, and its variables."""
 
     place: tuple[str, int]
-    variables: set[Variable]
+    variables: frozenset[Variable]
 
 
 def _components(parts: Sequence[_TermPart], v: Variable) -> Iterator[list[_TermPart]]:
@@ -61,14 +61,14 @@ def _components(parts: Sequence[_TermPart], v: Variable) -> Iterator[list[_TermP
     while left:
         own, found = [left.pop(0)], True
         while found:
-            variables = set[Variable]().union(*[p.variables for p in own]) - {v}
+            variables = frozenset[Variable]().union(*[p.variables for p in own]) - {v}
             found = [p for p in left if not p.variables.isdisjoint(variables)]
             left = [p for p in left if p not in found]
             own += found
         yield own
 
 
-def _split(t: Term, v: Variable, variables: set[Variable], own: Sequence[_TermPart]) -> Split:
+def _split(t: Term, v: Variable, variables: frozenset[Variable], own: Sequence[_TermPart]) -> Split:
     places = {p.place for p in own}
 
     def chosen(is_own: bool) -> tuple[list[Read], list[Bracket]]:
@@ -86,7 +86,7 @@ def _split(t: Term, v: Variable, variables: set[Variable], own: Sequence[_TermPa
     return Split(part, t.sizes[v], rest)
 
 
-def _variables(b: Bracket) -> set[Variable]:
+def _variables(b: Bracket) -> frozenset[Variable]:
     access = b.access if isinstance(b, Lookup) else ()
     return variables_in((b.index, *access))
 

@@ -133,7 +133,7 @@ def _position(
     return Position(v, number, order, sign, b.index.constant, b.limits, b.is_within)
 
 
-def _variables(brackets: Iterable[Bracket], more: Sequence[Affine] = ()) -> set[Variable]:
+def _variables(brackets: Iterable[Bracket], more: Sequence[Affine] = ()) -> frozenset[Variable]:
     return variables_in((*[a for b in brackets for a in indices_of(b)], *more))
 
 

@@ -277,7 +277,7 @@ class _Narrowing:
         """Tell whether a value has one reader, and can be computed in these parts only."""
         eqn = self._maker(x)
         if eqn is None:
-            return x in self._in_parts and self._uses.get(x) == 1
+            return type(x) is Var and x in self._in_parts and self._uses.get(x) == 1
         found = [self._part_of(eqn, view) for view in parts]
         if eqn.primitive not in VIEWS or None in found:
             return None not in found

@@ -55,6 +55,71 @@ def test_a_diagonal_of_a_product_is_a_batch():
     assert largest(after(lambda a: (a @ B)[:, 0], A)) == 16
 
 
+BOXES = {  # what reads 16 elements of a logarithm, and how many of them are computed at once
+    "one slice": (lambda y: y[1:], 15),
+    "two slices that overlap": (lambda y: y[2:] * y[1:-1], 15),
+    "two slices apart": (lambda y: (y[2:5], y[9:12]), 3),
+    "a slice and an element": (lambda y: (y[2:], y[3]), 14),
+    "all together": (lambda y: y[1:] * y[:-1], 16),
+    "every other one": (lambda y: y[3:14:2], 6),
+    "whole rows": (lambda y: tnp.sum(y.reshape(4, 4)[1:]), 12),
+    "parts of rows": (lambda y: tnp.sum(y.reshape(4, 4)[1:, :3]), 16),
+    "behind moves": (lambda y: tnp.pad(tnp.stack([y, y])[:, ::-1], 1).T[1:-4], 13),
+    "behind a maximum": (lambda y: tnp.max(y.reshape(8, 2), 1)[:-1], 14),
+    "at an unknown place": (lambda y: lax.dynamic_slice(y, (tnp.argmax(y),), (12,)), 16),
+    "a product of matrices": (lambda y: (y.reshape(4, 4) @ B[:4])[:3], 16),
+}
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_the_box_of_what_is_read_is_computed(name):
+    read, size = BOXES[name]
+    jaxpr = after(lambda x: read(tnp.log(x)), X)
+    assert {eqn.outvars[0].aval.size for eqn in jaxpr.eqns if str(eqn.primitive) == "log"} == {size}
+
+
+def test_unread_elements_have_no_derivative():
+    """Not even infinity times 0: of the first and the second derivative, of a function and of its jitted form."""
+    x, a, b = tnp.array([0.0, 0.0, 2.0, 4.0]), np.log(2.0), np.log(4.0)
+    read = (
+        lambda x: (lambda y: tnp.sum(y[2:] * y[3]))(tnp.log(x)),
+        [b / 2, a / 4 + b / 2],
+        [-b / 4 + 1 / 8, 1 / 8 + 1 / 8 - (a + 2 * b) / 16],
+    )
+    chosen = (lambda x: tnp.where(tnp.arange(4) > 1, x * tnp.log(x), 0).sum(), [a + 1, b + 1], [0.5, 0.25])
+    for f, first, second in (read, chosen):
+        for g in (f, tl.jit(f)):
+            for slope in (tl.grad(g), tl.jit(tl.grad(g))):
+                np.testing.assert_allclose(slope(x), [0, 0, *first], rtol=1e-5)
+            found = tl.grad(lambda x, g=g: tl.grad(g)(x).sum())(x)
+            np.testing.assert_allclose(found, [0, 0, *second], rtol=1e-5)
+
+
+def test_random_boxes():
+    """Of random elementwise and moving operations, as all of them."""
+    chance = np.random.default_rng(0)
+    moves = [
+        lambda y: tnp.sin(y) * y,
+        lambda y: y[::-1] - X[: y.shape[0], None],
+        lambda y: tnp.where(y > 0.3, y, y[0]),
+        lambda y: tnp.concatenate([y, tnp.cos(y)])[3 : 3 + y.shape[0]],
+        lambda y: tnp.pad(y, ((1, 2), (0, 1)), constant_values=0.5)[:-3, 1:],
+        lambda y: tnp.exp(y.T).T,
+        lambda y: y + tnp.max(y, 1, keepdims=True),
+        lambda y: tnp.tanh(y.reshape(-1)).reshape(y.shape),
+    ]
+    for _ in range(40):
+        chosen = [moves[k] for k in chance.integers(len(moves), size=4)]
+        corners = np.add(np.sort(chance.integers(0, 7, (3, 2, 2)), axis=-1), (0, 1))
+
+        def f(a, chosen=chosen, corners=corners):
+            for move in chosen:
+                a = move(a)
+            return tuple([a[i:j, k:m] for (i, j), (k, m) in corners])
+
+        after(f, A[:7, :7])
+
+
 def test_off_diagonals():
     for k in (-3, 2):
         jaxpr = after(lambda x, k=k: tnp.diagonal(tnp.outer(x, x), k), X)
