@@ -90,6 +90,8 @@ def wofz(z: ArrayLike) -> Array:
 
 @custom_jvp
 def _wofz(z: Any) -> Any:
+    vanishing = _is_where_wofz_vanishes(z)
+    z = tnp.where(vanishing, 0, z)
     upper = tnp.imag(z) >= 0
     turned = tnp.where(upper, z, -z)
     denominator = _SCALE - 1j * turned
@@ -98,11 +100,19 @@ def _wofz(z: Any) -> Any:
     for c in _COEFFICIENTS:
         total = total * ratio + float(c)
     found = 2 * total / (denominator * denominator) + (1 / math.sqrt(math.pi)) / denominator
-    return tnp.where(upper, found, 2 * tnp.exp(-z * z) - found)
+    return tnp.where(vanishing, 0, tnp.where(upper, found, 2 * tnp.exp(-z * z) - found))
+
+
+def _is_where_wofz_vanishes(z: Any) -> Any:
+    """Tell where the real part is infinite, or the imaginary part is +inf, and the other is a number."""
+    re, im = tnp.real(z), tnp.imag(z)
+    return tnp.isinf(re) & (abs(im) < np.inf) | (im == np.inf) & (re == re)
 
 
 @_wofz.defjvp
 def _wofz_jvp(primals: Any, tangents: Any) -> Any:
     (z,), (t,) = primals, tangents
     found = _wofz(z)
-    return found, t * (2j / math.sqrt(math.pi) - 2 * z * found)
+    vanishing = _is_where_wofz_vanishes(z)
+    slope = 2j / math.sqrt(math.pi) - 2 * tnp.where(vanishing, 0, z) * found
+    return found, t * tnp.where(vanishing, 0, slope)

@@ -65,6 +65,10 @@ def test_faddeevas_function(rng: np.random.Generator):
     found, right = np.asarray(special.wofz(z)), ss.wofz(z)
     assert (np.abs(found - right) <= 1e-12 * np.abs(right)).all()
     assert special.wofz(np.float32([1])).dtype == np.complex64
+    infinite = np.array([complex(-np.inf, -2), complex(np.inf, 0), complex(3, np.inf), complex(np.nan, 1)])
+    np.testing.assert_array_equal(special.wofz(infinite), [0, 0, 0, complex(np.nan, np.nan)])
+    slopes = tl.jvp(special.wofz, (infinite[:3],), (np.ones(3, complex),))[1]
+    np.testing.assert_array_equal(slopes, np.zeros(3))
 
 
 def test_spherical_harmonics(rng: np.random.Generator):
