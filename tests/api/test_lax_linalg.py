@@ -93,16 +93,24 @@ def test_products_of_reflections(dtype, random):
     for m, n, k in ((4, 4, 4), (5, 3, 2), (3, 1, 0), (1, 1, 1)):
         a, taus = reflections(random(m, n, dtype=dtype))
         whole = scipy.linalg.get_lapack_funcs("ungqr" if "complex" in dtype else "orgqr", (a,))
-        close(linalg.householder_product(a, taus[:k]), whole(a, taus[:k])[0] if k else np.eye(m, n), dtype)
         square = np.concatenate([a, np.full((m, m - n), np.nan, dtype)], 1)  # columns without a factor are not read
-        q = np.asarray(linalg.ormqr(a, taus[:k], np.eye(m, dtype=dtype)))
-        close(q[:, :n], linalg.householder_product(a, taus[:k]), dtype)
-        for left in (True, False):
-            c = random(m, 2, dtype=dtype) if left else random(2, m, dtype=dtype)
-            for turned in (True, False):
-                by = adjoint(q) if turned else q
-                found = linalg.ormqr(square, taus[:k], c, left=left, transpose=turned)
-                close(found, by @ c if left else c @ by, dtype)
+        c, eye = random(m, 2, dtype=dtype), np.eye(m, dtype=dtype)
+
+        @tl.jit
+        def products(a, square, taus, c):
+            on_sides = {
+                (left, turned): linalg.ormqr(square, taus, c if left else c.T, left=left, transpose=turned)
+                for left in (True, False)
+                for turned in (True, False)
+            }
+            return linalg.householder_product(a, taus), linalg.ormqr(a, taus, eye), on_sides  # noqa: B023
+
+        product, q, on_sides = tl.tree.map(np.asarray, products(a, square, taus[:k], c))
+        close(product, whole(a, taus[:k])[0] if k else np.eye(m, n), dtype)
+        close(q[:, :n], product, dtype)
+        for (left, turned), found in on_sides.items():
+            by = adjoint(q) if turned else q
+            close(found, by @ c if left else c.T @ by, dtype)
 
 
 def test_derivatives_of_reflections(random):
@@ -166,7 +174,7 @@ def test_derivatives_of_updates(random):
     """Also where there is nothing to rotate, of second order too."""
     r = np.linalg.cholesky(np.cov(random(3, 9))).T
     for w in (random(3), np.zeros(3)):
-        tl.testing.check_grads(linalg.cholesky_update, (r, w), 2)
+        tl.testing.check_grads(tl.jit(linalg.cholesky_update), (r, w), 2)
 
 
 def test_symmetric_products(random):
@@ -262,7 +270,7 @@ def test_vectors_as_right_sides(random):
 def test_polar_decompositions(dtype, random):
     for shape in ((4, 4), (5, 3), (1, 1), (3, 0)):
         x = random(*shape, dtype=dtype)
-        u, h, steps, converged = linalg.qdwh(x)
+        u, h, steps, converged = tl.jit(linalg.qdwh)(x)
         assert (u.dtype, h.dtype, bool(converged)) == (x.dtype, x.dtype, True)
         for found, wanted in zip((u, h), scipy.linalg.polar(x) if x.size else (x, np.zeros((0, 0)))):
             close(found, wanted, dtype)

@@ -95,18 +95,21 @@ def check_values_and_derivatives(bulk: Body, loops: Body, x: Any, a: Any, rng: n
     with tl.enable_x64():
         xs, As = tnp.asarray(x), tnp.asarray(a)
         expected = loops(x, a)
-        for f in (bulk, tl.jit(bulk)):
-            np.testing.assert_allclose(f(xs, As), expected, rtol=1e-9, atol=1e-9, err_msg=text)
-        dx, da = rng.normal(size=x.shape), rng.normal(size=a.shape)
+        dx, da, ct = rng.normal(size=x.shape), rng.normal(size=a.shape), rng.normal(size=expected.shape)
+
+        @tl.jit
+        def compiled(x: Any, a: Any, dx: Any, da: Any, ct: Any) -> Any:
+            pulled = tl.vjp(bulk, x, a)[1](ct)
+            return tl.jvp(bulk, (x, a), (dx, da)), pulled, tl.vmap(bulk, (None, 0))(x, tnp.stack([a, 2 * a]))
+
+        (value, pushed), (gx, ga), batched = compiled(x, a, dx, da, ct)
+        for found in (bulk(xs, As), value):
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=text)
         step = 1e-6
         slope = (loops(x + step * dx, a + step * da) - loops(x - step * dx, a - step * da)) / (2 * step)
-        pushed = tl.jit(lambda *args: tl.jvp(bulk, args[:2], args[2:])[1])(xs, As, tnp.asarray(dx), tnp.asarray(da))
         # Central differences of sums of a few products of normal numbers: an error of step^2 and of rounding / step.
         np.testing.assert_allclose(pushed, slope, rtol=1e-5, atol=1e-6, err_msg=text)
-        ct = rng.normal(size=expected.shape)
-        gx, ga = tl.jit(lambda x, a: tl.vjp(bulk, x, a)[1](tnp.asarray(ct)))(xs, As)
         np.testing.assert_allclose((gx * dx).sum() + (ga * da).sum(), (ct * pushed).sum(), rtol=1e-9, atol=1e-9)
-        batched = tl.vmap(bulk, (None, 0))(xs, tnp.stack([As, 2 * As]))
         np.testing.assert_allclose(batched[1], loops(x, 2 * a), rtol=1e-9, atol=1e-9, err_msg=text)
 
 

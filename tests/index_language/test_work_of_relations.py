@@ -122,10 +122,8 @@ def inputs(n: int) -> tuple[Any, Any]:
 def test_values_and_derivatives(name: str):
     with tl.enable_x64():
         program, n = PROGRAMS[name], 30
-        found, expected = [
-            tl.jit(lambda *a, make=make: [of(program, make, n)(*a) for of in (value_of, gradient_of)])(*inputs(n))
-            for make in (sparse, dense)
-        ]
+        functions = [[of(program, make, n) for of in (value_of, gradient_of)] for make in (sparse, dense)]
+        found, expected = tl.jit(lambda *a: tuple([[f(*a) for f in fs] for fs in functions]))(*inputs(n))
         for x, y in zip(tl.tree.leaves(found), tl.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)
 
@@ -179,9 +177,10 @@ GUARDED = {
 def test_conditions_keep_infinities_out(name: str):
     with tl.enable_x64():
         for of in (value_of, gradient_of):
-            expected = of(GUARDED[name], dense, 30)(*inputs(30))
-            for f in (of(GUARDED[name], sparse, 30), tl.jit(of(GUARDED[name], sparse, 30))):
-                for x, y in zip(tl.tree.leaves(f(*inputs(30))), tl.tree.leaves(expected), strict=True):
+            f, reference = of(GUARDED[name], sparse, 30), of(GUARDED[name], dense, 30)
+            compiled, expected = tl.jit(lambda *a, fs=(f, reference): tuple([f(*a) for f in fs]))(*inputs(30))
+            for found in (f(*inputs(30)), compiled):
+                for x, y in zip(tl.tree.leaves(found), tl.tree.leaves(expected), strict=True):
                     assert np.all(np.isfinite(x))
                     np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)
 

@@ -23,8 +23,7 @@ def hermitian(rng: np.random.Generator, n: int) -> Any:
 
 def gradient(f: Callable[..., Any], argnums: int, args: Sequence[Any]) -> Any:
     """2 df/dconj(z) of the real part of f, by `tl.grad`."""
-    found = np.asarray(tl.grad(lambda *xs: tl.numpy.real(f(*xs)), argnums=argnums)(*map(tl.numpy.asarray, args)))
-    return found.conj()
+    return np.asarray(tl.jit(tl.grad(lambda *xs: tl.numpy.real(f(*xs)), argnums=argnums))(*args)).conj()
 
 
 def run_source(formula: Formulas, *args: Any, **others: Any) -> Any:
@@ -40,9 +39,11 @@ def check(f: Callable[..., Any], argnums: int, args: Sequence[Any], spaces: Sequ
     expected = gradient(f, argnums, args)
     derived = ix.grad(f, argnums)(*spaces)
     simple = derived.simplify()
-    for form in (derived, simple, derived.expand(), simple.expand(), derived.expand().simplify()):
-        np.testing.assert_allclose(form(*args), expected, rtol=1e-10, atol=1e-10, err_msg=form.text())
-        np.testing.assert_allclose(run_source(form, *args), expected, rtol=1e-10, atol=1e-10, err_msg=form.numpy())
+    forms = [derived, simple, derived.expand(), simple.expand(), derived.expand().simplify()]
     bilinear = ix.grad(f, argnums, convention="bilinear")(*spaces).simplify()
-    np.testing.assert_allclose(bilinear(*args), expected.conj(), rtol=1e-10, atol=1e-10)
+    *values, of_bilinear = tl.jit(lambda *xs: [form(*xs) for form in (*forms, bilinear)])(*args)
+    for form, value in zip(forms, values, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-10, err_msg=form.text())
+        np.testing.assert_allclose(run_source(form, *args), expected, rtol=1e-10, atol=1e-10, err_msg=form.numpy())
+    np.testing.assert_allclose(of_bilinear, expected.conj(), rtol=1e-10, atol=1e-10)
     return simple

@@ -260,9 +260,10 @@ def test_pullbacks_of_trees(rng):
 def test_lets_and_values(rng, name):
     f, args = FUNCTIONS[name], (random(rng, (3, 3), False), random(rng, (3,), False))
     found = ix.grad(f, (0, 1), value=True, lets=True)(ix.Space("A", (3, 3)), ix.Space("x", (3,)))
-    expected = tl.value_and_grad(f, (0, 1))(*args)
-    for form in (found, found.simplify(), found.expand(), found.expand().simplify()):
-        for computed in (form(*args), run_source(form, *args)):
+    forms = [found, found.simplify(), found.expand(), found.expand().simplify()]
+    expected, *values = tl.jit(lambda *xs: [tl.value_and_grad(f, (0, 1))(*xs), *[form(*xs) for form in forms]])(*args)
+    for form, value in zip(forms, values, strict=True):
+        for computed in (value, run_source(form, *args)):
             for a, b in zip(tl.tree.leaves(computed), tl.tree.leaves(expected), strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 

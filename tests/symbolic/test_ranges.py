@@ -420,14 +420,16 @@ def test_what_is_computed_is_what_loops_compute(terms, is_merged, seed):
         def f(*xs):
             return evaluated(form, xs, [ShapedArray((SIZE,), np.dtype(complex))])[0]
 
-        value, tangent = tl.jit(lambda xs, ts: tl.jvp(f, xs, ts))(tuple(operands), tuple(tangents))
+        @tl.jit
+        def every(xs, ts):
+            return tl.jvp(f, xs, ts), tl.vjp(f, *xs)[1](k), tl.vmap(f)(*[tnp.stack(pair) for pair in zip(xs, ts)])
+
+        (value, tangent), pulled, batch = every(tuple(operands), tuple(tangents))
         np.testing.assert_allclose(f(*operands), looped(terms, operands), rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(value, looped(terms, operands), rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(tangent, pushed_by_loops(terms, operands, tangents), rtol=1e-10, atol=1e-10)
-        pulled = tl.vjp(f, *operands)[1](k)
         pairing = sum(np.sum(np.asarray(ct) * t) for ct, t in zip(pulled, tangents))
         np.testing.assert_allclose(pairing.real, np.sum(k * tangent).real, rtol=1e-10, atol=1e-10)
-        batch = tl.vmap(f)(*[np.stack([x, t]) for x, t in zip(operands, tangents)])
         np.testing.assert_allclose(batch, [looped(terms, x) for x in (operands, tangents)], rtol=1e-10, atol=1e-10)
 
 

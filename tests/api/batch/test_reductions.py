@@ -29,10 +29,13 @@ def softplus_sum(x: Any, y: Any) -> Any:
 @pytest.mark.parametrize("axes", [(0,), (1, 2), (0, 1, 2), ()])
 def test_reduce(axes: tuple[int, ...]):
     expected = np.logaddexp.reduce(X, axis=axes) if axes else X
-    np.testing.assert_allclose(lax.reduce(X, -np.inf, softplus_sum, axes), expected, rtol=1e-5)
-    for f, g in ((lax.add, np.add), (lax.mul, np.multiply), (lax.max, np.maximum), (lax.min, np.minimum)):
-        for computation in (f, lambda x, y, f=f: f(x, y)):
-            found = tl.jit(lambda x, computation=computation: lax.reduce(x, 0.5, computation, axes))(X)
+    found = tl.jit(lambda x: lax.reduce(x, -np.inf, softplus_sum, axes))(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    known = [(lax.add, np.add), (lax.mul, np.multiply), (lax.max, np.maximum), (lax.min, np.minimum)]
+    both = [(f, lambda x, y, f=f: f(x, y)) for f, _ in known]
+    every = tl.jit(lambda x: [[lax.reduce(x, 0.5, f, axes) for f in fs] for fs in both])(X)
+    for pair, (_, g) in zip(every, known, strict=True):
+        for found in pair:
             np.testing.assert_allclose(found, g(0.5, g.reduce(X, axis=axes) if axes else X), rtol=1e-4, atol=1e-5)
 
 
@@ -98,14 +101,16 @@ def test_windows(window: dict[str, Any]):
     padded = np.asarray(lax.pad(x, init, [(lo, hi, g - 1) for (lo, hi), g in zip(pads, gaps, strict=True)]))
     shape = window["window_dimensions"], window.get("window_strides", (1, 1)), window.get("window_dilation", (1, 1))
     expected = by_loop(x, init, np.logaddexp, padded, *shape)
-    found = tl.jit(lambda x: lax.reduce_window(x, -np.inf, softplus_sum, **window))(x)
+    sums = [lambda x, f=f: lax.reduce_window(x, 0.0, f, **window) for f in (lax.add, lambda a, b: a + b)]
+
+    @tl.jit
+    def computed(x: Any) -> Any:
+        gradients = [tl.grad(lambda x, f=f: (f(x) ** 2).sum())(x) for f in sums]
+        return lax.reduce_window(x, -np.inf, softplus_sum, **window), [f(x) for f in sums], gradients
+
+    found, values, gradients = computed(x)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-    sums = [lax.reduce_window(x, 0.0, f, **window) for f in (lax.add, lambda a, b: a + b)]
-    np.testing.assert_allclose(*sums, rtol=1e-4, atol=1e-5)
-    gradients = [
-        tl.grad(lambda x, f=f: (lax.reduce_window(x, 0.0, f, **window) ** 2).sum())(x)
-        for f in (lax.add, lambda a, b: a + b)
-    ]
+    np.testing.assert_allclose(*values, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(*gradients, rtol=1e-4, atol=1e-5)
 
 

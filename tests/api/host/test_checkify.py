@@ -1,5 +1,6 @@
 """checkify: each kind of error, in each kind of program, alone and with other transformations."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,15 @@ def positive(x: Any, name: str = "x") -> Any:
 
 def message(f: Any, *args: Any, errors: Any = c.user_checks) -> Any:
     """The first line of the error, the same whether it is compiled or not."""
-    found = [g(*args)[0].get() for g in (c.checkify(f, errors), tl.jit(c.checkify(f, errors)))]
+    found = [g(*args)[0].get() for g in checked(f, errors)]
     assert found[0] == found[1]
     return found[0] and found[0].splitlines()[0]
+
+
+@cache
+def checked(f: Any, errors: Any) -> Any:
+    """The function with its checks, eager and compiled."""
+    return c.checkify(f, errors), tl.jit(c.checkify(f, errors))
 
 
 def test_kinds_of_errors():

@@ -50,15 +50,15 @@ def test_scaled_matmul():
 
 def test_axes_and_types():
     a, b = A.transpose(2, 0, 1), B[0].reshape(5, 8, 8)
-    found = nn.scaled_dot_general(
-        a.reshape(8, 8, 2, 3), b, (((0, 1), (1, 2)), ((), ())), tnp.bfloat16, CONFIGS["mxfp8"]
-    )
+    contracted = (((0, 1), (1, 2)), ((), ()))
+    multiply = tl.jit(lambda a, b: nn.scaled_dot_general(a, b, contracted, tnp.bfloat16, CONFIGS["mxfp8"]))
+    found = multiply(a.reshape(8, 8, 2, 3), b)
     want = np.einsum("bmk,nk->bmn", quantized(A, "mxfp8"), quantized(B[0], "mxfp8"))
     assert found.shape == (2, 3, 5) and found.dtype == tnp.bfloat16
     np.testing.assert_allclose(found.astype(np.float32), want, rtol=2e-2, atol=2e-2)
     plain = nn.scaled_dot_general(A, B, BATCHED)
     np.testing.assert_array_equal(plain, lax.dot_general(A, B, BATCHED))
-    zeros = nn.scaled_dot_general(0 * A, B, BATCHED, configs=CONFIGS["nvfp4"])
+    zeros = tl.jit(lambda a, b: nn.scaled_dot_general(a, b, BATCHED, configs=CONFIGS["nvfp4"]))(0 * A, B)
     np.testing.assert_array_equal(zeros, np.zeros((2, 3, 5)))
 
 
@@ -74,11 +74,11 @@ def test_gradients():
     q_x, q_y = (quantized(v.transpose(0, 2, 1).copy(), "mxfp8").transpose(0, 2, 1) for v in (x, y))
     np.testing.assert_allclose(to_x, q @ q_y, atol=1e-3)
     np.testing.assert_allclose(to_y, turned @ q_x, atol=1e-3)
-    to_x, to_y = tl.grad(product("nvfp4"), (0, 1))(x, y)
+    to_x, to_y = tl.jit(tl.grad(product("nvfp4"), (0, 1)))(x, y)
     np.testing.assert_allclose(to_x, ct @ y, atol=1e-4)
     np.testing.assert_allclose(to_y, ct.transpose(0, 2, 1) @ x, atol=1e-4)
     small = [nn.get_scaled_dot_general_config("nvfp4", tnp.array([1e-4]))] * 3  # what is above 0.27 is clipped
-    to_x = tl.grad(lambda x: (nn.scaled_dot_general(x, y, BATCHED, configs=small) * ct).sum())(x)
+    to_x = tl.jit(tl.grad(lambda x: (nn.scaled_dot_general(x, y, BATCHED, configs=small) * ct).sum()))(x)
     np.testing.assert_allclose(to_x, np.where(np.abs(x) <= 1e-4 * 6 * 448, ct @ y, 0), atol=1e-4)
 
 
