@@ -18,6 +18,7 @@ from tapeless.arguments.names import names_by_position
 from tapeless.compile.jit import tracing_of
 from tapeless.differentiate.autodiff import vjp
 from tapeless.interpreters.jvp import jvp_jaxpr
+from tapeless.interpreters.simplifications.common_subexpressions import without_common_subexpressions
 from tapeless.interpreters.simplify import simplified
 from tapeless.lowering import emit
 from tapeless.program_files import Parts, StoredProgram, is_inexact
@@ -174,9 +175,8 @@ def gradient_program(fun: Any, *args: Any) -> GradientProgram:
     >>> p.gradient
     { lambda a:~f32[] b:~f32[]. let
         c:~f32[] = mul b a
-        d:~f32[] = mul b a
-        e:~f32[] = add c d
-      in e }
+        d:~f32[] = add c c
+      in d }
     """
     traced = tracing_of("gradient_program", fun).trace(*args)
     source = traced.jaxpr
@@ -192,8 +192,8 @@ def gradient_program(fun: Any, *args: Any) -> GradientProgram:
         "source": source,
         "bulk": ClosedJaxpr(_compiled(source.jaxpr), source.consts),
         "differentiated": _differentiated(source),
-        "gradient": _without_unread(ClosedJaxpr(_compiled(gradient), joint.consts)),
-        "joint": _without_unread(ClosedJaxpr(_compiled(joint.jaxpr), joint.consts)),
+        "gradient": _without_unread(ClosedJaxpr(_merged(gradient), joint.consts)),
+        "joint": _without_unread(ClosedJaxpr(_merged(joint.jaxpr), joint.consts)),
     }
     (arguments, _), results = (
         pytree.unflatten(tree, range(tree.num_leaves)) for tree in (traced.in_tree, traced.out_tree)
@@ -237,6 +237,11 @@ def _compiled(jaxpr: Jaxpr) -> Jaxpr:
     for rewrite in emit.passes:
         jaxpr = rewrite(jaxpr)
     return dead_code(jaxpr)
+
+
+def _merged(jaxpr: Jaxpr) -> Jaxpr:
+    """Return the program as it is compiled, without common subexpressions, which XLA would merge."""
+    return without_common_subexpressions(_compiled(jaxpr))
 
 
 def _without_unread(program: ClosedJaxpr) -> ClosedJaxpr:

@@ -18,9 +18,11 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal
 from tapeless.tracer.primitives.checkpoint import materialize_p, move_p, name_p, optimization_barrier_p
+from tapeless.tracer.primitives.elementwise import add_p, mul_p
 from tapeless.tracer.primitives.random import random_unwrap_p
 
 FENCES = frozenset((name_p, move_p, materialize_p, optimization_barrier_p))
+COMMUTATIVE = frozenset((add_p, mul_p))
 
 
 def without_common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
@@ -42,9 +44,13 @@ def _spends_a_key(eqn: Equation) -> bool:
 
 
 def key_of(primitive: Primitive, operands: Sequence[Atom], params: Mapping[str, Any]) -> Any:
-    """Return a hashable key that is equal for equations of equal primitive, operands and params."""
+    """Return a hashable key that is equal for equations of equal primitive, operands and params.
+
+    The order of the operands of a sum or a product does not count.
+    """
     named = [(name, _bits(value)) for name, value in sorted(params.items())]
-    return primitive, tuple(named), tuple(map(_operand, operands))
+    given = map(_operand, operands)
+    return primitive, tuple(named), tuple(sorted(given, key=hash) if primitive in COMMUTATIVE else given)
 
 
 def _operand(x: Atom) -> Any:

@@ -22,11 +22,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from tapeless.interpreters.simplifications.common_subexpressions import COMMUTATIVE
 from tapeless.interpreters.simplifications.constants import number, spread
 from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer.core import Primitive, primitives_by_name
 from tapeless.tracer.jaxpr import Atom, Literal
-from tapeless.tracer.primitives.elementwise import add_p, mul_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 
 Matcher = Callable[..., Any]  # (writer, *operands, **params) -> the replacement, or None
@@ -142,7 +142,6 @@ def _nothing(*_: Any) -> None:
 # ---- notation ------------------------------------------------------------------------------------------------
 
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
-_COMMUTATIVE = (add_p, mul_p)
 
 
 def _parsed(text: str) -> ast.expr:
@@ -213,7 +212,7 @@ def _orders(primitive: Primitive, row: Rewrite) -> list[Sequence[int]]:
         return [()]
     straight = range(len(parts))
     same = all(isinstance(x, ast.Name) for x in parts)
-    return [straight] if primitive not in _COMMUTATIVE or same else [straight, straight[::-1]]
+    return [straight] if primitive not in COMMUTATIVE or same else [straight, straight[::-1]]
 
 
 def _numbers(primitive: Primitive, row: Rewrite) -> Collection[int]:

@@ -19,6 +19,8 @@ def left(f: Any) -> list[str]:
 
 def test_equal_equations_become_one():
     assert left(lambda x: tnp.sin(x + 1) * tnp.sin(x + 1)) == ["add", "sin", "mul"]
+    assert left(lambda x: x * tnp.sin(x) + tnp.sin(x) * x) == ["sin", "mul", "add"]
+    assert left(lambda x: (x - tnp.sin(x)) * (tnp.sin(x) - x)) == ["sin", "sub", "sub", "mul"]
 
 
 @pytest.mark.parametrize(
