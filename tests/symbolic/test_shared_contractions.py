@@ -115,6 +115,24 @@ def products(draw, rank):
     return term(variables((SIZE,) * rank), (SIZE,) * n, reads, (), draw(st.sampled_from([1, -1, 2])))
 
 
+def by_einsum(t, operands):
+    """The product of a term by NumPy; an array of ones for each variable, in case that nothing else has it."""
+    assert not t.brackets
+    given = [([k], np.ones(n)) for k, n in enumerate(t.sizes)]
+    for read in t.factors:
+        x = operands[read.operand]
+        given.append((places(read.access), x.conj() if read.use is Use.CONJUGATED else x))
+    pairs = [part for at, x in given for part in (x, at)]
+    return t.coefficient * np.einsum(*pairs, places(t.out))
+
+
+def places(access):
+    """The variables that axes are read at, one at each."""
+    found = [a.variables[0] for a in access]
+    assert all(a.constant == 0 and a.variables == ((v, 1),) for a, (v, _) in zip(access, found, strict=True))
+    return [v for v, _ in found]
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(products(0), min_size=1, max_size=2),
@@ -131,5 +149,6 @@ def test_sharing_keeps_the_values(scalar, vector, matrix, seed):
     with tl.enable_x64():
         form = LetForm(inputs, (), (tuple(scalar), tuple(vector), tuple(matrix)))
         shared = with_shared_contractions(form, avals, SYMMETRIES)
-        for a, b in zip(evaluated(form, operands, avals), evaluated(shared, operands, avals), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+        for terms, found in zip((scalar, vector, matrix), evaluated(shared, operands, avals), strict=True):
+            expected = sum(by_einsum(t, operands) for t in terms)
+            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)

@@ -18,7 +18,7 @@ TIMES, SHARES = np.array([1, 2, 0, 3, 1]), np.abs(X[1])
     {}, {"bias": True}, {"ddof": 2}, {"fweights": TIMES}, {"aweights": SHARES},
     {"fweights": TIMES, "aweights": SHARES, "ddof": 0}, {"fweights": TIMES, "aweights": SHARES},
 ], ids=str)  # fmt: skip
-def test_rows(options, optimized):
+def test_rows(options):
     pairs = [(m, y) for m in OPERANDS for y in SECOND]
     found = tl.jit(lambda: [tnp.cov(m, y, **options) for m, y in pairs])()
     for (m, y), c in zip(pairs, found, strict=True):
@@ -26,7 +26,7 @@ def test_rows(options, optimized):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's about degrees of freedom
-def test_columns(optimized):
+def test_columns():
     """One row is as many variables, observed once; a second operand of one row is one variable all the same."""
     pairs = [(X, None), (X[:1], None), (X, X[:, :1]), (X.T, X[:1]), (X[0], X[0])]
     for name in ("cov", "corrcoef"):

@@ -183,7 +183,7 @@ REPEATED = [
 
 
 @pytest.mark.parametrize("index", REPEATED, ids=repr)
-def test_apply_applies_once_for_each_time_that_an_element_is_named(index, optimized):
+def test_apply_applies_once_for_each_time_that_an_element_is_named(index):
     x = numbered((3, 4)) + 1
     expected = x.copy()
     np.sqrt.at(expected, index)

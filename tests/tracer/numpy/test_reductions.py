@@ -74,7 +74,7 @@ AVERAGED = [
 
 @pytest.mark.filterwarnings("ignore")  # NumPy's, of empty slices and of what it converts on the way
 @pytest.mark.parametrize("name", "mean var std nanmean nanvar nanstd".split())
-def test_averages(name, optimized):
+def test_averages(name):
     """Of every kind of numbers, and of every dtype asked for; NumPy gives the type asked for, too."""
     operands = [X, WITH_NAN, INTEGERS[:, :, None] * np.ones(5, np.int32), X + 1j * X[::-1]]
     cases = [(x, options) for x in operands for options in AVERAGED if not (x is operands[3] and "dtype" in options)]

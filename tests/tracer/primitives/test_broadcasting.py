@@ -22,7 +22,7 @@ def close(actual, expected):
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_axes_of_length_1_are_repeated(name, optimized):
+def test_axes_of_length_1_are_repeated(name):
     operation, expected = getattr(lax, name), OPERATIONS[name](ROW, COLUMN)
     close(operation(ROW, COLUMN), expected)
     close(tl.jit(operation)(ROW, COLUMN), expected)
