@@ -9,7 +9,7 @@ from typing import Final
 _CONVOLUTION = "tl.lax.conv_general_dilated(x, w, strides, padding), of x [batch, channels, ..] and w [out, in, ..]"
 _MAXIMA = "tl.lax.reduce_window(x, -tnp.inf, tl.lax.max, window, strides, padding)"
 _MEANS = "tl.lax.reduce_window(x, 0.0, tl.lax.add, window, strides, padding) / elements of a window"
-_NORMALIZED = "tl.nn.standardize(x, axes) * scale + shift"
+_NORMALIZED = 'tl.nn.standardize(x, axes, algorithm="stable") * scale + shift'
 _RUNNING = (
     "tl.nn.standardize(x, axes, mean, variance) * scale + shift, with running means as a second result of the loss"
 )
