@@ -20,6 +20,7 @@ from tapeless.optimizers.moments import (
     zeros_like,
 )
 from tapeless.optimizers.transformation import (
+    UPDATES_AND_STATE,
     GradientTransformation,
     OptState,
     Params,
@@ -129,7 +130,7 @@ def trace(
         return g + decay * m
 
     def update(updates: Updates, state: TraceState, params: Params | None = None) -> tuple[Updates, TraceState]:
-        sums = map_updates(add, updates, state.trace)
+        sums = map_updates(add, updates, state.trace, trees=UPDATES_AND_STATE)
         return map_updates(add, updates, sums) if nesterov else sums, TraceState(cast(sums, dtype))
 
     return GradientTransformation(*described(init, update))
@@ -282,8 +283,11 @@ def scale_by_rss(initial_accumulator_value: ArrayLike = 0.1, eps: ArrayLike = 1e
     def init(params: Params) -> ScaleByRssState:
         return ScaleByRssState(real_full_like(params, initial_accumulator_value))
 
+    def accumulated(g: Any, total: Any) -> Any:
+        return squared_modulus(g) + total
+
     def update(updates: Updates, state: ScaleByRssState, params: Params | None = None) -> Any:
-        sums = map_updates(lambda g, s: squared_modulus(g) + s, updates, state.sum_of_squares)
+        sums = map_updates(accumulated, updates, state.sum_of_squares, trees=UPDATES_AND_STATE)
         scaled = map_updates(lambda g, s: tnp.where(s > 0, rsqrt(s + eps), 0.0) * g, updates, sums)
         return scaled, ScaleByRssState(sums)
 

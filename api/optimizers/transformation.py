@@ -198,6 +198,7 @@ _WHAT_A_MASK_IS = """  A mask is True or False for each leaf of the parameters, 
 
 
 _TREES = "the tree of updates", "the tree of parameters"
+UPDATES_AND_STATE = "the tree of updates", "the optimizer's state"
 
 
 def map_updates(f: Callable[..., Any], updates: Updates, *others: Any, who: str = "update", trees: Any = _TREES) -> Any:
@@ -205,23 +206,26 @@ def map_updates(f: Callable[..., Any], updates: Updates, *others: Any, who: str 
 
     Args:
       who, trees: for messages, who maps, and what the first and the other trees are.
-    Raises: ValueError if another tree, which is of parameters or was made of them by `init`, has another structure.
+    Raises: ValueError if another tree, which is of parameters or was made of them by `init`, has another structure or
+      other shapes.
     """
     leaves, treedef = pytree.flatten(updates, lambda u: u is None)
     rest = [flatten_up_to(treedef, tree, who, trees) for tree in others]
-    rows, mapped = list(zip(leaves, *rest, strict=True)), list[Any]()
-    try:
-        mapped += (None if u is None else f(u, *xs) for u, *xs in rows)
-    except ValueError as error:
-        shapes = [tnp.shape(x) for x in rows[len(mapped)]]
-        if len(set(shapes)) == 1:
-            raise
-        path, _ = pytree.leaves_with_path(updates, lambda u: u is None)[len(mapped)]
-        types = " and ".join(f"{aval_of(x)} in {tree}" for x, tree in zip(rows[len(mapped)], trees))
-        raise ValueError(
-            f"{who}: the shapes at {pytree.keystr(path) or 'the root'} differ: {types}.\n  {error}"
-        ) from None
-    return treedef.unflatten(mapped)
+    rows = list(zip(leaves, *rest, strict=True))
+    for i, (u, *xs) in enumerate(rows):
+        if u is not None and any(x is not None and tnp.shape(x) != tnp.shape(u) for x in xs):
+            raise ValueError(_shapes_differ(updates, i, rows[i], who, trees))
+    return treedef.unflatten([None if u is None else f(u, *xs) for u, *xs in rows])
+
+
+def _shapes_differ(updates: Updates, leaf: int, row: Any, who: str, trees: Any) -> str:
+    """Say at which path the shapes of leaves differ."""
+    path, _ = pytree.leaves_with_path(updates, lambda u: u is None)[leaf]
+    types = " and ".join(f"{aval_of(x)} in {tree}" for x, tree in zip(row, trees))
+    advice = (
+        "\n  Make the state by init(params), of the parameters that are trained." if trees is UPDATES_AND_STATE else ""
+    )
+    return f"{who}: the shapes at {pytree.keystr(path) or 'the root'} differ: {types}.{advice}"
 
 
 def apply_updates(params: Params, updates: Updates) -> Params:
@@ -231,7 +235,7 @@ def apply_updates(params: Params, updates: Updates) -> Params:
       params: pytree of arrays.
       updates: pytree of arrays of the same structure and shapes.
     Raises: TypeError if a parameter is an integer and its update is not, which would be cut off; ValueError if the
-      structures differ.
+      structures or shapes differ.
     """
     return map_updates(_moved, params, updates, who="apply_updates", trees=_TREES[::-1])
 

@@ -317,10 +317,10 @@ def test_errors():
         adam.update(adam.init({"w": x}), {"w": x})
     with raises(
         ValueError,
-        "update: the shapes at ['w'] differ: float32[3] in the tree of updates and float32[2] in the tree of "
-        "parameters.\n  +: shapes (3,) and (2,) do not broadcast.",
+        "apply_updates: the shapes at ['w'] differ: float32[2,1] in the tree of parameters and float32[2] in the tree "
+        "of updates.",
     ):
-        adam.update({"b": x, "w": tnp.ones(3)}, adam.init({"b": x, "w": x}))
+        optimizers.apply_updates({"b": x, "w": x[:, None]}, {"b": x, "w": x})
     for make, message in [
         (lambda: optimizers.scale_by_lbfgs(0), "scale_by_lbfgs: memory_size must be at least 1, not 0."),
         (lambda: optimizers.linear_schedule(0.0, 1.0, -1), "transition_steps must not be negative, but is -1."),
@@ -368,14 +368,42 @@ def test_parameters_have_the_names_and_places_of_optax():
 
 def test_trees_that_differ_are_named_for_what_they_are():
     adam, params = tl.optimizers.adam(1e-3), {"w": tnp.ones(3)}
-    message = r"^update: the tree of parameters does not match the tree of updates\.\n  The root is a dict with 'v' in"
+    message = r"^update: the optimizer's state does not match the tree of updates\.\n  The root is a dict with 'v' in"
     with pytest.raises(ValueError, match=message):
         adam.update({"v": tnp.ones(3)}, adam.init(params))
+    message = r"^update: the tree of parameters does not match the tree of updates\.\n  The root is a dict with 'w' in"
+    with pytest.raises(ValueError, match=message):
+        tl.optimizers.adamw(1e-3).update(params, tl.optimizers.adamw(1e-3).init(params), {"v": tnp.ones(3)})
     message = (
         r"^apply_updates: the tree of updates does not match the tree of parameters\.\n  The root is a dict with 'w' in"
     )
     with pytest.raises(ValueError, match=message):
         tl.optimizers.apply_updates(params, {"v": tnp.ones(3)})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        optimizers.adagrad,
+        optimizers.adam,
+        optimizers.lion,
+        lambda rate: optimizers.adam(rate, nesterov=True),
+        optimizers.rmsprop,
+        lambda rate: optimizers.rmsprop(rate, centered=True),
+        lambda rate: optimizers.sgd(rate, 0.9, nesterov=True),
+        lambda rate: optimizers.chain(optimizers.scale_by_lbfgs(2), optimizers.scale(-rate)),
+    ],
+)
+def test_a_state_of_other_shapes_is_refused(make: Any):
+    """Also if the shapes broadcast."""
+    optimizer, params = make(0.1), {"b": tnp.ones(2), "w": tnp.ones(3)}
+    state = optimizer.init({"b": tnp.ones(2), "w": tnp.ones((3, 1))})
+    with raises(
+        ValueError,
+        "update: the shapes at ['w'] differ: float32[3] in the tree of updates and float32[3,1] in the optimizer's "
+        "state.\n  Make the state by init(params), of the parameters that are trained.",
+    ):
+        optimizer.update(params, state, params)
 
 
 MASK_ADVICE = (
