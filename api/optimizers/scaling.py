@@ -35,7 +35,7 @@ from tapeless.optimizers.transformation import (
     masked,
     stateless,
 )
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
@@ -330,10 +330,18 @@ def scale_by_learning_rate(
         schedule: Callable[..., Any] = learning_rate
         return scale_by_schedule(lambda count: sign * schedule(count))
     if not is_arraylike(learning_rate):
-        kind = type(learning_rate).__name__
-        raise TypeError(f"learning_rate must be a number or a function of steps, not {learning_rate!r} of type {kind}.")
+        raise TypeError(f"learning_rate must be a number or a function of steps, not {_described(learning_rate)}")
     rate: Any = learning_rate
     return scale(sign * rate)
+
+
+def _described(learning_rate: Any) -> str:
+    """Say what was given in the place of a learning rate, and where parameters go."""
+    structure = pytree.structure(learning_rate)
+    if structure is pytree.LEAF:
+        return f"{learning_rate!r:.80} of type {type(learning_rate).__name__}."
+    advice = "\n  Parameters are given to init: state = optimizer.init(params)."
+    return f"{pytree.describe_node(structure)}.{advice}"
 
 
 def add_decayed_weights(

@@ -226,6 +226,12 @@ def test_lbfgs_finds_the_minimum(dtype: str):
 
 
 def test_a_learning_rate_is_a_number():
+    message = (
+        "learning_rate must be a number or a function of steps, not a dict with 'w'.\n"
+        "  Parameters are given to init: state = optimizer.init(params)."
+    )
+    with raises(TypeError, message):
+        optimizers.adam({"w": tnp.ones((2, 3))}, 1e-3)
     with raises(TypeError, "learning_rate must be a number or a function of steps, not '1e-3' of type str."):
         optimizers.adam("1e-3")
 
