@@ -17,6 +17,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.activations import logsumexp, softmax
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.promotion import array_operand
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.primitives.operands import exact_bool
@@ -35,6 +36,7 @@ class _Masks(NamedTuple):
     window: tuple[int, int] | None
 
 
+@advised
 def dot_product_attention(
     query: ArrayLike,
     key: ArrayLike,
