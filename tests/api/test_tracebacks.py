@@ -254,6 +254,12 @@ def test_errors_for_keywords_of_what_is_called_seldom_have_notes(call):
     assert getattr(caught.value, "__notes__", []) == ([] if "Did you mean" in str(caught.value) else [KEYWORDS[call]])
 
 
+def test_the_error_for_arguments_of_checkpoint_says_where_they_go():
+    with pytest.raises(TypeError) as caught:
+        tl.checkpoint(tnp.sin, 1.0)  # pyright: ignore[reportCallIssue]  # which is the test
+    assert caught.value.__notes__ == ["(Arguments are given to the function that it returns: checkpoint(f)(x).)"]
+
+
 def test_what_python_prints_of_a_keyword():
     code = "import tapeless.numpy as tnp\ntnp.ones(3).sum(dim=0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
