@@ -412,6 +412,22 @@ def test_a_state_of_other_shapes_is_refused(make: Any):
         optimizer.update(params, state, params)
 
 
+def test_trees_without_an_array_where_updates_have_one_are_refused():
+    adam, x = optimizers.adam(0.1), tnp.ones(2)
+    with raises(
+        ValueError,
+        "update: the trees at ['w'] differ: float32[2] in the tree of updates and a dict with 'a' in the optimizer's "
+        "state.\n  Make the state by init(params), of the parameters that are trained.",
+    ):
+        adam.update({"w": x}, adam.init({"w": {"a": x}}))
+    with raises(
+        ValueError,
+        "apply_updates: the trees at ['w'] differ: float32[2] in the tree of parameters and None in the tree of "
+        "updates.",
+    ):
+        optimizers.apply_updates({"w": x}, {"w": None})
+
+
 MASK_ADVICE = (
     "\n  A mask is True or False for each leaf of the parameters, or for a part of them as a whole.\n"
     "  tl.tree.map_with_path(lambda path, p: ..., params) makes one by their names."
