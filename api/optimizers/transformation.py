@@ -12,7 +12,6 @@ from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import ArrayLike
 from tapeless.tracer.pytree.treedef import flatten_up_to
-from tapeless.tracer.types import aval_of, is_arraylike
 
 Updates: TypeAlias = Any  # pytrees of arrays, of one structure
 Params: TypeAlias = Any
@@ -213,7 +212,7 @@ def map_updates(f: Callable[..., Any], updates: Updates, *others: Any, who: str 
     rest = [flatten_up_to(treedef, tree, who, trees) for tree in others]
     rows = list(zip(leaves, *rest, strict=True))
     for i, (u, *xs) in enumerate(rows):
-        if u is not None and not all(is_arraylike(x) and tnp.shape(x) == tnp.shape(u) for x in xs):
+        if u is not None and not all(_is_leaf(x) and tnp.shape(x) == tnp.shape(u) for x in xs):
             raise ValueError(_shapes_differ(updates, i, rows[i], who, trees))
     return treedef.unflatten([None if u is None else f(u, *xs) for u, *xs in rows])
 
@@ -221,7 +220,7 @@ def map_updates(f: Callable[..., Any], updates: Updates, *others: Any, who: str 
 def _shapes_differ(updates: Updates, leaf: int, row: Any, who: str, trees: Any) -> str:
     """Say at which path the shapes of leaves differ, or which tree has no array there."""
     path, _ = pytree.leaves_with_path(updates, lambda u: u is None)[leaf]
-    what = "shapes" if all(map(is_arraylike, row)) else "trees"
+    what = "shapes" if all(map(_is_leaf, row)) else "trees"
     types = " and ".join(f"{_described(x)} in {tree}" for x, tree in zip(row, trees))
     message = f"{who}: the {what} at {pytree.keystr(path) or 'the root'} differ: {types}."
     return f"{message}{_WHOSE_STATE}" if trees is UPDATES_AND_STATE else message
@@ -232,7 +231,12 @@ _WHOSE_STATE = "\n  Make the state by init(params), of the parameters that are t
 
 def _described(x: Any) -> str:
     """Describe an array, or the tree that is in the place of one."""
-    return str(aval_of(x)) if is_arraylike(x) else pytree.describe_node(pytree.structure(x))
+    return str(tnp.asarray(x).aval) if _is_leaf(x) else pytree.describe_node(pytree.structure(x))
+
+
+def _is_leaf(x: Any) -> bool:
+    """Tell whether x is an array, also one of another library, and no tree or None."""
+    return pytree.structure(x) is pytree.LEAF
 
 
 def apply_updates(params: Params, updates: Updates) -> Params:

@@ -428,6 +428,24 @@ def test_trees_without_an_array_where_updates_have_one_are_refused():
         optimizers.apply_updates({"w": x}, {"w": None})
 
 
+class OfAnotherLibrary:
+    """An array of another library."""
+
+    def __jax_array__(self):
+        return tnp.ones(2)
+
+
+def test_updates_may_be_arrays_of_another_library():
+    updated = optimizers.apply_updates({"w": tnp.ones(2)}, {"w": OfAnotherLibrary()})
+    np.testing.assert_array_equal(updated["w"], [2.0, 2.0])
+    with raises(
+        ValueError,
+        "apply_updates: the shapes at ['w'] differ: float32[3] in the tree of parameters and float32[2] in the tree of "
+        "updates.",
+    ):
+        optimizers.apply_updates({"w": tnp.ones(3)}, {"w": OfAnotherLibrary()})
+
+
 MASK_ADVICE = (
     "\n  A mask is True or False for each leaf of the parameters, or for a part of them as a whole.\n"
     "  tl.tree.map_with_path(lambda path, p: ..., params) makes one by their names."
