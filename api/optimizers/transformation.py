@@ -113,7 +113,8 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     """Apply transformations one after the other, the first to the gradients; their states make a tuple.
 
     Returns: a transformation; the keyword arguments of its `update` reach all that take any.
-    Raises: ValueError from `update` if the state has another number of parts than there are transformations.
+    Raises: ValueError from `update` if the state has another number of parts than there are transformations, or was
+      made by another optimizer.
     """
     transformations = [with_extra_args_support(tx) for tx in args]
 
@@ -129,11 +130,20 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
             )
         after: list[OptState] = []
         for tx, before in zip(transformations, state):
-            updates, next_state = tx.update(updates, before, params, **extra_args)
+            try:
+                updates, next_state = tx.update(updates, before, params, **extra_args)
+            except AttributeError as error:
+                if error.obj is not before:
+                    raise
+                raise ValueError(_OF_ANOTHER.format(type(before).__name__)) from None
             after.append(next_state)
         return updates, tuple(after)
 
     return GradientTransformationExtraArgs(*described(init, update))
+
+
+_OF_ANOTHER = """update: the state has a {} where this optimizer has another: it was made by another optimizer.
+  Make the state by init(params) of the same optimizer."""
 
 
 class MaskedState(NamedTuple):

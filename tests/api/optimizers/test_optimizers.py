@@ -428,6 +428,15 @@ def test_trees_without_an_array_where_updates_have_one_are_refused():
         optimizers.apply_updates({"w": x}, {"w": None})
 
 
+def test_the_state_of_another_optimizer_is_refused():
+    with raises(
+        ValueError,
+        "update: the state has a TraceState where this optimizer has another: it was made by another optimizer.\n"
+        "  Make the state by init(params) of the same optimizer.",
+    ):
+        optimizers.adam(0.1).update(tnp.ones(2), optimizers.sgd(0.1, 0.9).init(tnp.ones(2)))
+
+
 class OfAnotherLibrary:
     """An array of another library."""
 
