@@ -316,12 +316,13 @@ def standardize(
     Raises: ValueError for another algorithm.
     """
     x = inexact("standardize", array_operand("standardize", x))
-    given = (number for number in (mean, variance, epsilon) if number is not None)
-    dtype = tnp.result_type(x, *given)
-    x = x.astype(tnp.promote_types(x.dtype, np.float32))
+    if x.dtype.itemsize < 4:
+        given = (number for number in (mean, variance, epsilon) if number is not None)
+        wide = standardize(x.astype(np.float32), axis, mean, variance, epsilon, where, algorithm=algorithm)
+        return wide.astype(tnp.result_type(x, *given))
     center: Any = tnp.mean(x, axis, keepdims=True, where=where) if mean is None else mean
     spread: Any = _variance(x, axis, center, where, algorithm) if variance is None else variance
-    return ((x - center) * rsqrt(tnp.asarray(spread + epsilon))).astype(dtype)
+    return (x - center) * rsqrt(tnp.asarray(spread + epsilon))
 
 
 def _variance(x: Any, axis: Axis, mean: Any, where: Any, algorithm: str) -> Array:
