@@ -7,7 +7,6 @@ of test runners are whole. A note below a TypeError about a keyword says what to
 """
 
 import functools
-import importlib
 import sys
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 from tapeless.tracer import source
 from tapeless.tracer.config import config
 from tapeless.tracer.errors import InternalError
+from tapeless.tracer.keyword_advice import advise
 
 _NOTE = "(Frames of tapeless are left out. tapeless.config.traceback_filtering = 'off' shows them.)"
 
@@ -45,7 +45,7 @@ def filtered(error: BaseException | None, traceback: TracebackType | None) -> Tr
     """
     if config.traceback_filtering == "off" or not isinstance(error, Exception) or isinstance(error, InternalError):
         return traceback
-    _advise(error)
+    advise(error)
     found, causes = _without_ours(traceback), [each for each in _causes(error) if _has_ours(each.__traceback__)]
     if found is traceback and not causes:
         return traceback
@@ -55,14 +55,6 @@ def filtered(error: BaseException | None, traceback: TracebackType | None) -> Tr
     if config.traceback_filtering != "quiet_remove_frames" and _NOTE not in getattr(error, "__notes__", ()):
         error.add_note(_NOTE)
     return found
-
-
-def _advise(error: Exception) -> None:
-    """Note what to write in the place of a keyword that is PyTorch's, or misspelt."""
-    if type(error) is TypeError and "unexpected keyword argument" in str(error):
-        advice = importlib.import_module("tapeless.tracer.unknown_keywords").advice(str(error))
-        if advice is not None and advice not in getattr(error, "__notes__", ()):
-            error.add_note(advice)
 
 
 def _causes(error: BaseException) -> list[BaseException]:

@@ -300,18 +300,26 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """Normalize x along axes: (x - mean) / sqrt(variance + epsilon).
+    """Normalize x along axes: (x - mean) / sqrt(variance + epsilon), computed in float32 at least.
+
+    With "fast", as in JAX, digits cancel if the mean is large beside the standard deviation: in float32 the error at a
+    ratio of 100 is about 1e-3 of the result, at 4000 more than the result. Use "stable" unless means are near 0.
 
     Args:
+      x: numbers of any dtype; integers and booleans are converted to floating point.
       axis: one or several; all if None.
       mean, variance: arrays that broadcast with x; those of x along the axes if None.
       where: which elements count in mean and variance, booleans that broadcast with x; all if None.
       algorithm: "fast" computes the variance as the mean of squares less the square of the mean, "stable" from
-        differences to the mean.
-    Returns: floating point or complex, the shape of x.
+        differences to the mean, as PyTorch's layers do.
+    Returns: floating point or complex, the shape of x, the dtype to which x and the other numbers promote.
     Raises: ValueError for another algorithm.
     """
     x = inexact("standardize", array_operand("standardize", x))
+    if x.dtype.itemsize < 4:
+        given = (number for number in (mean, variance, epsilon) if number is not None)
+        wide = standardize(x.astype(np.float32), axis, mean, variance, epsilon, where, algorithm=algorithm)
+        return wide.astype(tnp.result_type(x, *given))
     center: Any = tnp.mean(x, axis, keepdims=True, where=where) if mean is None else mean
     spread: Any = _variance(x, axis, center, where, algorithm) if variance is None else variance
     return (x - center) * rsqrt(tnp.asarray(spread + epsilon))

@@ -17,6 +17,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.activations import logsumexp, softmax
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.promotion import array_operand
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.primitives.operands import exact_bool
@@ -35,6 +36,7 @@ class _Masks(NamedTuple):
     window: tuple[int, int] | None
 
 
+@advised
 def dot_product_attention(
     query: ArrayLike,
     key: ArrayLike,
@@ -57,7 +59,7 @@ def dot_product_attention(
     Args:
       query: [B, T, N, H] or [T, N, H].
       key, value: [B, S, K, H] or [S, K, H], of the dtype of `query`; K divides N, and N // K queries share a key.
-      bias: broadcasts with [B, N, T, S]; added before the softmax.
+      bias: numbers that broadcast with [B, N, T, S]; added before the softmax.
       mask: booleans that broadcast with [B, N, T, S]: the keys that each query attends to.
       scale: 1 / sqrt(H) if None.
       is_causal: a query attends to keys up to its own position only.
@@ -68,7 +70,7 @@ def dot_product_attention(
       return_residual: also return the logsumexp of the logits, [B, T, N] or [T, N], without derivatives.
     Returns: the shape and dtype of `query`; with `return_residual` a pair.
     Raises: ValueError naming both operands, if shapes or dtypes do not fit, for a mask that is not boolean, or lengths
-      that are not int32 [B]; NotImplementedError for "cudnn".
+      that are not int32 [B]; TypeError for a boolean bias; NotImplementedError for "cudnn".
     """
     _check_implementation(implementation)
     q, k, v = (_four_axes(name, x) for name, x in (("query", query), ("key", key), ("value", value)))
@@ -81,7 +83,7 @@ def dot_product_attention(
     )
     _check(q, k, v, masks)
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    logits = _logits(q, k, factor, None if bias is None else _four_axes("bias", bias))
+    logits = _logits(q, k, factor, None if bias is None else _four_axes("bias", _numbers(bias)))
     shape = aval_of(query).shape
     out, residual = _attended(_masked(logits, masks), v, masks.queries)
     out = tnp.reshape(out, shape)
@@ -139,6 +141,14 @@ def _four_axes(name: str, x: ArrayLike) -> Array:
     if x.ndim > 4:
         raise ValueError(f"{_NAME}: {name} has four axes at most, not those of {x.aval}.")
     return tnp.reshape(x, (1,) * (4 - x.ndim) + x.shape)
+
+
+def _numbers(bias: ArrayLike) -> ArrayLike:
+    """Return the bias. Raises: TypeError if it is boolean."""
+    aval = aval_of(array_operand(_NAME, bias))
+    if aval.dtype == np.dtype(bool):
+        raise TypeError(f"{_NAME}: bias must be numbers, which are added, not {aval}. Pass booleans as mask=.")
+    return bias
 
 
 def _check_implementation(implementation: str | None) -> None:

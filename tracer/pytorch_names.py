@@ -9,7 +9,7 @@ from typing import Final
 _CONVOLUTION = "tl.lax.conv_general_dilated(x, w, strides, padding), of x [batch, channels, ..] and w [out, in, ..]"
 _MAXIMA = "tl.lax.reduce_window(x, -tnp.inf, tl.lax.max, window, strides, padding)"
 _MEANS = "tl.lax.reduce_window(x, 0.0, tl.lax.add, window, strides, padding) / elements of a window"
-_NORMALIZED = "tl.nn.standardize(x, axes) * scale + shift"
+_NORMALIZED = 'tl.nn.standardize(x, axes, algorithm="stable") * scale + shift'
 _RUNNING = (
     "tl.nn.standardize(x, axes, mean, variance) * scale + shift, with running means as a second result of the loss"
 )
@@ -25,6 +25,7 @@ _CAST = (
     "and bfloat16 needs no scaling of the loss"
 )
 _NOTHING = "nothing: only the gradients that tl.grad is asked for are computed, and none is accumulated"
+_AVERAGED = "tl.tree.map(lambda mean, p: decay * mean + (1 - decay) * p, means, params) after each step"
 _BATCHES = "a Python loop over slices of NumPy arrays, shuffled by tl.random.permutation(key, n)"
 
 _LAYERS: Final = {
@@ -104,7 +105,11 @@ _TRAINING: Final = {
     "ReduceLROnPlateau": "a learning rate that is an argument of the step",
     "amp autocast GradScaler": _CAST,
     "no_grad enable_grad set_grad_enabled inference_mode": f"{_NOTHING}; tl.lax.stop_gradient(x) keeps x constant",
-    "utils": "tl.checkpoint for utils.checkpoint, and a Python loop over batches for utils.data",
+    "utils": (
+        "tl.optimizers.clip_by_global_norm for clip_grad_norm_, tl.checkpoint for utils.checkpoint, and a Python loop "
+        "over batches for utils.data"
+    ),
+    "ema incremental_update swa_utils AveragedModel": _AVERAGED,
     "DataLoader Dataset TensorDataset": _BATCHES,
     "state_dict load_state_dict": "tl.save(path, params), tl.load(path, like=params): parameters are a tree",
     "Function": "tl.custom_vjp, or tl.custom_jvp",

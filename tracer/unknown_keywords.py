@@ -54,7 +54,12 @@ _UNEXPECTED: Final = re.compile(r"^(?:\w+\.)*?(\w+)(?:\.__init__)?\(\) got an un
 
 
 def advice(message: str) -> str | None:
-    """Advise what to write instead of a keyword, from Python's message about it; None if no parameter is like it."""
+    """Advise what to write instead of a keyword, from Python's message about it; None if no parameter is like it.
+
+    Also what to write instead of PyTorch's checkpoint(f, x).
+    """
+    if message.startswith("checkpoint() takes from 0 to 1 positional arguments"):
+        return "(Arguments are given to the function that it returns: checkpoint(f)(x).)"
     match = _UNEXPECTED.match(message)
     if match is None:
         return None

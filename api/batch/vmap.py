@@ -13,6 +13,7 @@ from tapeless.batch.references import BatchedReferences
 from tapeless.interpreters import vmap as batching
 from tapeless.tracer import core, leaks, pytree
 from tapeless.tracer.errors import AxisError
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.primitives.operands import canonical_axis, shape_of
 from tapeless.tracer.primitives.shape import expand_dims, squeeze
@@ -24,6 +25,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@advised
 def vmap(
     fun: Callable[P, R],
     in_axes: Any = 0,

@@ -17,7 +17,9 @@ from tapeless.arguments.checks import check_arguments, check_arrays, check_calla
 from tapeless.differentiate.autodiff import jvp, vjp
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, carried
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
 
 EPS = 1 / 2048
 # How far float32 differences with step EPS stray: rounding, 1e-7 / EPS = 2e-4, times ten. For float64 it is the
@@ -31,6 +33,7 @@ _TOLERANCE = {
     "complex128": 1e-5,
 }
 _MODES = ("fwd", "rev")
+_SHOWN = 3  # arrays of a direction that messages show
 
 
 def check_grads(
@@ -140,8 +143,43 @@ def _message(case: _Case, mode: str, what: str, ours: Any, theirs: Any, v: "_Dir
         f"check_grads: {_disagrees(case, mode, f'central differences of {case.name}')}.\n"
         f"  {what}: {_BY[mode]} gives {ours}, differences give {theirs} "
         f"(atol={given.atol}, rtol={given.rtol}, eps={given.eps}).\n"
-        f"  direction: {', '.join(v.shown())}"
+        f"  direction: {v.shown()}{_rounding(case)}"
     )
+
+
+def _rounding(case: _Case) -> str:
+    """Say where a function of 64-bit arguments rounds to a narrower dtype; nothing if it does not, or is not traced."""
+    avals = [aval_of(x) for x in case.args]
+    try:
+        jaxpr, consts = trace_to_jaxpr(case.f, avals)
+    except Exception:  # whatever tracing raises: the function may branch on values, which differences do not mind
+        return ""
+    eqn = None if any(_is_narrow(aval) for aval in avals) else _narrow_equation(jaxpr, {*jaxpr.invars[len(consts) :]})
+    if eqn is None:
+        return ""
+    dtype = next(v.aval.dtype for v in eqn.outvars if _is_narrow(v.aval))
+    place = f" at {eqn.source.describe()}" if eqn.source else ""
+    tolerance = _TOLERANCE.get(str(dtype), 0.1)
+    return (
+        f"\n  {case.name} rounds to {dtype}{place}: compute it in 64 bits, or pass atol={tolerance}, rtol={tolerance}."
+    )
+
+
+def _is_narrow(aval: ShapedArray) -> bool:
+    return dtypes.is_inexact(aval.dtype) and dtypes.real_part_dtype(aval.dtype).itemsize < 8
+
+
+def _narrow_equation(jaxpr: Jaxpr, varied: set[Any]) -> Equation | None:
+    """Find the first equation with a result of less than 64 bits that depends on `varied`, also in inner programs."""
+    for eqn in jaxpr.eqns:
+        if varied.isdisjoint(v for v in eqn.invars if isinstance(v, Var)):
+            continue
+        varied.update(eqn.outvars)
+        inside = (_narrow_equation(program, set(program.invars)) for program in carried(eqn))
+        found = next((each for each in inside if each is not None), None)
+        if found is not None or any(_is_narrow(v.aval) for v in eqn.outvars):
+            return found or eqn
+    return None
 
 
 def _disagrees(case: _Case, mode: str, what: str) -> str:
@@ -201,9 +239,11 @@ class _Direction:
         args = [wide(x) + step * wide(t) for x, t in zip(self._case.args, self.tangents)]
         return self._case.f(*[_array(np.asarray(x).astype(aval_of(y).dtype)) for x, y in zip(args, self._case.args)])
 
-    def shown(self) -> list[str]:
-        """Render the parts, shortened."""
-        return [np.array2string(wide(t), precision=4, threshold=8, edgeitems=2) for t in self.tangents]
+    def shown(self) -> str:
+        """Render the parts for the first arguments in one line, shortened."""
+        parts = [np.array2string(wide(t), precision=4, threshold=8, edgeitems=2) for t in self.tangents[:_SHOWN]]
+        more = f", ... of {len(self.tangents)} arrays" if len(self.tangents) > _SHOWN else ""
+        return " ".join(", ".join(parts).split()) + more
 
 
 def _flat(f: Callable[..., Any], args: Any) -> tuple[Callable[..., list[Any]], list[Any], list[str]]:

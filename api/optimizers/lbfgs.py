@@ -16,7 +16,15 @@ from tapeless.optimizers.moments import (
     zero_count,
     zeros_like,
 )
-from tapeless.optimizers.transformation import GradientTransformation, Params, Updates, check_params, described
+from tapeless.optimizers.transformation import (
+    UPDATES_AND_STATE,
+    GradientTransformation,
+    Params,
+    Updates,
+    check_params,
+    described,
+    map_updates,
+)
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.array import Array
@@ -60,9 +68,9 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Gr
         begun = state.count > 0
 
         def difference(new: Any, old: Any) -> Any:
-            return pytree.tree_map(lambda x, y: tnp.where(begun, x - y, 0), new, old)
+            return map_updates(lambda x, y: tnp.where(begun, x - y, 0), new, old, trees=UPDATES_AND_STATE)
 
-        steps, turns = difference(params, state.params), difference(updates, state.updates)
+        turns, steps = difference(updates, state.updates), difference(params, state.params)
         product = inner_product(turns, steps)
         weight = tnp.where(product == 0, 0, 1 / tnp.where(product == 0, 1, product))
         place = (state.count - 1) % memory_size

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.optimizers.transformation import Updates, map_updates
+from tapeless.optimizers.transformation import UPDATES_AND_STATE, Updates, map_updates
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -62,12 +62,16 @@ def cast_like(tree: Any, other: Any) -> Any:
 
 def moment(updates: Updates, averages: Any, decay: Any) -> Any:
     """Update running averages: (1 - decay) g + decay m."""
-    return map_updates(lambda g, m: (1 - decay) * g + decay * m, updates, averages)
+    return map_updates(lambda g, m: (1 - decay) * g + decay * m, updates, averages, trees=UPDATES_AND_STATE)
 
 
 def second_moment(updates: Updates, averages: Any, decay: Any) -> Any:
     """Update running averages of squared moduli: (1 - decay) |g|² + decay v, which are real."""
-    return map_updates(lambda g, v: (1 - decay) * squared_modulus(g) + decay * v, updates, averages)
+
+    def averaged(g: Any, v: Any) -> Any:
+        return (1 - decay) * squared_modulus(g) + decay * v
+
+    return map_updates(averaged, updates, averages, trees=UPDATES_AND_STATE)
 
 
 def squared_modulus(x: Any) -> Array:

@@ -20,6 +20,7 @@ from tapeless.optimizers.moments import (
     zeros_like,
 )
 from tapeless.optimizers.transformation import (
+    UPDATES_AND_STATE,
     GradientTransformation,
     OptState,
     Params,
@@ -34,7 +35,7 @@ from tapeless.optimizers.transformation import (
     masked,
     stateless,
 )
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
@@ -129,7 +130,7 @@ def trace(
         return g + decay * m
 
     def update(updates: Updates, state: TraceState, params: Params | None = None) -> tuple[Updates, TraceState]:
-        sums = map_updates(add, updates, state.trace)
+        sums = map_updates(add, updates, state.trace, trees=UPDATES_AND_STATE)
         return map_updates(add, updates, sums) if nesterov else sums, TraceState(cast(sums, dtype))
 
     return GradientTransformation(*described(init, update))
@@ -282,8 +283,11 @@ def scale_by_rss(initial_accumulator_value: ArrayLike = 0.1, eps: ArrayLike = 1e
     def init(params: Params) -> ScaleByRssState:
         return ScaleByRssState(real_full_like(params, initial_accumulator_value))
 
+    def accumulated(g: Any, total: Any) -> Any:
+        return squared_modulus(g) + total
+
     def update(updates: Updates, state: ScaleByRssState, params: Params | None = None) -> Any:
-        sums = map_updates(lambda g, s: squared_modulus(g) + s, updates, state.sum_of_squares)
+        sums = map_updates(accumulated, updates, state.sum_of_squares, trees=UPDATES_AND_STATE)
         scaled = map_updates(lambda g, s: tnp.where(s > 0, rsqrt(s + eps), 0.0) * g, updates, sums)
         return scaled, ScaleByRssState(sums)
 
@@ -326,10 +330,18 @@ def scale_by_learning_rate(
         schedule: Callable[..., Any] = learning_rate
         return scale_by_schedule(lambda count: sign * schedule(count))
     if not is_arraylike(learning_rate):
-        kind = type(learning_rate).__name__
-        raise TypeError(f"learning_rate must be a number or a function of steps, not {learning_rate!r} of type {kind}.")
+        raise TypeError(f"learning_rate must be a number or a function of steps, not {_described(learning_rate)}")
     rate: Any = learning_rate
     return scale(sign * rate)
+
+
+def _described(learning_rate: Any) -> str:
+    """Say what was given in the place of a learning rate, and where parameters go."""
+    structure = pytree.structure(learning_rate)
+    if structure is pytree.LEAF:
+        return f"{learning_rate!r:.80} of type {type(learning_rate).__name__}."
+    advice = "\n  Parameters are given to init: state = optimizer.init(params)."
+    return f"{pytree.describe_node(structure)}.{advice}"
 
 
 def add_decayed_weights(

@@ -12,7 +12,6 @@ from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import ArrayLike
 from tapeless.tracer.pytree.treedef import flatten_up_to
-from tapeless.tracer.types import aval_of
 
 Updates: TypeAlias = Any  # pytrees of arrays, of one structure
 Params: TypeAlias = Any
@@ -114,7 +113,8 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     """Apply transformations one after the other, the first to the gradients; their states make a tuple.
 
     Returns: a transformation; the keyword arguments of its `update` reach all that take any.
-    Raises: ValueError from `update` if the state has another number of parts than there are transformations.
+    Raises: ValueError from `update` if the state has another number of parts than there are transformations, or was
+      made by another optimizer.
     """
     transformations = [with_extra_args_support(tx) for tx in args]
 
@@ -130,11 +130,20 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
             )
         after: list[OptState] = []
         for tx, before in zip(transformations, state):
-            updates, next_state = tx.update(updates, before, params, **extra_args)
+            try:
+                updates, next_state = tx.update(updates, before, params, **extra_args)
+            except AttributeError as error:
+                if error.obj is not before:
+                    raise
+                raise ValueError(_OF_ANOTHER.format(type(before).__name__)) from None
             after.append(next_state)
         return updates, tuple(after)
 
     return GradientTransformationExtraArgs(*described(init, update))
+
+
+_OF_ANOTHER = """update: the state has a {} where this optimizer has another: it was made by another optimizer.
+  Make the state by init(params) of the same optimizer."""
 
 
 class MaskedState(NamedTuple):
@@ -198,6 +207,7 @@ _WHAT_A_MASK_IS = """  A mask is True or False for each leaf of the parameters, 
 
 
 _TREES = "the tree of updates", "the tree of parameters"
+UPDATES_AND_STATE = "the tree of updates", "the optimizer's state"
 
 
 def map_updates(f: Callable[..., Any], updates: Updates, *others: Any, who: str = "update", trees: Any = _TREES) -> Any:
@@ -205,23 +215,38 @@ def map_updates(f: Callable[..., Any], updates: Updates, *others: Any, who: str 
 
     Args:
       who, trees: for messages, who maps, and what the first and the other trees are.
-    Raises: ValueError if another tree, which is of parameters or was made of them by `init`, has another structure.
+    Raises: ValueError if another tree, which is of parameters or was made of them by `init`, has another structure or
+      other shapes.
     """
     leaves, treedef = pytree.flatten(updates, lambda u: u is None)
     rest = [flatten_up_to(treedef, tree, who, trees) for tree in others]
-    rows, mapped = list(zip(leaves, *rest, strict=True)), list[Any]()
-    try:
-        mapped += (None if u is None else f(u, *xs) for u, *xs in rows)
-    except ValueError as error:
-        shapes = [tnp.shape(x) for x in rows[len(mapped)]]
-        if len(set(shapes)) == 1:
-            raise
-        path, _ = pytree.leaves_with_path(updates, lambda u: u is None)[len(mapped)]
-        types = " and ".join(f"{aval_of(x)} in {tree}" for x, tree in zip(rows[len(mapped)], trees))
-        raise ValueError(
-            f"{who}: the shapes at {pytree.keystr(path) or 'the root'} differ: {types}.\n  {error}"
-        ) from None
-    return treedef.unflatten(mapped)
+    rows = list(zip(leaves, *rest, strict=True))
+    for i, (u, *xs) in enumerate(rows):
+        if u is not None and not all(_is_leaf(x) and tnp.shape(x) == tnp.shape(u) for x in xs):
+            raise ValueError(_shapes_differ(updates, i, rows[i], who, trees))
+    return treedef.unflatten([None if u is None else f(u, *xs) for u, *xs in rows])
+
+
+def _shapes_differ(updates: Updates, leaf: int, row: Any, who: str, trees: Any) -> str:
+    """Say at which path the shapes of leaves differ, or which tree has no array there."""
+    path, _ = pytree.leaves_with_path(updates, lambda u: u is None)[leaf]
+    what = "shapes" if all(map(_is_leaf, row)) else "trees"
+    types = " and ".join(f"{_described(x)} in {tree}" for x, tree in zip(row, trees))
+    message = f"{who}: the {what} at {pytree.keystr(path) or 'the root'} differ: {types}."
+    return f"{message}{_WHOSE_STATE}" if trees is UPDATES_AND_STATE else message
+
+
+_WHOSE_STATE = "\n  Make the state by init(params), of the parameters that are trained."
+
+
+def _described(x: Any) -> str:
+    """Describe an array, or the tree that is in the place of one."""
+    return str(tnp.asarray(x).aval) if _is_leaf(x) else pytree.describe_node(pytree.structure(x))
+
+
+def _is_leaf(x: Any) -> bool:
+    """Tell whether x is an array, also one of another library, and no tree or None."""
+    return pytree.structure(x) is pytree.LEAF
 
 
 def apply_updates(params: Params, updates: Updates) -> Params:
@@ -231,7 +256,7 @@ def apply_updates(params: Params, updates: Updates) -> Params:
       params: pytree of arrays.
       updates: pytree of arrays of the same structure and shapes.
     Raises: TypeError if a parameter is an integer and its update is not, which would be cut off; ValueError if the
-      structures differ.
+      structures or shapes differ.
     """
     return map_updates(_moved, params, updates, who="apply_updates", trees=_TREES[::-1])
 

@@ -12,6 +12,7 @@ from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_
 from tapeless.tracer import core, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import ClosedJaxpr
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.primitives import checkpoint as primitives
 from tapeless.tracer.recency import Recent
 from tapeless.tracer.staging import trace_to_jaxpr
@@ -38,6 +39,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+@advised
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,

@@ -83,6 +83,7 @@ nn.linear nn.Parameter nn.Sequential nn.MultiheadAttention nn.LSTM nn.GRU nn.Tra
 nn.ReLU nn.CrossEntropyLoss nn.init optim amp autocast lr_scheduler set_grad_enabled no_grad is_tensor utils
 set_num_threads optimizers.MultiSteps optimizers.CosineAnnealingLR optimizers.StepLR optimizers.clip_grad_norm_
 optimizers.apply_if_finite optimizers.inject_hyperparams optimizers.multi_transform random.randperm random.dropout
+optimizers.ema optimizers.incremental_update nn.utils
 numpy.masked_fill numpy.clamp numpy.mm numpy.chunk numpy.randn_like multinomial
 """.split()
 
@@ -138,6 +139,15 @@ def test_python_adds_no_suggestion_of_its_own():
         ("sigmoid", "\n  Do you mean tl.nn.sigmoid(x)?"),
         ("gather", "\n  Do you mean tnp.take_along_axis(x, indices, axis)?"),
         ("numel", "\n  Do you mean x.size?"),
+        ("clamp", "\n  Do you mean tnp.clip(x, low, high), where None is no bound?"),
+        (
+            "requires_grad_",
+            "\n  Do you mean tl.grad(f, argnums): functions are differentiated, in the arguments that are named?",
+        ),
+        (
+            "register_hook",
+            "\n  Do you mean tl.custom_vjp, for a function whose backward pass changes or prints the cotangent?",
+        ),
         ("t", "\n  Do you mean x.T?"),
         ("mm", "\n  Do you mean x @ y?"),
         ("chunk", "\n  Do you mean tnp.split(x, parts, axis)?"),

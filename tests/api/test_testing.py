@@ -6,7 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.testing import check_grads
-from tests.messages import raises
+from tests.messages import place, raises
 
 X = np.array([[0.3, 0.5, -0.2], [1.0, 0.7, 0.1]])
 each_mode = pytest.mark.parametrize("mode", ["fwd", "rev"])
@@ -46,7 +46,7 @@ def test_under_jit():
     check_grads(tl.jit(lambda x: tnp.tanh(x) * x), (X,), order=2)
 
 
-DIRECTION = "  direction: [[ 0.3456  0.8216  0.3304]\n [-1.3032  0.9054  0.4464]]"
+DIRECTION = "  direction: [[ 0.3456 0.8216 0.3304] [-1.3032 0.9054 0.4464]]"
 GIVEN = "(atol=1e-05, rtol=1e-05, eps=0.00048828125)"
 
 
@@ -58,6 +58,22 @@ def test_forward_mode_says_where():
     assert second.startswith("  result['y'][0][1, 0] along the direction below: jvp gives -2.73663")
     assert "differences give -2.60631" in second and second.endswith(f"{GIVEN}.")
     assert "\n".join(direction) == DIRECTION
+
+
+def product(x, y, *more):
+    z = x.astype(np.float32) * y.astype(np.float32)
+    return z.astype(np.float64)
+
+
+@each_mode
+def test_a_function_that_rounds_is_named(mode):
+    with pytest.raises(AssertionError) as caught:
+        check_grads(tl.jit(product), (np.array(0.7), np.array(1.3), X, X), 1, modes=mode)
+    *_, direction, rounding = str(caught.value).splitlines()
+    assert direction.endswith(", ... of 4 arrays") and len(direction) < 200
+    line = place(product, "z = x.astype(np.float32) * y.astype(np.float32)")
+    assert rounding == f"  product rounds to float32 at {line}: compute it in 64 bits, or pass atol=0.002, rtol=0.002."
+    check_grads(product, (np.array(0.7), np.array(1.3)), 1, modes=mode, atol=2e-3, rtol=2e-3)
 
 
 def test_reverse_mode_says_where():

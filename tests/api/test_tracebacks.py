@@ -243,7 +243,21 @@ def test_keywords_that_are_meant_are_noted(call):
         tracebacks.filtered(caught.value, caught.value.__traceback__)
     advice = KEYWORDS[call]
     wanted = [] if advice is None or "Did you mean" in str(caught.value) else [advice]  # Python 3.13 says it itself
-    assert getattr(caught.value, "__notes__", []) == wanted
+    assert [note for note in getattr(caught.value, "__notes__", []) if note != tracebacks._NOTE] == wanted
+
+
+@pytest.mark.parametrize("call", [call for call in KEYWORDS if call.startswith(("tl.opt", "tl.vmap(", "tl.nn.dot"))])
+def test_errors_for_keywords_of_what_is_called_seldom_have_notes(call):
+    """So that test runners and logs show them."""
+    with pytest.raises(TypeError, match="unexpected keyword argument") as caught:
+        eval(call, {"tl": tl, "tnp": tnp, "x": tnp.ones((2, 2))})
+    assert getattr(caught.value, "__notes__", []) == ([] if "Did you mean" in str(caught.value) else [KEYWORDS[call]])
+
+
+def test_the_error_for_arguments_of_checkpoint_says_where_they_go():
+    with pytest.raises(TypeError) as caught:
+        tl.checkpoint(tnp.sin, 1.0)  # pyright: ignore[reportCallIssue]  # which is the test
+    assert caught.value.__notes__ == ["(Arguments are given to the function that it returns: checkpoint(f)(x).)"]
 
 
 def test_what_python_prints_of_a_keyword():

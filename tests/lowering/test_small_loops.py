@@ -50,3 +50,29 @@ def test_forward_mode_over_a_descent_is_that_of_its_steps():
     x = X.astype(np.float64)
     expected = (np.asarray(solve(x + h * t)) - np.asarray(solve(x - h * t))) / (2 * h)
     np.testing.assert_allclose(tl.jit(lambda x: tl.jvp(solve, (x,), (t,))[1])(x), expected, rtol=1e-6, atol=1e-9)
+
+
+def pendulum(x):
+    """Runge-Kutta steps of a double pendulum: angles and angular velocities."""
+
+    def slopes(s):
+        d, bend = s[0] - s[1], 3 - tnp.cos(2 * (s[0] - s[1]))
+        p = -3 * tnp.sin(s[0]) - tnp.sin(s[0] - 2 * s[1]) - 2 * tnp.sin(d) * (s[3] ** 2 + s[2] ** 2 * tnp.cos(d))
+        q = 2 * tnp.sin(d) * (2 * s[2] ** 2 + 2 * tnp.cos(s[0]) + s[3] ** 2 * tnp.cos(d))
+        return tnp.stack([s[2], s[3], p / bend, q / bend])
+
+    def step(s, _):
+        a = slopes(s)
+        b = slopes(s + 0.01 * a)
+        c = slopes(s + 0.01 * b)
+        return s + 0.02 / 6 * (a + 2 * b + 2 * c + slopes(s + 0.02 * c)), None
+
+    return tnp.sum(lax.scan(step, x, None, length=300)[0])
+
+
+def test_gradients_that_stack_many_residuals_are_a_kernel_for_each_loop():
+    program = tl.jit(tl.grad(pendulum)).lower(X).compile()
+    assert program.as_text().count("xla_cpu_small_call") == 2
+    x, h = X.astype(np.float64), 1e-6
+    expected = [(np.asarray(pendulum(x + h * e)) - np.asarray(pendulum(x - h * e))) / (2 * h) for e in np.eye(4)]
+    np.testing.assert_allclose(tl.jit(tl.grad(pendulum))(x), expected, rtol=1e-5, atol=1e-6)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tapeless as tl
+import tapeless.numpy as tnp
 from tapeless import nn
 from tests.messages import raises
 
@@ -36,6 +37,25 @@ def test_formula(name: str):
     np.testing.assert_allclose(getattr(nn, name)(X), FORMULAS[name](X), rtol=1e-12, atol=1e-13)
     small = np.asarray(getattr(nn, name)(X.astype(np.float16)))
     assert small.dtype == np.float16
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("bfloat16", 1e-2), ("float16", 1e-2), ("float32", 1e-4)])
+def test_standardize_computes_moments_in_float32_at_least(dtype: str, tolerance: float):
+    """The tolerance of narrow dtypes is half an ulp of values up to 4, that of float32 an ulp of the mean."""
+    x = tnp.array(np.random.default_rng(0).normal(0, 1, (3, 64)) + np.array([[0.0], [8.0], [100.0]]), dtype)
+    exact = np.asarray(x).astype(np.float64)
+    expected = (exact - exact.mean(-1, keepdims=True)) / np.sqrt(exact.var(-1, keepdims=True) + 1e-5)
+    for algorithm in ("stable",) if dtype == "float32" else ("stable", "fast"):
+        y = nn.standardize(x, algorithm=algorithm)
+        assert y.dtype == dtype
+        np.testing.assert_allclose(np.asarray(y).astype(np.float64), expected, atol=tolerance)
+
+
+def test_standardize_keeps_the_promoted_dtype():
+    x = tnp.ones(3, tnp.float16)
+    assert nn.standardize(x, mean=np.float16(1), variance=1.0).dtype == tnp.float16
+    assert nn.standardize(x, mean=np.ones(3, np.float32)).dtype == tnp.float32
+    assert nn.standardize(np.array([1, 2], np.int32)).dtype == tnp.float32
 
 
 def test_log1mexp_has_no_cancellation():

@@ -100,6 +100,9 @@ def test_what_does_not_fit_is_refused():
         dot_product_attention(Q[:, :, :3], KEY, VALUE)
     with pytest.raises(ValueError, match="mask must be boolean"):
         dot_product_attention(Q, KEY, VALUE, mask=BIAS)
+    message = "dot_product_attention: bias must be numbers, which are added, not bool[2,1,5,4]. Pass booleans as mask=."
+    with raises(TypeError, message):
+        dot_product_attention(Q, KEY, VALUE, MASK)
     with raises(ValueError, "dot_product_attention: query_seq_lengths must be int32[2], not int32[3]."):
         dot_product_attention(Q, KEY, VALUE, query_seq_lengths=np.ones(3, np.int32))
     with raises(TypeError, "dot_product_attention: is_causal must be True or False, not 'yes'."):

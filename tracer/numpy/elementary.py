@@ -73,14 +73,18 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @core.compound
 def _logaddexp(x: Any, y: Any) -> Array:
-    """Compute log(exp(x) + exp(y)), smooth where x = y: an |x - y| would have a kink there. Equal infinities stay."""
+    """Compute log(exp(x) + exp(y)), smooth where x = y: an |x - y| would have a kink there.
+
+    Equal infinities stay, with half of the derivative for each.
+    """
     if dtypes.is_complex(x.dtype):
         return _complex_logaddexp(x, y)
     less = lax.lt(x, y)
     high, low = select(less, y, x), select(less, x, y)
     difference = lax.sub(low, high)
     infinite = bits.bitwise_and(lax.eq(x, y), lax.ne(difference, difference))
-    return lax.add(high, lax.log1p(lax.exp(select(infinite, 0, difference))))
+    mean = lax.mul(lax.add(x, y), 0.5)
+    return lax.add(select(infinite, mean, high), lax.log1p(lax.exp(select(infinite, 0, difference))))
 
 
 def _complex_logaddexp(x: Any, y: Any) -> Array:

@@ -91,10 +91,13 @@ def padtype_to_pads(
 def per_axis(name: str, what: str, values: Any, n: int) -> tuple[int, ...]:
     """Return one positive integer for each of `n` axes, ones if None. Raises: TypeError, ValueError naming `what`."""
     if not isinstance(values, (Iterable, type(None))):
-        given = f"{values!r}: {(values,) * n}"
-        raise TypeError(f"{called(name)}: {what} must be integers, one for each of {n} axes, not {given}.")
+        example = (1,) * (n - 2) + (values, values) if name.startswith("reduce_window") and n > 2 else (values,) * n
+        wanted = f"{what} must be integers, one for each of {n} axes, such as {example}"
+        raise TypeError(f"{called(name)}: {wanted}, not the number {values!r}.")
     exact = (1,) * n if values is None else tuple(exact_integer(v, f"{name}: {what}") for v in values)
-    if len(exact) != n or any(v < 1 for v in exact):
+    if len(exact) != n:
+        raise ValueError(f"{called(name)}: {what} must be integers, one for each of {n} axes, not {exact}.")
+    if any(v < 1 for v in exact):
         raise ValueError(f"{called(name)}: {what} {exact} must be positive, one for each of {n} axes.")
     return exact
 

@@ -226,6 +226,12 @@ def test_lbfgs_finds_the_minimum(dtype: str):
 
 
 def test_a_learning_rate_is_a_number():
+    message = (
+        "learning_rate must be a number or a function of steps, not a dict with 'w'.\n"
+        "  Parameters are given to init: state = optimizer.init(params)."
+    )
+    with raises(TypeError, message):
+        optimizers.adam({"w": tnp.ones((2, 3))}, 1e-3)
     with raises(TypeError, "learning_rate must be a number or a function of steps, not '1e-3' of type str."):
         optimizers.adam("1e-3")
 
@@ -317,10 +323,10 @@ def test_errors():
         adam.update(adam.init({"w": x}), {"w": x})
     with raises(
         ValueError,
-        "update: the shapes at ['w'] differ: float32[3] in the tree of updates and float32[2] in the tree of "
-        "parameters.\n  +: shapes (3,) and (2,) do not broadcast.",
+        "apply_updates: the shapes at ['w'] differ: float32[2,1] in the tree of parameters and float32[2] in the tree "
+        "of updates.",
     ):
-        adam.update({"b": x, "w": tnp.ones(3)}, adam.init({"b": x, "w": x}))
+        optimizers.apply_updates({"b": x, "w": x[:, None]}, {"b": x, "w": x})
     for make, message in [
         (lambda: optimizers.scale_by_lbfgs(0), "scale_by_lbfgs: memory_size must be at least 1, not 0."),
         (lambda: optimizers.linear_schedule(0.0, 1.0, -1), "transition_steps must not be negative, but is -1."),
@@ -368,14 +374,85 @@ def test_parameters_have_the_names_and_places_of_optax():
 
 def test_trees_that_differ_are_named_for_what_they_are():
     adam, params = tl.optimizers.adam(1e-3), {"w": tnp.ones(3)}
-    message = r"^update: the tree of parameters does not match the tree of updates\.\n  The root is a dict with 'v' in"
+    message = r"^update: the optimizer's state does not match the tree of updates\.\n  The root is a dict with 'v' in"
     with pytest.raises(ValueError, match=message):
         adam.update({"v": tnp.ones(3)}, adam.init(params))
+    message = r"^update: the tree of parameters does not match the tree of updates\.\n  The root is a dict with 'w' in"
+    with pytest.raises(ValueError, match=message):
+        tl.optimizers.adamw(1e-3).update(params, tl.optimizers.adamw(1e-3).init(params), {"v": tnp.ones(3)})
     message = (
         r"^apply_updates: the tree of updates does not match the tree of parameters\.\n  The root is a dict with 'w' in"
     )
     with pytest.raises(ValueError, match=message):
         tl.optimizers.apply_updates(params, {"v": tnp.ones(3)})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        optimizers.adagrad,
+        optimizers.adam,
+        optimizers.lion,
+        lambda rate: optimizers.adam(rate, nesterov=True),
+        optimizers.rmsprop,
+        lambda rate: optimizers.rmsprop(rate, centered=True),
+        lambda rate: optimizers.sgd(rate, 0.9, nesterov=True),
+        lambda rate: optimizers.chain(optimizers.scale_by_lbfgs(2), optimizers.scale(-rate)),
+    ],
+)
+def test_a_state_of_other_shapes_is_refused(make: Any):
+    """Also if the shapes broadcast."""
+    optimizer, params = make(0.1), {"b": tnp.ones(2), "w": tnp.ones(3)}
+    state = optimizer.init({"b": tnp.ones(2), "w": tnp.ones((3, 1))})
+    with raises(
+        ValueError,
+        "update: the shapes at ['w'] differ: float32[3] in the tree of updates and float32[3,1] in the optimizer's "
+        "state.\n  Make the state by init(params), of the parameters that are trained.",
+    ):
+        optimizer.update(params, state, params)
+
+
+def test_trees_without_an_array_where_updates_have_one_are_refused():
+    adam, x = optimizers.adam(0.1), tnp.ones(2)
+    with raises(
+        ValueError,
+        "update: the trees at ['w'] differ: float32[2] in the tree of updates and a dict with 'a' in the optimizer's "
+        "state.\n  Make the state by init(params), of the parameters that are trained.",
+    ):
+        adam.update({"w": x}, adam.init({"w": {"a": x}}))
+    with raises(
+        ValueError,
+        "apply_updates: the trees at ['w'] differ: float32[2] in the tree of parameters and None in the tree of "
+        "updates.",
+    ):
+        optimizers.apply_updates({"w": x}, {"w": None})
+
+
+def test_the_state_of_another_optimizer_is_refused():
+    with raises(
+        ValueError,
+        "update: the state has a TraceState where this optimizer has another: it was made by another optimizer.\n"
+        "  Make the state by init(params) of the same optimizer.",
+    ):
+        optimizers.adam(0.1).update(tnp.ones(2), optimizers.sgd(0.1, 0.9).init(tnp.ones(2)))
+
+
+class OfAnotherLibrary:
+    """An array of another library."""
+
+    def __jax_array__(self):
+        return tnp.ones(2)
+
+
+def test_updates_may_be_arrays_of_another_library():
+    updated = optimizers.apply_updates({"w": tnp.ones(2)}, {"w": OfAnotherLibrary()})
+    np.testing.assert_array_equal(updated["w"], [2.0, 2.0])
+    with raises(
+        ValueError,
+        "apply_updates: the shapes at ['w'] differ: float32[3] in the tree of parameters and float32[2] in the tree of "
+        "updates.",
+    ):
+        optimizers.apply_updates({"w": tnp.ones(3)}, {"w": OfAnotherLibrary()})
 
 
 MASK_ADVICE = (

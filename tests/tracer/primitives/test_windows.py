@@ -6,6 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tests.messages import raises
 
 X = np.array([[2.0, 3.0, 0.5, -1.0], [1.0, -2.0, 4.0, 0.25]])
 WINDOW = ((1, 3), (1, 1), "SAME")
@@ -53,13 +54,15 @@ PADDING = (
     [
         (
             {"window_strides": 1, "padding": "SAME"},
-            "conv_general_dilated: window_strides must be integers, one for each of 2 axes, not 1: (1, 1).",
+            "conv_general_dilated: window_strides must be integers, one for each of 2 axes, such as (1, 1), not the "
+            "number 1.",
         ),
         ({"window_strides": (1, 1), "padding": 1}, PADDING.format(1)),
         ({"window_strides": (1, 1), "padding": (1, 1)}, PADDING.format("(1, 1)")),
         (
             {"window_strides": (1, 1), "padding": "SAME", "rhs_dilation": 2},
-            "conv_general_dilated: rhs_dilation must be integers, one for each of 2 axes, not 2: (2, 2).",
+            "conv_general_dilated: rhs_dilation must be integers, one for each of 2 axes, such as (2, 2), not the "
+            "number 2.",
         ),
     ],
 )
@@ -67,3 +70,12 @@ def test_one_number_for_all_axes_is_refused(settings, message):
     with pytest.raises(TypeError) as caught:
         tl.lax.conv_general_dilated(IMAGE, KERNEL, **settings)
     assert str(caught.value) == message
+
+
+def test_windows_of_other_axes_than_the_operand_are_refused():
+    x = np.ones((1, 1, 4, 4), np.float32)
+    name = "reduce_window: window_dimensions must be integers, one for each of 4 axes"
+    with raises(TypeError, f"{name}, such as (1, 1, 2, 2), not the number 2."):
+        tl.lax.reduce_window(x, 0.0, tl.lax.add, 2, 2, "VALID")  # pyright: ignore[reportArgumentType]  # which is the test
+    with raises(ValueError, f"{name}, not (2, 2)."):
+        tl.lax.reduce_window(x, 0.0, tl.lax.add, (2, 2), (2, 2), "VALID")
