@@ -12,7 +12,8 @@ import pytest
 # What errors end with where 64 bits meet 32 that may have come of NumPy's arrays.
 WIDTHS = (
     "\n  NumPy arrays of 64 bits keep their width, as arguments of compiled functions, too: convert where data come "
-    "in, set tl.config.numpy_bits = 32 for all of them, or make 64 bits the default: with tl.enable_x64()."
+    "in, set tl.config.numpy_bits = 32 for all of them, "
+    'or make 64 bits the default: tl.config.update("default_bits", 64).'
 )
 # What errors about leaves that are no arrays advise, where nothing is static.
 NO_CHILD = "\n  Close over it, or make it a field that is no child: meta_fields of tl.tree_util.register_dataclass."

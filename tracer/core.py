@@ -484,7 +484,10 @@ def is_in_body(trace: Trace | None) -> bool:
 BODIES = frozenset(("build", "index.fold", "index.scan"))  # what traces are called that bodies are written by
 _WITH_STATIC = frozenset(["jit", "checkpoint", "make_jaxpr"])  # who takes arguments that are not traced
 _BOOL_HELP = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or {known}."
-_BODY_HELP = "In a body use index.where or index.cond for a choice; both sides are computed."
+_BODY_HELP = (
+    "In a body use index.where or index.cond for a choice; both sides are computed. Write (0 < i) & (i < n) for "
+    "0 < i < n or (0 < i) and (i < n), | for or, ~ for not."
+)
 _FLAG_HELP = "{Known}, or use tnp.where or lax.cond for a choice, lax.while_loop for a loop."
 _IS_AN_ARGUMENT = "\n  It is "  # so begins the origin of a value that is no result
 _INT_HELP = "Shapes, counts and Python indices must be known when tracing: {known}."

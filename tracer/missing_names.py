@@ -44,6 +44,7 @@ _MEANT = {
     "tree_reduce": "tl.tree.reduce",
     "tree_structure": "tl.tree.structure",
     "tree_unflatten": "tl.tree.unflatten",
+    "trapz": "tnp.trapezoid",
     "unsqueeze": "tnp.expand_dims",
 }
 # Attributes of arrays of other libraries, or of mutable arrays, with our expressions.

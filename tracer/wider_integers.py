@@ -9,5 +9,5 @@ def advice_on_width(value: int, dtype: str) -> str:
         return "use a number that is not negative, or an array of a dtype with a sign"
     bits = next((bits for bits in (16, 32, 64) if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)), None)
     name = "uint64" if bits is None else f"int{bits}"
-    default = ", or make 64 bits the default: with tl.enable_x64()" if (dtype, name) == ("int32", "int64") else ""
-    return f"use an array of a wider dtype, such as {name}{default}"
+    wider = ', or make 64 bits the default: tl.config.update("default_bits", 64)'
+    return f"use an array of a wider dtype, such as {name}{wider if (dtype, name) == ('int32', 'int64') else ''}"

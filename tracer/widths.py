@@ -42,7 +42,8 @@ def advice(values: Iterable[Any]) -> str:
         what = "NumPy arrays of 64 bits keep their width, as arguments of compiled functions, too"
     return (
         f"\n  {what}: convert where data come in, "
-        "set tl.config.numpy_bits = 32 for all of them, or make 64 bits the default: with tl.enable_x64()."
+        "set tl.config.numpy_bits = 32 for all of them, "
+        'or make 64 bits the default: tl.config.update("default_bits", 64).'
     )
 
 

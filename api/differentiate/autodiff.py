@@ -398,7 +398,12 @@ class FlatFunction:
         self.__name__: Final = _name(function or fun)
 
     def __call__(self, *flat: Any) -> list[Any]:
-        out = self._fun(*pytree.unflatten(self.in_tree, flat))
+        args = pytree.unflatten(self.in_tree, flat)
+        try:
+            out = self._fun(*args)
+        except TypeError as error:
+            _explain_lists(self._who, error, args)
+            raise
         aux: list[Any] = []
         if self._has_aux:
             out, aux = _split_aux(self._who, out, self.__name__)
@@ -552,6 +557,13 @@ def _check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorp
         )
     if not dtypes.is_inexact(aval.dtype):
         raise TypeError(f"{who}: {_name(fun)} returned {aval}, and {no_derivative(aval)}")
+
+
+def _explain_lists(who: str, error: TypeError, args: Sequence[Any]) -> None:
+    """Add to Python's message that a list is no operand what an argument that is a list stands for."""
+    told = str(error)
+    if "unsupported operand type" in told and "'list'" in told and any(isinstance(x, list) for x in args):
+        error.args = (f"{told}\n  {who}: a list is a pytree, whose elements are arguments each. Give an array.",)
 
 
 def _split_aux(who: str, out: Any, name: str) -> tuple[Any, Any]:

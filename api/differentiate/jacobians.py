@@ -58,6 +58,9 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """Make a function that computes the Jacobian of a function in forward mode, one column per element of the input.
 
+    The columns share one linearization, so that a loop keeps the residuals of all its steps. Where this is too much
+    memory, map `jvp` over the directions instead: it keeps none.
+
     Args:
       fun: maps pytrees of arrays to a pytree of arrays, or to (that, aux) if `has_aux`.
       argnums: which positional arguments to differentiate, real; several give a tuple in the place of each.

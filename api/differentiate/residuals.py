@@ -64,13 +64,28 @@ class Residuals(list[Residual]):
         return sum(x.nbytes for x in self)
 
     def __str__(self) -> str:
+        return "\n".join([*map(str, self), self._total()])
+
+    def in_groups(self) -> str:
+        """Write one line for all residuals of one type that one line of the program made, with how many they are."""
+        groups: dict[str, list[Residual]] = {}
+        for x in self:
+            groups.setdefault(str(x if x.primitive is None else replace(x, primitive="it")), []).append(x)
+        return "\n".join([*map(_of_a_group, groups.values()), self._total()])
+
+    def _total(self) -> str:
         n, again = len(self), self.recomputed
         kept = f"{n} array{'s' * (n != 1)} of {self.nbytes} bytes"
         moved = [x for x in self if x.memory]
         where = ", ".join(dict.fromkeys(x.memory for x in moved if x.memory))
         away = f", {sum(x.nbytes for x in moved)} of them in {where}" if moved else ""
-        total = f"{kept}{away}; {again} operation{'s' * (again != 1)} computed again"
-        return "\n".join([*map(str, self), total])
+        return f"{kept}{away}; {again} operation{'s' * (again != 1)} computed again"
+
+
+def _of_a_group(group: Sequence[Residual]) -> str:
+    first, n = group[0], len(group)
+    makers = ", ".join(dict.fromkeys(x.primitive for x in group if x.primitive)) or None
+    return f"{n} × {replace(first, primitive=makers)}" if n > 1 else str(first)
 
 
 def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
@@ -137,8 +152,8 @@ def residuals_of(halves: UnzippedJaxpr, consts: int, names: Sequence[str], polic
 
 
 def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print the residuals that `saved_residuals` finds."""
-    print(saved_residuals(fun, *args, **kwargs))  # noqa: T201  # what it is for
+    """Print the residuals that `saved_residuals` finds; those of one type that one line of `fun` makes are one line."""
+    print(saved_residuals(fun, *args, **kwargs).in_groups())  # noqa: T201  # what it is for
 
 
 @dataclass(frozen=True)

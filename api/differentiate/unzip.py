@@ -128,9 +128,9 @@ def transpose_jaxpr(program: ClosedJaxpr | Jaxpr, *, strict: bool = False) -> Ja
     Source: Radul et al. 2023, section 6.
 
     >>> transpose_jaxpr(unzip(lambda x, y: x + 2 * y, 1.0, 1.0).linear)
-    { lambda ; ȧ:~f32[]. let
-        ḃ:~f32[] = mul ȧ 2.0
-      in ; ȧ, ḃ }
+    { lambda ; ȧ:~f32[]. let
+        ḃ:~f32[] = mul ȧ 2.0
+      in ; ȧ, ḃ }
     """
     _check_is_program(program)
     closed = check_linear(program)

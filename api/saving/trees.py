@@ -8,7 +8,7 @@ import json
 import mmap
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -94,9 +94,10 @@ def _array_node(part: TreePart, arrays: dict[str, tuple[str, Elements]]) -> Node
     """Describe a leaf that is an array, and add its elements to `arrays`, under a name of its own."""
     x = part.value
     if not isinstance(x, (Array, np.ndarray, np.generic)):
+        value, advice = ("", "\n  Write dict(...) around it.") if isinstance(x, Mapping) else (f"{x!r} ", "")
         raise TypeError(
-            f"save: the leaf {shown(part.path)} is {x!r} of type {type(x).__name__}; "
-            "files hold arrays, keys, numbers, strings and None."
+            f"save: the leaf {shown(part.path)} is {value}of type {type(x).__name__}; "
+            f"files hold arrays, keys, numbers, strings and None.{advice}"
         )
     if isinstance(x, Array) and holds_keys(x.aval):
         name, crc = _enter(arrays, part, np.asarray(prng_keys.key_data(x)))

@@ -163,7 +163,10 @@ def _integer_pow(t: Any, power: Any, x: Any, *, y: int) -> Any:
     """Compute t y x^(y-1); for negative y the power is x^y / x."""
     if y == 0:
         return Zero(aval_of(x))
-    return t if y == 1 else mul(t, mul(float(y), integer_pow(x, y - 1) if y > 0 else div(power, x)))
+    if y == 1:
+        return t
+    lower = div(power, x) if y < 0 else x if y == 2 else integer_pow(x, y - 1)
+    return mul(t, mul(float(y), lower))
 
 
 def _pow_base(t: Any, x: Any, y: Any) -> Any:

@@ -343,7 +343,8 @@ def test_mixed_widths_name_the_numpy_array_where_it_is_seen():
     add = lambda x: tl.lax.add(x, np.ones((2, 3), "float32"))  # noqa: E731
     seen = (
         "\n  float64[2,3] is a NumPy array, and NumPy's width is kept: convert where data come in, set "
-        "tl.config.numpy_bits = 32 for all of them, or make 64 bits the default: with tl.enable_x64()."
+        "tl.config.numpy_bits = 32 for all of them, "
+        'or make 64 bits the default: tl.config.update("default_bits", 64).'
     )
     with raises(TypeError, differ + seen):
         add(A)
@@ -573,7 +574,7 @@ def test_static_arrays_are_called_arrays():
             (np.array(1.0),),
             "jvp: the tangent of x is float64[], but the primal float32[] asks for float32[].\n  float64[] is a "
             "NumPy array, and NumPy's width is kept: convert where data come in, set tl.config.numpy_bits = 32 for all "
-            "of them, or make 64 bits the default: with tl.enable_x64().",
+            'of them, or make 64 bits the default: tl.config.update("default_bits", 64).',
         ),
         (
             (3,),

@@ -30,6 +30,7 @@ ADVICE = {
     "tapeless.vmapp": "Do you mean tl.vmap?",
     "tapeless.numpy.random": "It is tl.random.",
     "tapeless.numpy.arrange": "Do you mean tnp.arange?",
+    "tapeless.numpy.trapz": "Do you mean tnp.trapezoid?",
     "tapeless.numpy.logsumexp": "It is tl.nn.logsumexp.",
     "tapeless.random.uniforme": "Do you mean tl.random.uniform?",
     "tapeless.random.seed": "Do you mean tl.random.key?",

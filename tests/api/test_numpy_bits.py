@@ -222,7 +222,7 @@ def test_programs_of_64_bits_are_the_same(name):
 
 WHAT = (
     ": convert where data come in, set tl.config.numpy_bits = 32 for all of them, or make 64 bits the default: "
-    "with tl.enable_x64()."
+    'tl.config.update("default_bits", 64).'
 )
 NAMED = f"\n  {{}} is a NumPy array, and NumPy's width is kept{WHAT}"
 ONES = tnp.ones(3)

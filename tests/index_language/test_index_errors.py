@@ -130,7 +130,8 @@ def test_choices_in_python():
         f"the truth value of a traced array is not known: bool[], asked for at {line}"
         f"  Traced: {place(asked)}, traced for build.\n"
         f"  It was computed at {line}"
-        "  In a body use index.where or index.cond for a choice; both sides are computed."
+        "  In a body use index.where or index.cond for a choice; both sides are computed. Write (0 < i) & (i < n) for "
+        "0 < i < n or (0 < i) and (i < n), | for or, ~ for not."
     )
 
 

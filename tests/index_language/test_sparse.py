@@ -11,6 +11,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
 from tests.index_language.programs import work
+from tests.messages import raises
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -42,6 +43,40 @@ def test_gradients_are_values_on_the_pattern():
 @pytest.mark.parametrize("f", [product, tl.grad(lambda v, x: (product(v, x) ** 2).sum(), (0, 1))])
 def test_work_is_in_proportion_to_the_entries(f):
     assert work(f, VALUES, X) <= 20 * 12 + 4 * N
+
+
+def test_matrix_products():
+    """`S @ x` is the product by indices: coordinates outside are no entries, dtypes are promoted."""
+    columns = tnp.asarray(RNG.normal(size=(N, 3)))
+    s = ix.sparse((ROWS, COLUMNS), VALUES, (N, N))
+    by_values = tl.jit(tl.value_and_grad(lambda v, x: ((ix.sparse((ROWS, COLUMNS), v, (N, N)) @ x) ** 2).sum(), (0, 1)))
+    for x in (X, columns):
+        found = s @ x
+        assert found.dtype == x.dtype
+        np.testing.assert_allclose(found, DENSE @ np.asarray(x), rtol=1e-5, atol=1e-6)
+    value, (of_values, of_x) = by_values(VALUES, columns)
+    y, x = DENSE @ np.asarray(columns), np.asarray(columns)
+    np.testing.assert_allclose(value, (y**2).sum(), rtol=1e-5)
+    np.testing.assert_allclose(of_values, 2 * (y[ROWS] * x[COLUMNS]).sum(1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(of_x, 2 * DENSE.T @ y, rtol=1e-5, atol=1e-6)
+    wide = ix.sparse(([0, 1, 1, 4], [3, 0, -1, 1]), [1.0, 2.0, 3.0, 5.0], (2, 5))  # the last two are outside
+    np.testing.assert_array_equal(wide @ np.arange(5.0), [3, 0])
+    np.testing.assert_array_equal(ix.sparse(([0, 1], [1, 1]), [2, 3], (2, 3)) @ np.arange(3), [2, 3])
+    assert work(lambda v, x: ix.sparse((ROWS, COLUMNS), v, (N, N)) @ x, VALUES, X) <= 20 * 12 + 4 * N
+
+
+def test_matrix_products_that_do_not_fit():
+    s = ix.sparse(([0], [1]), [1.0], (2, 3))
+    with raises(
+        ValueError, "matmul: SparseArray(float32[1], shape=(2, 3)) @ float32[2] needs [m, n] @ [n] or [m, n] @ [n, k]."
+    ):
+        s @ tnp.ones(2)
+    with raises(
+        TypeError,
+        "matmul: SparseArray(float32[1], shape=(2, 3)) @ SparseArray(float32[1], shape=(2, 3)) multiplies two sparse "
+        "arrays. Use todense() of one of them.",
+    ):
+        s @ s
 
 
 def test_coordinates_that_are_known_to_be_inside_are_not_clipped():

@@ -148,6 +148,22 @@ def test_periodic_differences_merge(rng):
     np.testing.assert_allclose(found(at), 4 * at - 2 * np.roll(at, 1) - 2 * np.roll(at, -1), rtol=1e-12)
 
 
+@pytest.mark.parametrize("n, steps", [(8, (-1, 0, 1)), (5, (-2, 1, 3)), (3, (-4, 0, 2))])
+def test_a_stencil_applied_twice_merges(rng, n, steps):
+    """The second read is wrapped where the first one is: brackets of the one bound the quotient of the other."""
+    k, at = ix.range("k", n, periodic=True), random(rng, (n,), False)
+    left, right = np.roll(np.eye(n), steps[0], 1), np.roll(np.eye(n), steps[2], 1)  # row i has 1 at i + step
+    a = left - 2 * np.roll(np.eye(n), steps[1], 1) + right
+
+    def energy(x):
+        return 0.5 * ix.sum(k, lambda i: (x[i + steps[0]] - 2 * x[i + steps[1]] + x[i + steps[2]]) ** 2)
+
+    found = ix.grad(energy)(ix.Space("x", (k,))).expand().simplify()
+    assert "Σ" not in str(found) and "[0 <=" not in str(found)
+    np.testing.assert_allclose(found(at), a.T @ (a @ at), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(run_source(found, at), a.T @ (a @ at), rtol=1e-12, atol=1e-12)
+
+
 def test_gradients_of_ranges_are_those_of_loops(rng):
     """`tl.grad` of a body with a periodic range, and jit, vmap and jvp of it."""
     k = ix.range("k", 5, periodic=True)

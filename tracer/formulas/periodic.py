@@ -84,11 +84,21 @@ def _without_quotient(t: Term, periods: Periods) -> Term | None:
             if abs(c) != n or not _is_periodic(t, q, n, periods, {i, j}, multiple=True):
                 continue
             rest = a.index.substituted(q, Affine())
-            low, high = rest.bounds(t.sizes)
+            low, high = _bounds(rest, t, {i, j})
             first, last = (-(high // n), -(low // n)) if c > 0 else (low // n, high // n)
             if first >= 0 and last <= t.sizes[q] - 1:
                 return _substituted(t, {q: Affine()}, {i, j})
     return None
+
+
+def _bounds(a: Affine, t: Term, left_out: set[int]) -> tuple[int, int]:
+    """Bound an index wherever the brackets of a term hold, except for those numbered in `left_out`."""
+    low, high = a.bounds(t.sizes)
+    for k, b in enumerate(t.brackets):
+        if isinstance(b, NotNegative) and k not in left_out:
+            low = max(low, (a - b.index).bounds(t.sizes)[0])
+            high = min(high, (a + b.index).bounds(t.sizes)[1])
+    return low, high
 
 
 def _indices(t: Term, left_out: set[int]) -> Iterator[Affine]:

@@ -15,6 +15,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer, ensure_compile_time_eval
 from tapeless.tracer.indices.index import Index, TermForm, in_array, of_value
 from tapeless.tracer.numpy import asarray, lexsort, stack, where, zeros
+from tapeless.tracer.numpy.promotion import promoted_dtypes
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.primitives.shape import static_shape
 from tapeless.tracer.terms.affine import Affine, indices, variable, variables
@@ -168,6 +169,18 @@ class SparseArray(Entries):
         form, entry = self.form(items, self.values)
         return ein(form.operands, [term((), form.sizes, [Read(0, (entry,))], form.brackets)], ())
 
+    def __matmul__(self, other: Any) -> Array:
+        """Multiply a matrix [m, n] by a dense vector [n] or matrix [n, k], in work proportional to the entries.
+
+        Raises: TypeError if `other` is no dense array, ValueError if the shapes do not fit.
+        """
+        if isinstance(other, Entries):
+            raise TypeError(f"matmul: {self!r} @ {other!r} multiplies two sparse arrays. Use todense() of one of them.")
+        x = asarray(other)
+        if self.ndim != 2 or x.ndim not in (1, 2) or x.shape[0] != self.shape[1]:
+            raise ValueError(f"matmul: {self!r} @ {x.aval} needs [m, n] @ [n] or [m, n] @ [n, k].")
+        return _product(self, x)
+
     def todense(self) -> Array:
         """Return the array with its zeros."""
         return _scattered(self, (self.values,), [Read(0, variables(self.values.shape))])
@@ -265,6 +278,20 @@ def _once(coords: Sequence[Array]) -> tuple[Array, ...]:
         is_again = is_again.at[1:].set(stack(same).all(0))
     first, *rest = ordered
     return where(is_again, -1, first), *rest
+
+
+def _product(s: SparseArray, x: Array) -> Array:
+    """Compute Σ[e, j] [i = row e] [j = column e] values[e] x[j, ..] for every i."""
+    values, x = promoted_dtypes("matmul", s.values, x)
+    (m, n), entry = s.shape, (variable(0),)
+    i, j, rest = variable(1), variable(2), indices(range(3, 2 + x.ndim))
+    brackets = [
+        Lookup(v, axis, entry, limits, limits is not None)
+        for axis, (v, limits) in enumerate(zip((i, j), s.limits, strict=True))
+    ]
+    sizes = (s.coords[0].shape[0], m, n, *x.shape[1:])
+    product = term((i, *rest), sizes, [Read(2, entry), Read(3, (j, *rest))], brackets)
+    return ein((*s.coords, values, x), [product], (m, *x.shape[1:]))
 
 
 def _scattered(entries: Entries, operands: Sequence[Array], factors: Sequence[Read]) -> Array:

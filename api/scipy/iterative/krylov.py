@@ -17,6 +17,7 @@ from tapeless.custom.linear_solves import custom_linear_solve
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array
+from tapeless.tracer.indices.sparse import SparseArray
 from tapeless.tracer.numpy.promotion import array_operand, inexact
 from tapeless.tracer.primitives.contraction import Precision
 from tapeless.tracer.primitives.linalg import triangular_solve
@@ -27,32 +28,53 @@ _HIGHEST = Precision.HIGHEST
 
 
 def cg(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-05, atol: Any = 0.0, maxiter: int | None = None, M: Any = None
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: Any = 1e-05,
+    atol: Any = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    rtol: Any = None,
 ) -> tuple[Any, None]:
     """Solve A x = b by conjugate gradients, for a Hermitian and positive definite A.
 
+    The derivative is that of the exact solution, by implicit differentiation: it solves another system with the same
+    A, tol and maxiter. So it is right only if both have converged: nothing tells. Check that the norm of b - A x is
+    small, and that a smaller tol gives the same gradient.
+
     Args:
-      A: a linear function of pytrees like b, or a matrix [n, n].
+      A: a linear function of pytrees like b, or a matrix [n, n]: dense, an `index.SparseArray`, or one of scipy.sparse.
       b: a pytree of arrays.
       x0: like b, where to begin; zeros if None.
       tol, atol: steps end where the norm of b - A x is at most the greater of tol times that of b, and atol.
       maxiter: steps at most; 10 times the number of elements of b if None.
       M: an approximate inverse of A, Hermitian and positive definite: a function or a matrix.
+      rtol: SciPy's name for tol; it counts if it is given.
     Returns: (x, None); x as far as it is when the steps end.
     Raises: ValueError if A or M is an array other than a square matrix, or x0 is not like b; TypeError if they are no
       functions, or b no numbers.
     """
     system = _system("cg", A, b, x0, maxiter, M)
     real = not any(dtypes.is_complex(v.dtype) for v in pytree.leaves(system.b))
-    return _solved(system, partial(_conjugate_gradients, system, tol, atol), symmetric=real), None
+    return _solved(system, partial(_conjugate_gradients, system, _relative(tol, rtol), atol), symmetric=real), None
 
 
 def bicgstab(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-05, atol: Any = 0.0, maxiter: int | None = None, M: Any = None
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: Any = 1e-05,
+    atol: Any = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    rtol: Any = None,
 ) -> tuple[Any, None]:
     """Solve A x = b by stabilized biconjugate gradients, for any A and M. Args, Returns, Raises: as for `cg`."""
     system = _system("bicgstab", A, b, x0, maxiter, M)
-    return _solved(system, partial(_biconjugate_gradients, system, tol, atol)), None
+    return _solved(system, partial(_biconjugate_gradients, system, _relative(tol, rtol), atol)), None
 
 
 def gmres(
@@ -66,12 +88,13 @@ def gmres(
     maxiter: int | None = None,
     M: Any = None,
     solve_method: str = "batched",
+    rtol: Any = None,
 ) -> tuple[Any, Array]:
     """Solve A x = b by the method of generalized minimal residuals, for any A.
 
     Args:
       A, b, x0, M: as for `cg`; M is any matrix. The residual that is measured is M (b - A x).
-      tol, atol: as for `cg`.
+      tol, atol, rtol: as for `cg`.
       restart: dimensions of the space that a solution is looked for in, before the next one begins where it ended.
       maxiter: such spaces at most; 10 times the number of elements of b if None.
       solve_method: "batched" for all dimensions at once; "incremental" stops within a space when the residual is small.
@@ -83,7 +106,11 @@ def gmres(
     system = _system("gmres", A, b, x0, maxiter, M)
     dimensions = min(operator.index(restart), system.size)
     early = solve_method == "incremental"
-    x = _solved(system, partial(_minimal_residuals, system, tol, atol, dimensions, early)) if system.size else system.b
+    x = (
+        _solved(system, partial(_minimal_residuals, system, _relative(tol, rtol), atol, dimensions, early))
+        if system.size
+        else system.b
+    )
     return x, tnp.where(tnp.isnan(_norm(x)), -1, 0).astype(np.int32)
 
 
@@ -120,6 +147,12 @@ def _function(who: str, name: str, f: Any) -> Map:
         return lambda x: x
     if callable(f):
         return f
+    if hasattr(f, "tocoo"):
+        f = SparseArray.from_scipy(f)
+    if isinstance(f, SparseArray):
+        if f.ndim != 2 or f.shape[0] != f.shape[1]:
+            raise ValueError(f"{who}: {name} must be a square matrix, not {f!r}.")
+        return lambda x: f @ x
     f = by_protocol(f)
     if not is_arraylike(f):
         raise TypeError(f"{who}: {name} must be a function or a matrix, not {type(f).__name__}.")
@@ -127,6 +160,10 @@ def _function(who: str, name: str, f: Any) -> Map:
     if aval.ndim != 2 or aval.shape[0] != aval.shape[1]:
         raise ValueError(f"{who}: {name} must be a square matrix, not {aval}.")
     return lambda x: tnp.matmul(f, x, precision=_HIGHEST)
+
+
+def _relative(tol: Any, rtol: Any) -> Any:
+    return tol if rtol is None else rtol
 
 
 def _solved(system: _Unknown, solve: Callable[[Map, Any], Any], symmetric: bool = False) -> Any:

@@ -9,6 +9,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.tracer.dtypes import float0
+from tests.messages import raises
 
 F64 = np.float64
 
@@ -48,6 +49,19 @@ def test_argnums(argnums, expected):
     value, same = tl.value_and_grad(f, argnums=argnums)(X, Y)
     close(value, math.sin(0.5) * 3.0)
     close(same, expected)
+
+
+def test_lists_are_pytrees_and_no_operands():
+    told = (
+        "unsupported operand type(s) for ** or pow(): 'list' and 'int'\n"
+        "  {}: a list is a pytree, whose elements are arguments each. Give an array."
+    )
+    with raises(TypeError, told.format("grad")):
+        tl.grad(lambda x: tnp.sum(x**2))([1.0, 2.0])
+    with raises(TypeError, told.format("vjp")):
+        tl.vjp(lambda x: x**2, [1.0, 2.0])
+    with raises(TypeError, "unsupported operand type(s) for ** or pow(): 'list' and 'int'"):
+        tl.grad(lambda x: x + [1.0] ** 2)(1.0)
 
 
 def test_keyword_arguments_are_passed_on():

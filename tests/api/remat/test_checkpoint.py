@@ -375,10 +375,25 @@ def test_saved_residuals_without_checkpoints(capsys):
     tl.print_saved_residuals(lambda *xs, k: tnp.sin(xs[0]) * xs[1] * k, 1.0, 2.0, k=3.0)
     lines = capsys.readouterr().out.splitlines()
     assert "float32[] the argument xs[1]" in lines and "float32[] the argument k" in lines
-    made = {line.split(" at ")[0] for line in lines if "from" in line}
-    assert made == {"float32[] from sin", "float32[] from cos", "float32[] from mul"}
+    made = [line.split(" at ")[0] for line in lines if "from" in line]
+    assert made == ["3 × float32[] from cos, sin, mul"]
     assert lines[-1] == "5 arrays of 20 bytes; 0 operations computed again"
     assert len(tl.saved_residuals(layer, tl.ShapeDtypeStruct((4, 4), "float32"), X)) == 3
+
+
+def test_residuals_of_a_loop_are_printed_in_groups(capsys):
+    def body(c, a):
+        c = tnp.sin(c) * tnp.cos(c)
+        return c * a, None
+
+    f = lambda c, xs: tl.lax.scan(body, c, xs)[0]  # noqa: E731
+    arrays = tnp.ones(3), tnp.ones((5, 3))
+    tl.print_saved_residuals(f, *arrays)
+    *lines, total = capsys.readouterr().out.splitlines()
+    kept = tl.saved_residuals(f, *arrays)
+    counts = [int(line.split(" × ")[0]) if " × " in line else 1 for line in lines]
+    assert sum(counts) == len(kept) == 5 and len(lines) == 2, lines
+    assert total == str(kept).splitlines()[-1]
 
 
 # ---- what is compiled ----------------------------------------------------------------------------------------

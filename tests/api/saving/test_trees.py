@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, UserDict, defaultdict, deque
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -261,6 +261,11 @@ def test_links_and_modes(path):
 @pytest.mark.parametrize(
     "tree, message",
     [
+        (
+            {"r": UserDict(x=X)},
+            "save: the leaf at ['r'] is of type UserDict; files hold arrays, keys, numbers, strings and None.\n"
+            "  Write dict(...) around it.",
+        ),
         ({"f": len}, "save: the leaf at ['f'] is <built-in function len> of type builtin_function_or_method; "),
         ([np.array(["a"])], "save: the leaf at [0] cannot be saved: "),
         ([np.zeros(2, tl.float0)], "save: the leaf at [0] cannot be saved: float0 has no elements."),

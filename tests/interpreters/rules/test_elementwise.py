@@ -60,7 +60,7 @@ def test_powers_of_zero():
     assert slope(e.pow, 0.0, 2.0) == 0.0
     assert slope(e.pow, 0.0, 2.0, by=1) == 0.0
     assert slope(e.pow, -2.0, 3.0) == 12.0
-    for n, expected in ((0, 0.0), (1, 1.0), (2, 0.0)):
+    for n, expected in ((0, 0.0), (1, 1.0), (2, 0.0), (3, 0.0)):
         assert slope(lambda x, n=n: e.integer_pow(x, n), 0.0) == expected
         assert slope(lambda x, n=n: e.pow(x, n), 0.0) == expected
 

@@ -315,7 +315,7 @@ def test_integers_that_do_not_fit_are_not_written(method, array, index):
     message = (
         f"at[...].{method}: int64[] cannot be written into int32[3]: the integer 1099511627776 does not fit int32, "
         "which holds -2147483648 to 2147483647: use an array of a wider dtype, such as int64, or make 64 bits the "
-        "default: with tl.enable_x64()."
+        'default: tl.config.update("default_bits", 64).'
     )
     for under in (lambda f: f, tl.jit):
         with raises(OverflowError, message):

@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import tapeless as tl
+from tapeless.index import SparseArray
 from tapeless.scipy.sparse.linalg import bicgstab, cg, gmres
 
 N = 8
@@ -72,9 +74,28 @@ def test_derivatives():
         tl.testing.check_grads(solve, (a, b), 1, rtol=1e-5, atol=1e-6, eps=1e-4)
 
 
+def laplacian(n: int) -> Any:
+    return scipy.sparse.diags([-np.ones(n - 1), 2.5 * np.ones(n), -np.ones(n - 1)], [-1, 0, 1], format="csr")
+
+
+def test_sparse_matrices():
+    """Matrices of SciPy and of the index language; the gradient by the values is that of the dense solution."""
+    a, b = laplacian(N), REAL[0]
+    right, s = np.linalg.solve(a.toarray(), b), SparseArray.from_scipy(a)
+    for x in tl.jit(lambda b: [f(a, b, rtol=1e-12)[0] for f in (cg, bicgstab, gmres)] + [cg(s, b, M=s, rtol=1e-12)[0]])(
+        b
+    ):
+        np.testing.assert_allclose(x, right, rtol=1e-6, atol=1e-8)
+    values, of_b = tl.jit(tl.grad(lambda s, b: (cg(s, b, rtol=1e-12)[0] ** 2).sum(), (0, 1)))(s, b)
+    ct = np.linalg.solve(a.toarray(), 2 * right)
+    np.testing.assert_allclose(of_b, ct, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(values.values, -ct[s.coords[0]] * right[s.coords[1]], rtol=1e-6, atol=1e-8)
+
+
 def test_bad_input():
     for message, error, call in [
         (r"cg: A must be a square matrix, not float64\[2,3\]", ValueError, lambda: cg(np.ones((2, 3)), np.ones(2))),
+        (r"cg: A must be a square matrix, not SparseArray", ValueError, lambda: cg(laplacian(3)[:2], np.ones(3))),
         ("gmres: M must be a function or a matrix, not str", TypeError, lambda: gmres(REAL, REAL[0], M="M")),
         (r"bicgstab: x0 has float64\[2\] where b has", ValueError, lambda: bicgstab(REAL, REAL[0], np.ones(2))),
         ("cg: x0 and b differ in structure", ValueError, lambda: cg(REAL, REAL[0], [REAL[0]])),
