@@ -37,7 +37,7 @@ from tapeless.interpreters.simplifications.slicing.views import (
 from tapeless.interpreters.simplify import Writer, in_order, reinfer_linearity, typed, uses
 from tapeless.tracer import core
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_subjaxprs, subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
 from tapeless.tracer.primitives.control_flow import cond_p
 from tapeless.tracer.primitives.ein import ein_p
@@ -236,10 +236,10 @@ class _Narrowing:
         return True
 
     def _part_of(self, eqn: Equation, view: View) -> ResultPart | None:
-        """Find how to compute a view of a result from views of operands that `read` can write; None if it fails."""
+        """Find how to compute a view of a result from views of operands that can be written; None if it fails."""
         part = part_of(eqn, view, self._starts)
         views = [] if part is None else part.views.items()
-        return part if all(own is view or is_readable(own, eqn.invars[k].aval.shape) for k, own in views) else None
+        return part if all(_is_written(eqn.invars[k], own, own is view) for k, own in views) else None
 
     # parts of operands
 
@@ -327,6 +327,13 @@ class _Narrowing:
 
     def _renamed(self, eqn: Equation) -> Equation:
         return eqn.replace(invars=[self._now(v) for v in eqn.invars])
+
+
+def _is_written(x: Atom, view: View, is_known: bool) -> bool:
+    """Tell whether a view of an operand can be written: `is_known` if so is that of the result. Literals stay whole."""
+    if type(x) is Literal:
+        return view == whole(x.aval.shape)
+    return is_known or is_readable(view, x.aval.shape)
 
 
 def _is_worth(x: Atom, parts: Views) -> bool:

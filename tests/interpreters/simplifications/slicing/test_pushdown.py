@@ -95,6 +95,14 @@ def test_unread_elements_have_no_derivative():
             np.testing.assert_allclose(found, [0, 0, *second], rtol=1e-5)
 
 
+def test_array_literals_are_read_whole():
+    """As keys are that a body closes over: a part of a slice of a literal is not the literal."""
+    row = tl.random.split(tl.random.key(0), 3)
+    found = tl.vmap(tl.jit(lambda x: x + tl.random.normal(row[1], (2,))[0] * tl.random.normal(row[2], (9,))[1]))(X)
+    expected = X + float(tl.random.normal(row[1], (2,))[0]) * float(tl.random.normal(row[2], (9,))[1])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_random_boxes():
     """Of random elementwise and moving operations, as all of them."""
     chance = np.random.default_rng(0)
