@@ -35,7 +35,7 @@ from tapeless.interpreters.simplifications.slicing.views import (
     within,
 )
 from tapeless.interpreters.simplify import Writer, in_order, reinfer_linearity, typed, uses
-from tapeless.tracer import core
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
@@ -185,7 +185,7 @@ class _Narrowing:
         if self._computed_from_parts(eqn, readings, limit):
             del self._readings[v]
             return True
-        return is_fused(eqn) and self._pushed_in_a_box(eqn)
+        return _may_be_a_box(eqn) and self._pushed_in_a_box(eqn)
 
     def _pushed_in_a_box(self, eqn: Equation) -> bool:
         """Compute the smallest box that has all views of a result, and read these from it, if it is not all of it."""
@@ -215,7 +215,7 @@ class _Narrowing:
     def _is_made_alone(self, x: Atom) -> bool:
         """Tell whether a value is computed for one reader, in its kernel, and by more than moving elements."""
         eqn = self._maker(x)
-        return eqn is not None and eqn.primitive not in FREE and is_fused(eqn)
+        return eqn is not None and eqn.primitive not in FREE and _may_be_a_box(eqn)
 
     def _computed_from_parts(self, eqn: Equation, readings: Mapping[Var, View], limit: int) -> bool:
         """Write views of a result, computed from views of operands, if at most `limit` elements are; tell whether."""
@@ -327,6 +327,11 @@ class _Narrowing:
 
     def _renamed(self, eqn: Equation) -> Equation:
         return eqn.replace(invars=[self._now(v) for v in eqn.invars])
+
+
+def _may_be_a_box(eqn: Equation) -> bool:
+    """Tell whether a box that is nearly all of a result is worth computing: it has derivatives, and is no copy."""
+    return dtypes.is_inexact(eqn.outvars[0].aval.dtype) and is_fused(eqn)
 
 
 def _is_written(x: Atom, view: View, is_known: bool) -> bool:
