@@ -61,7 +61,7 @@ def advice(message: str) -> str | None:
     if message.startswith("checkpoint() takes from 0 to 1 positional arguments"):
         return "(Arguments are given to the function that it returns: checkpoint(f)(x).)"
     match = _UNEXPECTED.match(message)
-    if match is None:
+    if match is None or "Did you mean" in message:  # Python 3.13 says it itself
         return None
     function, keyword = match.groups()
     signatures = [*_signatures(function)]
@@ -72,7 +72,7 @@ def advice(message: str) -> str | None:
         if keyword in _MEANING:
             return f"(In the place of PyTorch's {keyword}= write {_MEANING[keyword]}.)"
     close = difflib.get_close_matches(keyword, sorted(set[str]().union(*signatures)), 1, 0.7)
-    return f"(Do you mean {close[0]}=?)" if close and "Did you mean" not in message else None
+    return f"(Do you mean {close[0]}=?)" if close else None
 
 
 def _signatures(name: str) -> Iterator[set[str]]:
