@@ -103,6 +103,13 @@ def sizes_of(args: Sequence[Any]) -> tuple[str, ...]:
 _NUMBER = re.compile(r"(?<![\w.])\d+(\.\d+)?(e[+-]\d+)?(?![\d.])")
 
 
+_FORMS: dict[str, Callable[[Formulas], str]] = {
+    "text": lambda found: found.text(TEXT_SIZED),
+    "latex": lambda found: found.latex(LATEX_SIZED),
+    "with assumptions": lambda found: found.text(TEXT_SIZED) + found.assumed,
+}
+
+
 class SizedFormulas:
     """Formulas that hold for all sizes, derived from `Space`s with symbolic sizes.
 
@@ -114,6 +121,7 @@ class SizedFormulas:
         self._derive: Final = derive
         self._spaces: Final = tuple(spaces)
         self.sizes: tuple[str, ...] = sizes_of(spaces)
+        self._texts: Final[dict[str, tuple[str, Least]]] = {}  # by form: deriving them at several sizes takes seconds
 
     def simplify(self) -> "SizedFormulas":
         """Merge terms that are alike, as `Formulas.simplify`."""
@@ -134,23 +142,29 @@ class SizedFormulas:
 
     def text(self) -> str:
         """Print as text. Raises: ValueError if the formulas are not the same for all sizes."""
-        return self._printed(lambda found: found.text(TEXT_SIZED))[0]
+        return self._printed("text")[0]
 
     def latex(self) -> str:
         """Print as LaTeX. Raises: as `text`."""
-        return self._printed(lambda found: found.latex(LATEX_SIZED))[0]
+        return self._printed("latex")[0]
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {self.latex()}$"
 
     def __str__(self) -> str:
         """Print as text, and what was assumed of the arrays and of their sizes."""
-        text, least = self._printed(lambda found: found.text(TEXT_SIZED) + found.assumed)
+        text, least = self._printed("with assumptions")
         return f"{text}\n {condition(least)}" if least else text
 
     __repr__ = __str__
 
-    def _printed(self, printed: Callable[[Formulas], str]) -> tuple[str, Least]:
+    def _printed(self, form: str) -> tuple[str, Least]:
+        """Print in one of the forms, once for each."""
+        if form not in self._texts:
+            self._texts[form] = self._fitted(_FORMS[form])
+        return self._texts[form]
+
+    def _fitted(self, printed: Callable[[Formulas], str]) -> tuple[str, Least]:
         def sample() -> Sample:
             text = printed(self._derive())
             return _NUMBER.sub("\0", text), tuple([found.group() for found in _NUMBER.finditer(text)])
