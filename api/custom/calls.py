@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence, Set
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
 
 from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
 from tapeless.arguments.held_references import holding
@@ -47,18 +47,8 @@ class CustomFunction(Generic[P, R]):
     __name__: str
     primitive: Primitive
 
-    # Type checkers see a `__new__` of each class in the place of this, with type variables of its own: else pyright
-    # does not know the type of `partial(custom_vjp, nondiff_argnums=(0,))(f)`.
-    if not TYPE_CHECKING:
-
-        def __init__(
-            self,
-            fun: Callable[P, R],
-            nondiff_argnums: Sequence[int] = (),
-            nondiff_argnames: str | Sequence[str] = (),
-        ) -> None:
-            self._define(fun, nondiff_argnums, nondiff_argnames)
-
+    # What `__init__` of the classes does. Type checkers see a `__new__` in its place, with type variables of its own:
+    # else pyright does not know the type of `partial(custom_vjp, nondiff_argnums=(0,))(f)`.
     def _define(
         self, fun: Callable[P, R], nondiff_argnums: Sequence[int], nondiff_argnames: str | Sequence[str]
     ) -> None:

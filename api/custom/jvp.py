@@ -62,6 +62,15 @@ class custom_jvp(CustomFunction[P, R]):
             nondiff_argnums: Sequence[int] = (),
             nondiff_argnames: str | Sequence[str] = (),
         ) -> "custom_jvp[Parameters, Result]": ...
+    else:
+
+        def __init__(
+            self,
+            fun: Callable[P, R],
+            nondiff_argnums: Sequence[int] = (),
+            nondiff_argnames: str | Sequence[str] = (),
+        ) -> None:
+            self._define(fun, nondiff_argnums, nondiff_argnames)
 
     def defjvp(self, jvp: Rule, symbolic_zeros: bool = False, *, check_linear: bool = True) -> Rule:
         """Set the rule `jvp(*nondiff, primals, tangents) -> (value, tangent)`; returns it, so it can decorate.

@@ -62,6 +62,15 @@ class custom_vjp(CustomFunction[P, R]):
             nondiff_argnums: Sequence[int] = (),
             nondiff_argnames: str | Sequence[str] = (),
         ) -> "custom_vjp[Parameters, Result]": ...
+    else:
+
+        def __init__(
+            self,
+            fun: Callable[P, R],
+            nondiff_argnums: Sequence[int] = (),
+            nondiff_argnames: str | Sequence[str] = (),
+        ) -> None:
+            self._define(fun, nondiff_argnums, nondiff_argnames)
 
     def defvjp(
         self,
