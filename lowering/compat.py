@@ -164,11 +164,15 @@ def memory_field(stats: Any, name: str) -> Any:
 
 
 @functools.cache
-def load_lapack() -> None:
+def load_lapack(platform: str) -> None:
     """Register LAPACK's routines with XLA: a program that calls one of them before that ends the process.
 
-    They are SciPy's, which takes a good part of a second to load: hence only when a program needs them.
+    They are SciPy's, which takes a good part of a second to load: hence only when a program needs them. On a GPU the
+    kernels that call them on the host are registered with the device, and get their addresses here.
     """
+    if platform != "cpu":
+        importlib.import_module("jaxlib.gpu_solver").initialize_hybrid_kernels()
+        return
     lapack = importlib.import_module("jaxlib.lapack")
     for platform, targets in lapack.registrations().items():
         for name, capsule, api in targets:

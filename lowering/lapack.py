@@ -1,7 +1,8 @@
-"""Emission of calls of LAPACK, which has the decompositions that StableHLO lacks.
+"""Emission of calls of LAPACK, which has the decompositions that StableHLO lacks, and of its counterparts for GPUs.
 
-Matrices are in column-major order, and all leading axes are batch axes. Where a routine fails (its info is not 0), its
-results are nan.
+These are the kernels of the CUDA plugin: cuSOLVER's, and for `geev` and `geqp3` hybrid ones, which call LAPACK on the
+host, or MAGMA where it is installed. Matrices are in column-major order, and all leading axes are batch axes. Where a
+routine fails (its info is not 0), its results are nan.
 """
 
 from collections.abc import Sequence
@@ -20,9 +21,9 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, full_like
 from tapeless.tracer.types import ShapedArray
 
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+_OF_CUSOLVER = frozenset("geqrf gesvd gesvdj getrf orgqr syevd sytrd".split())
 
-
-Option = str | int | bool  # a letter, a number, or a flag
+Option = str | int | bool | np.uint8  # a letter or a word, a number, or a flag
 
 
 def call(
@@ -39,9 +40,9 @@ def call(
       routine: its name without the letter of the dtype.
       outs: types of the results.
       in_place: as for `call_plainly`; by default the first result takes the place of x.
-      options: one letter each, or a number.
+      options: as the platform's routine takes them.
     Returns: the results, nan where the routine failed. A singular matrix is no failure of `getrf`.
-    Raises: NotImplementedError on other devices than the CPU.
+    Raises: NotImplementedError if the platform lacks the routine.
     """
     info = ShapedArray(x.aval.shape[:-2], np.dtype(np.int32))
     x, finite = write_out(f, _finite_matrices, [x])
@@ -75,11 +76,20 @@ def call_plainly(
       outs: types of all its results.
       in_place: pairs of a result and the operand whose memory it takes.
     """
-    if f.platform != "cpu":
-        raise NotImplementedError(f"{routine}: LAPACK's routines run on the CPU, and this program is for {f.platform}.")
-    compat.load_lapack()
-    letter = _LETTERS[operands[0].aval.dtype.name]
-    return custom_call(f, f"lapack_{letter}{routine}_ffi", operands, outs, in_place, **options)
+    return custom_call(f, _target(f, routine, operands[0].aval), operands, outs, in_place, **options)
+
+
+def _target(f: Function, routine: str, aval: ShapedArray) -> str:
+    """Return the full name of a routine on the platform of a program."""
+    if f.platform == "cpu":
+        return f"lapack_{_LETTERS[aval.dtype.name]}{routine}_ffi"
+    if f.platform == "gpu" and routine in _OF_CUSOLVER:
+        return f"cusolver_{routine}_ffi"
+    if f.platform == "gpu" and routine == "geqp3":
+        return "cuhybrid_geqp3"
+    if f.platform == "gpu" and routine == "geev":
+        return f"cuhybrid_eig_{'comp' if dtypes.is_complex(aval.dtype) else 'real'}"
+    raise NotImplementedError(f"{routine}: this routine of LAPACK runs on the CPU; the program is for {f.platform}.")
 
 
 def custom_call(
@@ -88,11 +98,13 @@ def custom_call(
     operands: Sequence[Value],
     outs: Sequence[ShapedArray],
     in_place: Sequence[tuple[int, int]],
+    rank_of_matrices: int | None = None,
     **options: Option,
 ) -> list[Value]:
-    """Emit a call of a routine by its full name; arrays of the highest rank among the operands are matrices."""
-    _load(f, target)
-    matrices = max(x.aval.ndim for x in operands)
+    """Emit a call of a routine by its full name; by default arrays of the operands' highest rank are its matrices."""
+    if f.platform == "cpu" or target.startswith("cuhybrid"):
+        compat.load_lapack(f.platform)
+    matrices = max(x.aval.ndim for x in operands) if rank_of_matrices is None else rank_of_matrices
     written = ", ".join(f"{name} = {_attribute(x)}" for name, x in options.items())
     places = ", ".join(_alias(*pair, len(outs)) for pair in in_place)
     attributes = (
@@ -103,16 +115,12 @@ def custom_call(
     return f.ops("custom_call", operands, outs, attributes)
 
 
-def _load(f: Function, routine: str) -> None:
-    if f.platform != "cpu":
-        raise NotImplementedError(f"{routine}: LAPACK's routines run on the CPU, and this program is for {f.platform}.")
-    compat.load_lapack()
-
-
 def _attribute(x: Option) -> str:
     if isinstance(x, str):
-        return f"{ord(x)} : ui8"
-    return str(x).lower() if isinstance(x, bool) else f"{x} : i32"
+        return f"{ord(x)} : ui8" if len(x) == 1 else f'"{x}"'
+    if isinstance(x, bool):
+        return str(x).lower()
+    return f"{x} : {'ui8' if isinstance(x, np.uint8) else 'i32'}"
 
 
 def _alias(result: int, operand: int, results: int) -> str:
@@ -123,9 +131,9 @@ def _alias(result: int, operand: int, results: int) -> str:
     )
 
 
-def variant(aval: ShapedArray, of_real: str, of_complex: str) -> str:
-    """Choose between the real and the complex name of a LAPACK routine, by dtype."""
-    return of_complex if dtypes.is_complex(aval.dtype) else of_real
+def variant(f: Function, aval: ShapedArray, of_real: str, of_complex: str) -> str:
+    """Choose between the real and the complex name of a routine, by dtype; kernels for GPUs have the real one."""
+    return of_complex if dtypes.is_complex(aval.dtype) and f.platform == "cpu" else of_real
 
 
 def identity(f: Function, aval: ShapedArray) -> Value:

@@ -21,6 +21,7 @@ _FORMAT = b"tapeless compiled function, format "
 _MAGIC = _FORMAT + b"1\n"
 _DIGEST = hashlib.sha256().digest_size
 _LENGTH = 8
+_LAPACK = ("lapack_", "tridiagonal_solve_perturbed_ffi", "cuhybrid_")  # in the names of its routines
 
 
 def packed(header: Mapping[str, Any], parts: Sequence[bytes]) -> bytes:
@@ -82,7 +83,7 @@ def executable_parts(who: str, executable: Executable) -> tuple[dict[str, Any], 
     if isinstance(executable, CallingExecutable):
         raise TypeError(f"{who}: the function calls Python on the host, which cannot be saved.")
     device = executable.device
-    calls_lapack = "lapack_" in executable.as_text()
+    calls_lapack = any(name in executable.as_text() for name in _LAPACK)
     return {"environment": environment(device), "device_id": device.id, "lapack": calls_lapack}, executable.serialize()
 
 
@@ -95,7 +96,7 @@ def loaded(
     """
     check_environment(who, header["environment"], device)
     if header["lapack"]:
-        compat.load_lapack()
+        compat.load_lapack(device.platform)
     # Another device of the same kind must be assigned, or the program runs on the one that it was compiled for.
     options = compile_options(device, {}) if device.id != header["device_id"] else None
     try:

@@ -17,7 +17,8 @@ def _hessenberg(f: Function, outs: Any, x: Value) -> Any:
 
 
 def _tridiagonal(f: Function, outs: Any, x: Value, *, lower: bool) -> Any:
-    return _reflected(f, lapack.variant(x.aval, "sytrd", "hetrd"), outs, x, uplo="L" if lower else "U")
+    part: dict[str, lapack.Option] = {"lower": lower} if f.platform == "gpu" else {"uplo": "L" if lower else "U"}
+    return _reflected(f, lapack.variant(f, x.aval, "sytrd", "hetrd"), outs, x, **part)
 
 
 def _reflected(

@@ -43,6 +43,8 @@ def _lu(f: Function, outs: Any, x: Value) -> Any:
 
 def _permutation(f: Function, pivots: Value, aval: ShapedArray) -> Value:
     """Emit the row permutation of LAPACK's sequence of exchanges."""
+    if f.platform == "gpu" and pivots.aval.size:
+        return lapack.custom_call(f, "cu_lu_pivots_to_permutation", [pivots], [aval], (), rank_of_matrices=0)[0]
 
     def exchanged(i: Any, rows: Any, pivots: Any) -> Any:
         return e.add(i, 1), exchange(i, rows, pivots), pivots
@@ -68,13 +70,15 @@ def _qr(f: Function, outs: Any, x: Value, *, full_matrices: bool, pivoting: bool
     scales = x.aval.update(shape=(*batch, k))
     if pivoting:
         free = f.constant(0, places[0])  # no column is fixed to the front
-        found, places, scales = lapack.call_plainly(f, "geqp3", [x, free], [x.aval, *places, scales], ((0, 0), (1, 1)))
+        outs = [x.aval, *places, scales]
+        options = {"magma": "auto"} if f.platform == "gpu" else {}
+        found, places, scales = lapack.call_plainly(f, "geqp3", [x, free], outs, ((0, 0), (1, 1)), **options)
         places = write_out(f, lambda p: e.sub(p, np.int32(1)), [places])
     else:
         found, scales = _geqrf(f, (x.aval, scales), x)
     (upper,) = write_out(f, lambda y: triu(slice_in_dim(y, 0, r.shape[-2], axis=-2)), [found])
     (vectors,) = write_out(f, lambda y: _columns(y, k, q.shape[-1]), [found])
-    routine = lapack.variant(x.aval, "orgqr", "ungqr")
+    routine = lapack.variant(f, x.aval, "orgqr", "ungqr")
     return lapack.call_plainly(f, routine, [vectors, scales], [q], ((0, 0),))[0], upper, *places
 
 

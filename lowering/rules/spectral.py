@@ -1,19 +1,36 @@
-"""Lowering of eigh and svd to LAPACK's divide and conquer (for svd, or QR iteration), of eig to its QR iteration."""
+"""Lowering of eigh and svd to LAPACK's divide and conquer (for svd, or QR iteration), of eig to its QR iteration.
 
+On GPUs cuSOLVER chooses the method of eigh; svd is by Jacobi's method or, of large matrices, by QR iteration; eig is
+LAPACK's, on the host.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tapeless.lowering import emit, lapack
+from tapeless.lowering.composition import write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import dtypes
+from tapeless.tracer.numpy.shaping import matrix_transpose
 from tapeless.tracer.primitives import spectral as a
+from tapeless.tracer.primitives.linalg import adjoint
+from tapeless.tracer.primitives.shape import slice_in_dim
+from tapeless.tracer.types import ShapedArray
+
+_LARGEST_BY_JACOBI = 1024  # rows or columns, as in JAX
+_LARGEST_IN_BATCHES = 32  # rows or columns of what cuSOLVER factors in batches, and then in full only
 
 
 def _eigh(f: Function, outs: Any, x: Value, *, lower: bool, compute_v: bool) -> Any:
     if not x.aval.size:
         return [lapack.identity(f, y) for y in outs]
-    uplo, mode = "L" if lower else "U", "V" if compute_v else "N"
-    routine = lapack.variant(x.aval, "syevd", "heevd")
-    return lapack.call(f, routine, x, [x.aval, outs[-1]], uplo=uplo, mode=mode)[-len(outs) :]
+    routine = lapack.variant(f, x.aval, "syevd", "heevd")
+    options: dict[str, lapack.Option] = {"uplo": "L" if lower else "U", "mode": "V" if compute_v else "N"}
+    if f.platform == "gpu":
+        options = {"algorithm": np.uint8(0), "lower": lower}
+    return lapack.call(f, routine, x, [x.aval, outs[-1]], **options)[-len(outs) :]
 
 
 def _eig(f: Function, outs: Any, x: Value, *, left: bool, right: bool, vector_derivatives: bool) -> Any:
@@ -22,18 +39,65 @@ def _eig(f: Function, outs: Any, x: Value, *, left: bool, right: bool, vector_de
     values = outs[0].update(dtype=x.aval.dtype)
     parts = [values] if dtypes.is_complex(x.aval.dtype) else [values, values]
     vectors = outs[0].update(shape=x.aval.shape)
-    modes = {"compute_left": "V" if left else "N", "compute_right": "V" if right else "N"}
-    *w, vl, vr = lapack.call(f, "geev", x, [*parts, vectors, vectors], in_place=(), **modes)
+    options: dict[str, lapack.Option] = {
+        "compute_left": "V" if left else "N",
+        "compute_right": "V" if right else "N",
+    }
+    if f.platform == "gpu":
+        options = {"left": left, "magma": "auto", "right": right}
+    *w, vl, vr = lapack.call(f, "geev", x, [*parts, vectors, vectors], in_place=(), **options)
     return [w[0] if len(w) == 1 else f.op("complex", w, outs[0]), *[vl] * left, *[vr] * right]
 
 
 def _svd(f: Function, outs: Any, x: Value, *, full_matrices: bool, compute_uv: bool, routine: str) -> Any:
     if not x.aval.size:
         return [lapack.identity(f, y) for y in outs]
-    mode = "N" if not compute_uv else "A" if full_matrices else "S"
     u, s, vh = a.svd_p.type((x.aval,), {"full_matrices": full_matrices, "compute_uv": True, "routine": routine})
-    _, *found = lapack.call(f, routine, x, [x.aval, s, u, vh], mode=mode)
-    return (found[1], found[0], found[2]) if compute_uv else found[:1]
+    if f.platform != "gpu":
+        mode = "N" if not compute_uv else "A" if full_matrices else "S"
+        found = lapack.call(f, routine, x, [x.aval, s, u, vh], mode=mode)
+    elif routine == "gesdd" and max(x.aval.shape[-2:]) <= _LARGEST_BY_JACOBI:
+        found = _by_jacobi(f, x, (u, s, vh), full_matrices, compute_uv)
+    else:
+        found = _by_iteration(f, x, (u, s, vh), full_matrices, compute_uv)
+    return (found[2], found[1], found[3]) if compute_uv else found[1:2]
+
+
+def _by_jacobi(
+    f: Function, x: Value, outs: Sequence[ShapedArray], full_matrices: bool, compute_uv: bool
+) -> list[Value]:
+    """Emit cuSOLVER's SVD by Jacobi's method, which finds V in the place of V^H, and of small matrices all columns."""
+    *batch, m, n = x.aval.shape
+    u, s, vh = outs
+    thin = not full_matrices and min(m, n) > _LARGEST_IN_BATCHES
+    columns = (min(m, n),) * 2 if thin else (m, n)
+    vectors = [x.aval.update(shape=(*batch, size, k)) for size, k in zip((m, n), columns)]
+    options = {"compute_uv": compute_uv, "full_matrices": not thin}
+    rest, values, left, right = lapack.call(f, "gesvdj", x, [x.aval, s, *vectors], **options)
+    (left,) = write_out(f, lambda y: slice_in_dim(y, 0, u.shape[-1], axis=-1), [left])
+    (right,) = write_out(f, lambda y: adjoint(slice_in_dim(y, 0, vh.shape[-2], axis=-1)), [right])
+    return [rest, values, left, right]
+
+
+def _by_iteration(
+    f: Function, x: Value, outs: Sequence[ShapedArray], full_matrices: bool, compute_uv: bool
+) -> list[Value]:
+    """Emit cuSOLVER's SVD by QR iteration, which is of tall matrices: of a wide one, that of its transpose."""
+    u, s, vh = outs
+    wide = x.aval.shape[-2] < x.aval.shape[-1]
+    if wide:
+        x, u, vh = write_out(f, matrix_transpose, [x])[0], _swapped(vh), _swapped(u)
+    vectors = [u, vh] if compute_uv else [u.update(shape=())] * 2
+    options = {"compute_uv": compute_uv, "full_matrices": full_matrices, "transposed": False}
+    rest, values, left, right = lapack.call(f, "gesvd", x, [x.aval, s, *vectors], **options)
+    if wide and compute_uv:
+        left, right = (write_out(f, matrix_transpose, [y])[0] for y in (right, left))
+    return [rest, values, left, right]
+
+
+def _swapped(aval: ShapedArray) -> ShapedArray:
+    *batch, m, n = aval.shape
+    return aval.update(shape=(*batch, n, m))
 
 
 emit.rules[a.eig_p] = _eig

@@ -48,6 +48,13 @@ def nested_loops(w: Any, x: Any) -> Any:
     return tnp.sum(lax.scan(outer, (w[1], w[2] * 0), x)[0][1])
 
 
+def decompositions(w: Any, x: Any) -> Any:
+    """Functions of eigenvalues, singular values, LU and Cholesky factors."""
+    square = w @ w.T + tnp.eye(8, dtype=np.float32)
+    values = tnp.linalg.eigvalsh(square).sum() + tnp.linalg.svd(x, compute_uv=False).max() + tnp.linalg.det(w)
+    return values + tnp.linalg.solve(square, x[0]).sum() + tnp.linalg.cholesky(square)[3, 1] + tnp.linalg.pinv(x)[0, 1]
+
+
 def branches(w: Any, x: Any) -> Any:
     """A switch inside a loop, and a choice that protects from an infinite derivative."""
 
@@ -82,7 +89,7 @@ def solves(w: Any, x: Any) -> Any:
     return tnp.sum(lax.linalg.triangular_solve(factor, x.T, left_side=True, lower=True) ** 2)
 
 
-PROGRAMS = [network, recurrence, buffers, nested_loops, branches, movements, checkpointed, solves]
+PROGRAMS = [network, recurrence, buffers, nested_loops, branches, movements, checkpointed, solves, decompositions]
 TRANSFORMATIONS = {
     "value": lambda f: f,
     "value_and_grad": lambda f: tl.value_and_grad(f, argnums=(0, 1)),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.lowering import emit
 from tapeless.tracer.staging import trace_to_jaxpr
@@ -49,13 +50,14 @@ def test_singular_matrices_are_no_failure_of_lu():
 
 
 @pytest.mark.parametrize(
-    ("function", "routine"), [("eigvalsh", "syevd"), ("svdvals", "gesdd"), ("det", "getrf"), ("inv", "getrf")]
+    ("function", "routine", "platform"),
+    [("hessenberg", "gehrd", "gpu"), ("schur", "gees", "gpu"), ("lu", "getrf", "tpu")],
 )
-def test_other_devices(function, routine):
-    jaxpr, _ = trace_to_jaxpr(lambda x: (getattr(linalg, function)(x),), [aval_of(np.eye(2))])
-    message = f"{routine}: LAPACK's routines run on the CPU, and this program is for gpu."
+def test_other_devices(function, routine, platform):
+    jaxpr, _ = trace_to_jaxpr(lambda x: tuple(getattr(tl.lax.linalg, function)(x)), [aval_of(np.eye(2))])
+    message = f"{routine}: this routine of LAPACK runs on the CPU; the program is for {platform}."
     with pytest.raises(NotImplementedError, match=message):
-        emit.module(jaxpr, platform="gpu")
+        emit.module(jaxpr, platform=platform)
 
 
 def test_cholesky_is_lapacks_and_fails_matrix_by_matrix():

@@ -146,6 +146,15 @@ def test_other_processes_and_devices(tmp_path):
     assert run("load") == run("save") == run("load", devices=2) == {result}
 
 
+def test_calls_of_lapack_are_noted():
+    def solve(x, b):
+        return tl.lax.linalg.tridiagonal_solve(x, x, x, b, perturb_singular=True)
+
+    for f, args in ((solve, (X, X[:, None])), (tnp.linalg.det, (np.eye(2),))):
+        header, _ = saved_programs.unpacked("test", saved(f, *args))
+        assert header["lapack"]
+
+
 # ---- what is refused ------------------------------------------------------------------------------------------
 
 DOUBLE = saved(lambda x: 2 * x, X)
