@@ -71,10 +71,11 @@ class Signature(NamedTuple):
             if not (is_arraylike(x) or isinstance(x, Ref)):
                 raise TypeError(not_an_array(f"{self._compiled_for(i)}, which", x, ""))
             have = aval_of(x.value if isinstance(x, Ref) else x)
-            if have.shape != want.shape or have.dtype != want.dtype:
+            if _differs(have, want):
                 mixed = widths.is_wide(x) and have.dtype.kind == want.dtype.kind and have.dtype != want.dtype
                 raise TypeError(
-                    f"{self._compiled_for(i)}, but called with {have}.{widths.advice([x]) if mixed else ''}"
+                    f"{self._compiled_for(i)}, but called with {have}.{self._others_that_differ(leaves, i + 1)}"
+                    f"{widths.advice([x]) if mixed else ''}"
                 )
             if isinstance(x, Tracer):
                 raise TypeError(
@@ -82,6 +83,12 @@ class Signature(NamedTuple):
                     f"argument {self._leaf(i)} is traced, {have}.\n  Call the jitted function instead."
                 )
         self.check_fit(leaves)
+
+    def _others_that_differ(self, leaves: Sequence[Any], start: int) -> str:
+        """Write a line for each array from a leaf on whose type is not that which the program was compiled for."""
+        pairs = [(i, aval_of(x), self.in_avals[i]) for i, x in enumerate(leaves) if i >= start and is_arraylike(x)]
+        differing = [(i, have, want) for i, have, want in pairs if _differs(have, want)]
+        return "".join(f"\n  {self._leaf(i)} was {want}, but is {have}." for i, have, want in differing)
 
     def check_fit(self, leaves: Sequence[Any]) -> None:
         """Raise OverflowError for a weak integer among the arguments that is used as a dtype it does not fit."""
@@ -104,3 +111,7 @@ class Signature(NamedTuple):
     def _leaf(self, i: int) -> str:
         """Name a leaf of the arguments: `params['w']`."""
         return name_of_leaf(self.names, self.in_tree, i)
+
+
+def _differs(have: ShapedArray, want: ShapedArray) -> bool:
+    return have.shape != want.shape or have.dtype != want.dtype

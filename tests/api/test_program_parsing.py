@@ -226,6 +226,15 @@ def test_a_strict_program_by_hand():
         tl.check_linear(program, 1.0)
 
 
+def test_linear_variables_can_be_typed():
+    typed = tl.parse_jaxpr("{ lambda a:f32[] ; b':f32[] cd':f32[]. let c' = mul a b'; d' = add c' cd' in ; d' }")
+    shown = dotted("""{ lambda a:f32[] ; ḃ:f32[] ċ:f32[]. let
+    ḋ:f32[] = mul a ḃ
+    ė:f32[] = add ḋ ċ
+  in ; ė }""")
+    assert str(typed) == shown
+
+
 def test_strict_forms_are_read():
     def f(x):
         return tl.lax.scan(lambda c, y: (tnp.sin(c) * y, c * x[0]), x[1], x)[1]

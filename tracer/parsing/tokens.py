@@ -7,6 +7,7 @@ from typing import NamedTuple, NoReturn
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.errors import ProgramTextError
+from tapeless.tracer.printing import DOT
 from tapeless.tracer.types import ShapedArray
 
 _DIGITS = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
@@ -19,7 +20,7 @@ _KINDS = {
     "object": r"<[A-Za-z_][^<>\n]*>",
     # a variable `j` of a term may have a number before it, and a digit behind it
     "number": rf"0x[0-9a-f]+|\(-?{_PART}[+-]{_PART}j\)|-?{_PART}j(?!\w)|-?{_DIGITS}|-?(?:inf|nan)(?!\w)",
-    "name": r"key<\w+>|[^\W\d][\w\u0307]*",
+    "name": r"key<\w+>|[^\W\d][\w\u0307]*'?",
     "mark": r"\+=|>=|\S",
 }
 _PATTERN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))
@@ -36,8 +37,13 @@ class Token(NamedTuple):
 
 def tokens_of(text: str) -> list[Token]:
     """Split a text into tokens, without spaces, with ends of lines, and with an `end` token behind the last."""
-    found = [Token(m.lastgroup or "", m.group(), m.start()) for m in _PATTERN.finditer(text)]
+    found = [Token(m.lastgroup or "", _dotted(m.group()), m.start()) for m in _PATTERN.finditer(text)]
     return [*[token for token in found if token.kind != "space"], Token("end", "", len(text))]
+
+
+def _dotted(text: str) -> str:
+    """Write a linear variable that is typed as `x'` with a dot, as it is printed."""
+    return text[0] + DOT + text[1:-1] if text[0] != "'" and text.endswith("'") else text
 
 
 class Reader:

@@ -628,6 +628,12 @@ STRUCTURE = f"{place(f)} was compiled for arguments (float64[2], float64[2]), bu
     [
         ((np.ones(3), X), {}, f"{place(f)} was compiled for float64[2] as argument x, but called with float64[3]."),
         (
+            (np.ones(3), X[0]),
+            {},
+            f"{place(f)} was compiled for float64[2] as argument x, but called with float64[3].\n"
+            "  y was float64[2], but is float64[].",
+        ),
+        (
             (X, X.astype(np.float32)),
             {},
             f"{place(f)} was compiled for float64[2] as argument y, but called with float32[2].",
