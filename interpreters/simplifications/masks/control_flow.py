@@ -350,7 +350,7 @@ def _where_of_scan(w: Writer, eqn: Equation, within: Within, out: Out) -> list[R
     def repeated(shape: tuple[int, ...]) -> Callable[[Mask], Region | None]:
         def of_step(mask: Mask) -> Region | None:
             if (each := of_each(mask)) is not None:
-                return None if mask.views else each
+                return regions.viewed(each, [view.stacked(length) for view in mask.views])
             every = (length, *shape), range(1, len(shape) + 1)
             return regions.moved(regions.viewed(of_all(mask), mask.views), lambda m: m.repeated(*every))
 

@@ -31,6 +31,12 @@ class MaskView(NamedTuple):
     of: Shape
     shape: Shape
 
+    def stacked(self, n: int) -> "MaskView":
+        """Return the view that reads each of `n` stacked arrays, along a first axis, through this one."""
+        t, each = self.term, variable(len(self.term.sizes))
+        read = [Read(0, (each, *t.factors[0].access))]
+        return MaskView(term((each, *t.out), (*t.sizes, n), read, t.brackets), (n, *self.of), (n, *self.shape))
+
 
 class Mask(NamedTuple):
     """The predicate that `which`, the index of a select_n among `cases`, equals `case`; read through views, in order.
