@@ -18,10 +18,14 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def jvp(
-    f: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any], function: Any = None
+    f: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    function: Any = None,
+    what: str = "jvp",
 ) -> tuple[list[Any], list[Any]]:
     """Compute the value and the directional derivative of a flat function; tangents may be `Zero`, in and out."""
-    trace = JVPTrace(core.current_trace(), function or f)
+    trace = JVPTrace(core.current_trace(), function or f, what)
     args = [JVPTracer(trace, p, t) if type(t) is not Zero else p for p, t in zip(primals, tangents, strict=True)]
     pairs = [trace.split(x) for x in core.under_new(trace, f, *args)]
     return [p for p, _ in pairs], [t for _, t in pairs]

@@ -394,6 +394,7 @@ class FlatFunction:
         self.in_tree: Final = in_tree
         self._has_aux = has_aux
         self.out_tree: Any = None
+        self.num_results: int = 0
         self._aux_tree: Any = None
         self.__name__: Final = _name(function or fun)
 
@@ -411,7 +412,9 @@ class FlatFunction:
         check_arrays(f"{self._who}: the result{{}} of {self.__name__}", out)
         leaves, self.out_tree = pytree.flatten(out)
         self._aux_static = [None if is_arraylike(x) else x for x in aux]
-        return [*leaves, *[forward.Aux(x) for x in aux if is_arraylike(x)]]
+        arrays = [forward.Aux(x) for x in aux if is_arraylike(x)]
+        self.num_results = len(leaves) + len(arrays)
+        return [*leaves, *arrays]
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """Unflatten the leaves of the result; the leaves of aux, which follow, are left out."""

@@ -13,6 +13,7 @@ from tapeless.arguments.checks import check_callable, no_derivative
 from tapeless.arguments.names import argument_name
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.autodiff import (
+    FlatFunction,
     canonical_argnums,
     check_argnums,
     check_inputs,
@@ -22,8 +23,12 @@ from tapeless.differentiate.autodiff import (
     with_arguments,
 )
 from tapeless.differentiate.linear_maps import basis
-from tapeless.tracer import core, dtypes, pytree
-from tapeless.tracer.primitives.shape import concatenate, reshape, split
+from tapeless.differentiate.tangents import own_array
+from tapeless.interpreters import jvp as forward
+from tapeless.interpreters import vmap as batching
+from tapeless.interpreters.zero import instantiate
+from tapeless.tracer import core, dtypes, leaks, pytree
+from tapeless.tracer.primitives.shape import concatenate, index_in_dim, reshape, split
 from tapeless.tracer.types import ShapedArray, aval_of
 
 Aux = TypeVar("Aux")
@@ -58,14 +63,14 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """Make a function that computes the Jacobian of a function in forward mode, one column per element of the input.
 
-    The columns share one linearization, so that a loop keeps the residuals of all its steps. Where this is too much
-    memory, map `jvp` over the directions instead: it keeps none.
+    All columns are computed along with the value, and no residuals are kept. Chunks of columns share one linearization
+    instead, of which a loop keeps the residuals of all its steps.
 
     Args:
       fun: maps pytrees of arrays to a pytree of arrays, or to (that, aux) if `has_aux`.
       argnums: which positional arguments to differentiate, real; several give a tuple in the place of each.
       holomorphic: promise that `fun` is, and arguments and results are complex.
-      chunk_size: how many columns to compute at a time, to save memory; all if None.
+      chunk_size: how many columns to compute at a time, where all are large; all if None.
     Returns: a function of the same arguments; its result is structured like that of `fun`, each leaf like the
       argument, each leaf of these [shape of the result.., shape of the argument..]. With `has_aux` also aux.
     Raises: TypeError if `fun` is no function; when called, if an argument is not real, or not complex if holomorphic.
@@ -81,7 +86,11 @@ def jacfwd(
 def _forward(
     who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, chunk_size: int | None, of: Any
 ) -> Callable[..., Any]:
-    """Make the function that `jacfwd` returns; messages name `who` and the function `of`."""
+    """Make the function that `jacfwd` returns; messages name `who` and the function `of`.
+
+    Chunks share one linearization. So do the columns of a gradient, `fun` for a Hessian: it has residuals in any case.
+    """
+    at_once = chunk_size is None and fun is of
     check_callable(who, fun)
     check_argnums(who, argnums)
     _check_chunk_size(who, chunk_size)
@@ -91,11 +100,15 @@ def _forward(
         chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, None, of)
         for i, x in zip(canonical_argnums(who, argnums, args, of), chosen):
             _check_kind(who, "argument", argument_name(of, i), x, of, holomorphic)
-        values, push, *aux = linearize_of(who, rest, chosen, has_aux)
+        ins, tree = _types(chosen), pytree.structure(chosen)
+        if at_once and any(t.size for t in ins):
+            values, columns, *aux = _at_once(who, rest, chosen, ins, has_aux)
+        else:
+            values, push, *aux = linearize_of(who, rest, chosen, has_aux)
+            columns = _of_basis(push, tree, ins, _types(values), -1, chunk_size)
         if holomorphic:
             _check_kind(who, "result", "", values, of, holomorphic)
-        outs, ins = _types(values), _types(chosen)
-        columns = _of_basis(push, pytree.structure(chosen), ins, outs, -1, chunk_size)
+        outs = _types(values)
         blocks = [_cut(x, -1, [(y.shape, t.shape) for t in ins]) for x, y in zip(columns, outs)]
         return _assembled(blocks, values, chosen, argnums, aux)
 
@@ -215,6 +228,38 @@ def hessian(
 
 
 # ---- the linear map on a basis -------------------------------------------------------------------------------
+
+
+def _at_once(who: str, rest: Any, chosen: tuple[Any, ...], given: list[ShapedArray], has_aux: bool) -> tuple[Any, ...]:
+    """Compute the value and all columns by one vectorized jvp, whose primal is not mapped: loops keep no residuals.
+
+    Returns: (value, columns), with aux as third if `has_aux`; a column for each leaf of the value.
+    """
+    flat, tree = pytree.flatten(chosen)
+    f, primals = FlatFunction(who, rest, tree, has_aux), [own_array(x) for x in flat]
+
+    def pushed(*tangents: Any) -> list[Any]:
+        values, found = forward.jvp(f, primals, tangents, rest, who)
+        results = zip(values[: f.out_tree.num_leaves], found)
+        return [*values, *[instantiate(t) for x, t in results if dtypes.is_inexact(aval_of(x).dtype)]]
+
+    total, in_dims = sum(t.size for t in given), [0] * len(given)
+    mapped = batching.vmap, pushed, basis(given, 0, total), in_dims, total, rest
+    outs, dims = leaks.checked(lambda: batching.choosing("auto", *mapped))
+    pairs = iter(zip(outs, dims))
+    values = [_of_any_example(*next(pairs)) for _ in range(f.num_results)]
+    types = [aval_of(x).tangent() for x in values[: f.out_tree.num_leaves]]
+    columns = [
+        _nothing(t, total, -1) if t.dtype == dtypes.float0 else batching.placed(*next(pairs), len(t.shape), total)
+        for t in types
+    ]
+    result = f.unflatten(values), columns
+    return (*result, f.aux(values)) if has_aux else result
+
+
+def _of_any_example(x: Any, d: int | None) -> Any:
+    """Return a value that is the same for all examples; rules of users may have mapped it all the same."""
+    return x if d is None else index_in_dim(x, 0, d, keepdims=False)
 
 
 def _of_basis(

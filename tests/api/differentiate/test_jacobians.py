@@ -204,6 +204,28 @@ def test_the_function_is_run_once():
         assert len(calls) == 1
 
 
+def steps_of_sine(n):
+    return lambda x: tl.lax.scan(lambda c, _: (c + 0.01 * tnp.sin(c) * c, None), x, None, n)[0]
+
+
+def test_loops_keep_no_residuals_in_forward_mode():
+    """The columns go along with the steps; each step is the only one whose values are there."""
+    few, many = (
+        tl.jit(tl.jacfwd(steps_of_sine(n))).lower(X).compile().memory_analysis().temp_size_in_bytes for n in (10, 1000)
+    )
+    assert few == many < 1000
+    close(tl.jacfwd(steps_of_sine(10))(X), tl.jacfwd(steps_of_sine(10), chunk_size=2)(X))
+
+
+def test_values_that_a_rule_maps_without_need():
+    f = tl.custom_batching.custom_vmap(lambda x: (x, tnp.sum(x)))
+    f.def_vmap(lambda size, mapped, x: ((x, tnp.broadcast_to(tnp.sum(x, -1), (size,))), (True, True)))
+    found, aux = tl.jacfwd(lambda x: (tnp.sin(f(x)[0]), (f(x)[1], "static")), has_aux=True)(X)
+    close(found, np.diag(np.cos(X)))
+    close(aux[0], np.sum(X))
+    assert aux[1] == "static"
+
+
 # ---- errors --------------------------------------------------------------------------------------------------
 
 
