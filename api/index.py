@@ -111,7 +111,8 @@ def build(shape: Shape, fn: Body) -> Any:
       fn: indices -> an element, an array, or a pytree of these.
     Returns: [*shape, *element] for each leaf.
     Raises: TypeError if `fn` is no function of as many indices, if it asks for the value of one, if a shape depends on
-      one, or if it returns a whole relation or sparse array; IndexError for a number outside of an axis, negative ones among them.
+      one, or if `fn` returns a whole relation or sparse array; IndexError for a number outside of an axis, negative
+      ones among them.
 
     >>> build((2, 3), lambda i, j: 10 * i + j)
     Array([[ 0,  1,  2],

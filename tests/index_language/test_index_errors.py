@@ -79,6 +79,10 @@ def computed_later(i):
     return 2 - 3 * i
 
 
+def copied_later(i):
+    return +i if isinstance(i, ix.Index) else -i
+
+
 def divided_later(i):
     return (4 + i) // 2
 
@@ -96,7 +100,8 @@ def read_in_another_body(i):
 
 
 @pytest.mark.parametrize(
-    "used", [used_later, computed_later, divided_later, compared_later, chosen_later, read_in_another_body]
+    "used",
+    [used_later, computed_later, copied_later, divided_later, compared_later, chosen_later, read_in_another_body],
 )
 @pytest.mark.parametrize(
     "keep, dtype", [(lambda i: i, "int32"), (lambda i: (i + 1) // 2, "int32"), (lambda i: X[i] * 2, "float32")]
