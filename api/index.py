@@ -38,7 +38,7 @@ from tapeless.tracer.indices.hints import is_noting
 from tapeless.tracer.indices.index import Index, as_index
 from tapeless.tracer.indices.ranges import Range, place_in, range_of
 from tapeless.tracer.indices.sizes import Size, size
-from tapeless.tracer.indices.sparse import Relation, SparseArray
+from tapeless.tracer.indices.sparse import Entries, Relation, SparseArray
 from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.numpy.promotion import array_operand
@@ -110,8 +110,9 @@ def build(shape: Shape, fn: Body) -> Any:
       shape: one number, or one for each index.
       fn: indices -> an element, an array, or a pytree of these.
     Returns: [*shape, *element] for each leaf.
-    Raises: TypeError if `fn` is no function of as many indices, if it asks for the value of one, or if a shape depends
-      on one; IndexError for a number outside of an axis, negative ones among them.
+    Raises: TypeError if `fn` is no function of as many indices, if it asks for the value of one, if a shape depends on
+      one, or if `fn` returns a whole relation or sparse array; IndexError for a number outside of an axis, negative
+      ones among them.
 
     >>> build((2, 3), lambda i, j: 10 * i + j)
     Array([[ 0,  1,  2],
@@ -130,7 +131,9 @@ def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = No
 
     def body(*indices: Index) -> Sequence[Any]:
         given = [r.index(i) if isinstance(r, Range) else i for r, i in zip(ranges, indices)]
-        leaves, tree = pytree.flatten(fn(*given))
+        found = fn(*given)
+        _check_elements(name, fn, found)
+        leaves, tree = pytree.flatten(found)
         trees.append(tree)
         elements = [array_operand(f"index.{name}", x) for x in leaves]
         return [_counted(x) for x in elements] if name in _ADDING else elements
@@ -144,6 +147,21 @@ def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = No
 
     outs = over(body, sizes, fn, finish)
     return pytree.unflatten(trees[-1], outs)
+
+
+def _check_elements(who: str, fn: Any, found: Any) -> None:
+    """Check that a body returns elements. Raises: TypeError for what holds coordinates; sums of sparse arrays are some.
+
+    A result has an axis for each index, and coordinates have none: arrays of relations would be relations no more.
+    """
+    for x in pytree.leaves(found, is_leaf=lambda x: isinstance(x, Entries)):
+        if isinstance(x, Relation) or (isinstance(x, SparseArray) and who != "sum"):
+            name, kind = ("R", "relation") if isinstance(x, Relation) else ("S", "sparse array")
+            element = f"{name}[{', '.join('ijklmnpq'[: x.ndim])}]"
+            raise TypeError(
+                f"index.{who}: {describe_function(fn)} returns a whole {kind} of shape {x.shape}, and a body returns "
+                f"elements: write {element} for one of them, {name}.todense() for all."
+            )
 
 
 _ADDING = frozenset(("sum", "prod"))
@@ -274,11 +292,13 @@ def scan(fn: Callable[[Any, Index], tuple[Any, Any]], init: Any, n: int) -> tupl
     """Apply `carry, y = fn(carry, k)` for k from 0 to n - 1, starting with `init`, and stack every y.
 
     Returns: the last carry; [n, ...] for each leaf of y.
-    Raises: TypeError if the carry changes its type, or `fn` does not return a pair.
+    Raises: TypeError if the carry changes its type, `fn` does not return a pair, or y holds a whole relation.
     """
     check_callable("scan", fn)
     _check_takes("scan", fn, "a carry and an index", 2)
-    return steps("scan", fn, fn, init, n)
+    carry, ys = steps("scan", fn, fn, init, n)
+    _check_elements("scan", fn, ys)
+    return carry, ys
 
 
 # ---- reads and writes at computed places -----------------------------------------------------------------------

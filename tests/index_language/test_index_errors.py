@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
 from tapeless.errors import UnexpectedTracerError
@@ -78,6 +79,10 @@ def computed_later(i):
     return 2 - 3 * i
 
 
+def copied_later(i):
+    return +i if isinstance(i, ix.Index) else -i
+
+
 def divided_later(i):
     return (4 + i) // 2
 
@@ -95,7 +100,8 @@ def read_in_another_body(i):
 
 
 @pytest.mark.parametrize(
-    "used", [used_later, computed_later, divided_later, compared_later, chosen_later, read_in_another_body]
+    "used",
+    [used_later, computed_later, copied_later, divided_later, compared_later, chosen_later, read_in_another_body],
 )
 @pytest.mark.parametrize(
     "keep, dtype", [(lambda i: i, "int32"), (lambda i: (i + 1) // 2, "int32"), (lambda i: X[i] * 2, "float32")]
@@ -180,6 +186,66 @@ def test_functions_of_other_arguments(call, function, message):
     with pytest.raises(TypeError) as caught:
         call(function)
     assert re.sub(r" at \S*?([^/\s]+\.py)", r" at \1", text_of(caught.value)) == message.format(place(function))
+
+
+R, S = ix.relation(([0, 1], [1, 0]), (2, 2)), ix.sparse(([0, 1, 0], [1, 0, 1]), [1.0, 2.0, 4.0], (2, 2))
+
+
+def all_related(i):
+    return {"a": R}
+
+
+def all_entries(i):
+    return S, X[i]
+
+
+@pytest.mark.parametrize("around", [lambda f: f(), lambda f: tl.jit(f)()])
+@pytest.mark.parametrize(
+    "call, who, whole",
+    [
+        (lambda: ix.build(3, all_related), "build", "relation"),
+        (lambda: ix.build(2, lambda i: ix.sum(2, all_related)["a"][i, i]), "sum", "relation"),
+        (lambda: ix.scan(lambda c, k: (c, ix.build(2, all_related)), 0.0, 2), "build", "relation"),
+        (lambda: ix.max(2, all_entries), "max", "sparse array"),
+        (lambda: ix.fold(lambda c, k: c + ix.build(2, all_entries)[1], tnp.ones(2), 2), "build", "sparse array"),
+    ],
+)  # fmt: skip
+def test_whole_relations(call, who, whole, around):
+    """Their leaves would be batched: no relation any more."""
+    body, name = (all_related, "R") if whole == "relation" else (all_entries, "S")
+    with pytest.raises(TypeError) as caught:
+        around(call)
+    assert re.sub(r" at \S*?([^/\s]+\.py)", r" at \1", text_of(caught.value)) == (
+        f"index.{who}: {place(body)} returns a whole {whole} of shape (2, 2), and a body returns elements: "
+        f"write {name}[i, j] for one of them, {name}.todense() for all."
+    )
+
+
+def test_relations_of_scans():
+    for y in (R, S):
+        with pytest.raises(
+            TypeError, match=r"^index\.scan: <lambda> at .* returns a whole (rel|sp).* of shape \(2, 2\)"
+        ):
+            ix.scan(lambda c, k, y=y: (c, y), 0.0, 2)
+        carried = ix.fold(lambda c, k: c, y, 2)
+        np.testing.assert_array_equal(carried.todense(), y.todense())
+    total = ix.sum(3, lambda i: tl.tree.map(lambda v: i * v, S))  # sums of sparse arrays are sparse
+    np.testing.assert_array_equal(total.todense(), [[0, 15], [6, 0]])
+
+
+def test_batches_of_relations_are_read_one_by_one():
+    for one, leaf in ((R, "int32[3,2]"), (S, "float32[3,3]")):
+        batch = tl.vmap(lambda i, one=one: one)(np.arange(3))
+        for read in (lambda b: b[0, 1], lambda b: b.todense()):
+            with pytest.raises(ValueError) as caught:
+                read(batch)
+            assert text_of(caught.value) == (
+                f"{type(one).__name__}: {leaf} in the place of one axis, of the entries: it is a batch of (2, 2), as "
+                "vmap and scan make. Read it in a function that vmap maps over it, or read the one at k: "
+                "tl.tree.map(lambda x: x[k], batch)."
+            )
+        np.testing.assert_array_equal(tl.vmap(lambda b: b[0, 1])(batch), [one[0, 1]] * 3)
+        np.testing.assert_array_equal(tl.tree.map(lambda x: x[2], batch).todense(), one.todense())
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ class Index:
         return self * -1
 
     def __pos__(self) -> "Index":
-        return self
+        return Index(self.constant, self.parts)  # an error for an index that escaped
 
     def __sub__(self, other: Any) -> Any:
         y = as_index(other)
@@ -263,16 +263,16 @@ class Index:
         return -self - 1
 
     def __round__(self, ndigits: int | None = None) -> Any:
-        return self if ndigits is None or ndigits >= 0 else of_value(round(self.value, ndigits))
+        return +self if ndigits is None or ndigits >= 0 else of_value(round(self.value, ndigits))
 
     def __trunc__(self) -> "Index":
-        return self
+        return +self
 
     def __floor__(self) -> "Index":
-        return self
+        return +self
 
     def __ceil__(self) -> "Index":
-        return self
+        return +self
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other

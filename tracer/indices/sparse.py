@@ -112,8 +112,20 @@ class Entries:
     def ndim(self) -> int:
         return len(self.shape)
 
+    def check_no_batch(self) -> None:
+        """Raise ValueError if leaves have axes that `vmap` or a loop put in front of that of the entries."""
+        for x in pytree.leaves(self):
+            if x.ndim != 1:
+                who = type(self).__name__
+                raise ValueError(
+                    f"{who}: {x.aval} in the place of one axis, of the entries: it is a batch of {self.shape}, as vmap "
+                    "and scan make. Read it in a function that vmap maps over it, or read the one at k: "
+                    "tl.tree.map(lambda x: x[k], batch)."
+                )
+
     def form(self, items: Any, *operands: Array) -> tuple[TermForm, Affine]:
         """Start a term over entries whose coordinates are the items of an index; return it and the entry's variable."""
+        self.check_no_batch()
         items = items if isinstance(items, tuple) else (items,)
         if len(items) != self.ndim:
             raise IndexError(f"{len(items)} indices for {self.ndim} axes, of {self!r}: entries are read one by one.")
@@ -176,6 +188,7 @@ class SparseArray(Entries):
         """
         if isinstance(other, Entries):
             raise TypeError(f"matmul: {self!r} @ {other!r} multiplies two sparse arrays. Use todense() of one of them.")
+        self.check_no_batch()
         x = asarray(other)
         if self.ndim != 2 or x.ndim not in (1, 2) or x.shape[0] != self.shape[1]:
             raise ValueError(f"matmul: {self!r} @ {x.aval} needs [m, n] @ [n] or [m, n] @ [n, k].")
@@ -296,6 +309,7 @@ def _product(s: SparseArray, x: Array) -> Array:
 
 def _scattered(entries: Entries, operands: Sequence[Array], factors: Sequence[Read]) -> Array:
     """Write a product of factors, or true, to the coordinates of every entry, and add up."""
+    entries.check_no_batch()
     written = indices(range(1, 1 + entries.ndim))
     entry = (variable(0),)
     brackets = [

@@ -206,9 +206,10 @@ class _Narrowing:
         boxed = [k for k in read_in_boxes(eqn) if self._is_made_alone(eqn.invars[k])]
         if not boxed:
             return False
-        part = from_boxes(eqn, boxed)
+        part, place, (v,) = from_boxes(eqn, boxed), self._place[eqn], eqn.outvars
+        self._read(v, place)
         operands = [self._part(eqn.invars[k], view) for k, view in part.views.items()]
-        self._write(self._place[eqn], lambda: part.written(self._w, operands), eqn.outvars[0])
+        self._write(place, lambda: part.written(self._w, operands), v)
         self._changed = True
         return True
 

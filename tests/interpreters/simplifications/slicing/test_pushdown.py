@@ -5,7 +5,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless import lax
+from tapeless import index, lax
 from tapeless.interpreters.simplify import simplified
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
 
@@ -93,6 +93,19 @@ def test_unread_elements_have_no_derivative():
                 np.testing.assert_allclose(slope(x), [0, 0, *first], rtol=1e-5)
             found = tl.grad(lambda x, g=g: tl.grad(g)(x).sum())(x)
             np.testing.assert_allclose(found, [0, 0, *second], rtol=1e-5)
+
+
+def test_a_sum_of_a_box_is_read_whole_and_in_part():
+    """A sum that reads a box of its operand, by one function as a whole, by another one in part."""
+
+    def f(x):
+        y = tnp.exp(x)
+        z = index.build(16, lambda i: index.sum(3, lambda k: y[k] * x[i]))
+        return tnp.cos(z), tnp.sin(z)[:2]
+
+    x = tnp.asarray(X)
+    for found, expected in zip(tl.jit(f)(x), f(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_array_literals_are_read_whole():
