@@ -38,6 +38,7 @@ COMPOSED: dict[Primitive, int] = {
     i.exp1_p: 209, i.expi_p: 598, i.sine_integral_p: 403, i.cosine_integral_p: 402, i.fresnel_sine_p: 389,
     i.fresnel_cosine_p: 387, i.spence_p: 96,
     g.gamma_p: 125, g.beta_p: 905, g.betaln_p: 894, g.comb_p: 914, g.poch_p: 1574, g.xlogy_p: 2,
+    g.kl_div_p: 57,
 }  # fmt: skip
 DEFINED: dict[Primitive, int] = {
     e.pow_p: 4,  # exp(y log |x|)

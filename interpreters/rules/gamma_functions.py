@@ -6,7 +6,7 @@ from tapeless.interpreters import jvp, vmap
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import gamma_functions as g
 from tapeless.tracer.primitives.bits import bitwise_and
-from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, log, log1p, mul, sub
+from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, log, log1p, mul, neg, sub
 from tapeless.tracer.primitives.special import digamma
 from tapeless.tracer.types import aval_of
 
@@ -44,6 +44,11 @@ jvp.partials_of_result(
 )
 jvp.partials(g.xlogy_p, lambda t, x, y: mul(t, log(y)), lambda t, x, y: mul(t, _share(x, y)))
 jvp.partials(g.xlog1py_p, lambda t, x, y: mul(t, log1p(y)), lambda t, x, y: mul(t, _share(x, add(y, 1.0))))
+jvp.partials(
+    g.kl_div_p,
+    lambda t, p, q: mul(t, g.log_ratio(p, q)),
+    lambda t, p, q: mul(t, neg(_share(sub(p, q), q))),
+)
 
 for _primitive in [p for p in vars(g).values() if isinstance(p, Primitive)]:
     vmap.elementwise(_primitive)

@@ -42,6 +42,7 @@ from tapeless.tracer.primitives.elementwise import (
     sin,
     sub,
 )
+from tapeless.tracer.primitives.shape import full_like
 from tapeless.tracer.primitives.special import lgamma
 
 _NUMERATOR = (
@@ -258,9 +259,28 @@ def _vanishing(logarithm: Callable[[Any], Any]) -> Callable[..., Any]:
     return function
 
 
+def _kl_div(p: Any, q: Any) -> Any:
+    """Compute p log(p/q) - p + q; for p/q from 1/2 to 2 by a series in s = (p - q) / (p + q), A&S 4.1.27."""
+    ratio = div(p, q)
+    near = bitwise_and(gt(ratio, 0.5), lt(ratio, 2.0))
+    one = full_like(p, 1)
+    half = select_n(near, full_like(p, 0), mul(sub(p, q), 0.5))
+    mean = select_n(near, one, add(mul(p, 0.5), mul(q, 0.5)))
+    s = div(half, mean)
+    square = mul(s, s)
+    total: Any = mul(square, 1 / 35)
+    for k in range(33, 1, -2):
+        total = mul(add(total, 1 / k), square)
+    close = mul(mul(s, 2.0), add(half, mul(p, total)))
+    logarithm = g.log_ratio(select_n(near, p, one), select_n(near, q, one))
+    far = add(sub(select_n(eq(p, 0.0), mul(p, logarithm), p), p), q)
+    return select_n(near, far, close)
+
+
 for _primitive, _function in (
     (g.gamma_p, _gamma), (g.beta_p, _beta), (g.betaln_p, _betaln), (g.comb_p, _comb), (g.poch_p, _poch)
 ):  # fmt: skip
     emit.rules[_primitive] = in_float64(_elementwise(_function))
 emit.rules[g.xlogy_p] = in_float32(_elementwise(_vanishing(log)))
 emit.rules[g.xlog1py_p] = in_float32(_elementwise(_vanishing(log1p)))
+emit.rules[g.kl_div_p] = in_float32(_elementwise(_kl_div))

@@ -24,5 +24,6 @@ ROWS = [
     Sample(g.xlogy_p, (_A, np.asarray(3, np.float32)), scipy.special.xlogy, label="scalar"),
     Sample(g.xlogy_p, (np.asarray(3, np.float32), _A), scipy.special.xlogy, label="scalar first"),
     Sample(g.xlog1py_p, (_A, _B), scipy.special.xlog1py, dtypes=FLOATS, bad=_BAD),
+    Sample(g.kl_div_p, (_A, _B), scipy.special.kl_div, dtypes=FLOATS, bad=_BAD),
     Sample(g.beta_p, (np.asarray(3, np.float32), _B), scipy.special.beta, label="scalar"),
 ]

@@ -14,8 +14,7 @@ from tapeless.tracer.distributions.evaluation import (
     on_support,
     standardized,
 )
-from tapeless.tracer.entropies import xlog1py, xlogy
-from tapeless.tracer.gamma_relatives import betaln
+from tapeless.tracer.distributions.saddle_point import is_large, log_gamma, log_powers
 from tapeless.tracer.primitives.special import betainc, betaincc
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
@@ -80,7 +79,9 @@ def _logpdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     y, a, b = standardized(x, loc, scale, valid), tnp.where(valid, a, 1), tnp.where(valid, b, 1)
 
     def formula(y: Any) -> Any:
-        return xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b) - tnp.log(scale)
+        n = a + b - 1
+        powers = log_powers(n, (a - 1, y, 1 - y), (b - 1, 1 - y, y)) + tnp.log(tnp.where(is_large(n), n, 1))
+        return powers - log_gamma(a - 1, a) - log_gamma(b - 1, b) + log_gamma(n, a + b) - tnp.log(scale)
 
     return on_support(y, (y >= 0) & (y <= 1), -np.inf, 0.5, formula)
 

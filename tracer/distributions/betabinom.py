@@ -7,7 +7,7 @@ import numpy as np
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.distributions.evaluation import evaluated, exponential, is_integer, on_support, only
-from tapeless.tracer.gamma_relatives import betaln
+from tapeless.tracer.distributions.saddle_point import log_negative_binomial
 
 __all__ = ["logpmf", "pmf"]
 
@@ -35,7 +35,9 @@ def _logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any) -> Any:
     y, n, a, b = only(valid, k - loc), *(tnp.where(valid, v, 1) for v in (n, a, b))
 
     def formula(y: Any) -> Any:
-        return -tnp.log1p(n) - betaln(n - y + 1, y + 1) + betaln(y + a, n - y + b) - betaln(a, b)
+        p, q = (a + b) / (a + b + n), n / (a + b + n)
+        of_each = log_negative_binomial(y, a, p, q) + log_negative_binomial(n - y, b, p, q)
+        return of_each - log_negative_binomial(n, a + b, p, q)
 
     return on_support(y, (y >= 0) & (y <= n) & is_integer(y), -np.inf, 0, formula)
 

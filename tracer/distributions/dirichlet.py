@@ -7,11 +7,10 @@ import numpy as np
 from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.distributions.evaluation import on_support, only
-from tapeless.tracer.entropies import xlogy
+from tapeless.tracer.distributions.evaluation import only
+from tapeless.tracer.distributions.saddle_point import is_large, log_multinomial
 from tapeless.tracer.gamma_relatives import check_real
 from tapeless.tracer.numpy.promotion import as_array, promoted_inexact_dtypes
-from tapeless.tracer.special import gammaln
 
 __all__ = ["logpdf", "pdf"]
 
@@ -43,7 +42,8 @@ def _logpdf(x: Any, alpha: Any) -> Any:
     if x.shape[0] < alpha.shape[0]:
         x = tnp.concatenate([x, 1 - tnp.sum(x, axis=0, keepdims=True)])
     inside = tnp.all(x > 0, axis=0) & (tnp.abs(tnp.sum(x, axis=0) - 1) < 1e-6)
-    powers = alpha.reshape(alpha.shape + (1,) * (x.ndim - 1)) - 1
-    terms = on_support(x, x > 0, 0, 1, lambda x: xlogy(powers, x))
-    total = tnp.sum(terms, axis=0) - tnp.sum(gammaln(alpha)) + gammaln(tnp.sum(alpha))
+    shapes, shape = alpha.reshape(alpha.shape + (1,) * (x.ndim - 1)), tnp.sum(alpha)
+    n = shape - 1
+    powers = log_multinomial(shapes - 1, tnp.where(x <= 0, 1, x), n, shapes, shape)
+    total = powers + (len(alpha) - 1) * tnp.log(tnp.where(is_large(n), n, 1))
     return only(tnp.all(alpha > 0), tnp.where(inside | tnp.isnan(tnp.sum(x, axis=0)), total, -np.inf))

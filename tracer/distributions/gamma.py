@@ -14,8 +14,8 @@ from tapeless.tracer.distributions.evaluation import (
     on_support,
     standardized,
 )
-from tapeless.tracer.entropies import xlogy
-from tapeless.tracer.special import gammainc, gammaincc, gammaln
+from tapeless.tracer.distributions.saddle_point import log_poisson
+from tapeless.tracer.special import gammainc, gammaincc
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -78,7 +78,7 @@ def _logpdf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
     y, a = standardized(x, loc, scale, a > 0), tnp.where(a > 0, a, 1)
 
     def formula(y: Any) -> Any:
-        return xlogy(a - 1, y) - y - gammaln(a) - tnp.log(scale)
+        return log_poisson(a - 1, y, a) - tnp.log(scale)
 
     return on_support(y, (y >= 0) & (y < np.inf), -np.inf, 1, formula)
 

@@ -7,9 +7,8 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.entropies import xlogy
+from tapeless.tracer.distributions.saddle_point import log_multinomial
 from tapeless.tracer.numpy.promotion import array_operand, inexact, promoted_dtypes
-from tapeless.tracer.special import gammaln
 
 __all__ = ["logpmf", "pmf"]
 
@@ -39,5 +38,6 @@ def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 def _logpmf(x: Any, n: Any, p: Any) -> Any:
     possible = tnp.all(x >= 0, axis=-1) & (tnp.sum(x, axis=-1) == n)
     counts, total = tnp.where(x >= 0, x, 0).astype(p.dtype), n.astype(p.dtype)
-    found = gammaln(total + 1) + tnp.sum(xlogy(counts, p) - gammaln(counts + 1), axis=-1)
+    counts, p = (tnp.moveaxis(v, -1, 0) for v in tnp.broadcast_arrays(counts, p))
+    found = log_multinomial(counts, p, total, counts + 1, total + 1)
     return tnp.where(possible, found, -np.inf)

@@ -7,8 +7,7 @@ import numpy as np
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.distributions.evaluation import evaluated, exponential, is_integer, on_support, only
-from tapeless.tracer.entropies import xlog1py
-from tapeless.tracer.gamma_relatives import betaln
+from tapeless.tracer.distributions.saddle_point import log_negative_binomial
 
 __all__ = ["logpmf", "pmf"]
 
@@ -34,11 +33,8 @@ def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
 def _logpmf(k: Any, n: Any, p: Any, loc: Any) -> Any:
     valid = (n > 0) & (p > 0) & (p <= 1)
     y, n, p = only(valid, k - loc), tnp.where(valid, n, 1), tnp.where(valid, p, 0.5)
-
-    def formula(y: Any) -> Any:
-        return -tnp.log(n + y) - betaln(n, y + 1) + n * tnp.log(p) + xlog1py(y, -p)
-
-    return on_support(y, (y >= 0) & is_integer(y), -np.inf, 0, formula)
+    inside = (y >= 0) & is_integer(y)
+    return on_support(y, inside, -np.inf, 0, lambda y: log_negative_binomial(y, n, p, 1 - p))
 
 
 _pmf = exponential(_logpmf)

@@ -8,6 +8,7 @@ import numpy as np
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.distributions.evaluation import evaluated, exponential, is_integer, on_support, only
+from tapeless.tracer.distributions.saddle_point import log_poisson
 from tapeless.tracer.entropies import xlogy
 from tapeless.tracer.special import gammaincc, gammaln
 
@@ -53,7 +54,7 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
 def _logpmf(k: Any, mu: Any, loc: Any) -> Any:
     y, mu = only(mu >= 0, k - loc), tnp.where(mu >= 0, mu, 1)
     inside = (y >= 0) & (y < np.inf) & is_integer(y)
-    return on_support(y, inside, -np.inf, 0, lambda y: xlogy(y, mu) - gammaln(y + 1) - mu)
+    return on_support(y, inside, -np.inf, 0, lambda y: log_poisson(y, mu, y + 1))
 
 
 def _cdf(k: Any, mu: Any, loc: Any) -> Any:

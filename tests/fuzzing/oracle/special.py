@@ -169,6 +169,7 @@ meanings["poch"] = sloped(
 )
 meanings["xlogy"] = sloped(sp.xlogy, lambda x, y: np.log(y), lambda x, y: x / y)
 meanings["xlog1py"] = sloped(sp.xlog1py, lambda x, y: np.log1p(y), lambda x, y: x / (1 + y))
+meanings["kl_div"] = sloped(sp.kl_div, lambda p, q: np.log(p / q), lambda p, q: 1 - p / q)
 meanings["erfcx"] = sloped(sp.erfcx, lambda x: 2 * x * sp.erfcx(x) - 2 / np.sqrt(np.pi))
 meanings["dawsn"] = sloped(sp.dawsn, lambda x: 1 - 2 * x * sp.dawsn(x))
 meanings["ndtr"] = sloped(sp.ndtr, lambda x: np.exp(-(x**2) / 2) / _ROOT_2_PI)
