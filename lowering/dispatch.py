@@ -201,6 +201,14 @@ def _program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[st
 
 
 def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any], device: Any) -> _CompiledFunction:
+    jaxpr, consts, single = trace_function(f, avals, params)
+    run = executable(jaxpr, device).call
+    watched = jaxpr if nonfinite.are_watched() or config.debug_key_reuse else None
+    return _CompiledFunction(run, [buffer_on(c, device) for c in consts], single, watched)
+
+
+def trace_function(f: Callable[..., Any], avals: Any, params: dict[str, Any]) -> tuple[Jaxpr, Sequence[Any], bool]:
+    """Trace a function of arrays; return the program, its constants, and whether its result is one array."""
     single = False
 
     def flat(*xs: Any) -> Any:
@@ -209,10 +217,7 @@ def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any],
         single = not isinstance(outs, (tuple, list))
         return (outs,) if single else outs
 
-    jaxpr, consts = trace_to_jaxpr(flat, avals, function=f)
-    run = executable(jaxpr, device).call
-    watched = jaxpr if nonfinite.are_watched() or config.debug_key_reuse else None
-    return _CompiledFunction(run, [buffer_on(c, device) for c in consts], single, watched)
+    return *trace_to_jaxpr(flat, avals, function=f), single
 
 
 _aval, _buf = attrgetter("aval"), attrgetter("buf")

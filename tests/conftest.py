@@ -31,7 +31,7 @@ from tapeless.interpreters import partial_eval, transpose
 from tapeless.lowering import compile
 from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import Jaxpr
-from tests import dense_zeros, one_context
+from tests import dense_zeros, eager_steps, one_context
 
 config.update("check_programs", True)
 
@@ -71,6 +71,13 @@ def optimized() -> Iterator[None]:
         clear_caches()  # some programs would be taken again
         yield
     clear_caches()  # so would these by the tests to come
+
+
+@pytest.fixture(scope="module")
+def eager_by_steps() -> Iterator[None]:
+    """Eager operations are computed by the oracle, and all of them by XLA after the last test: see `eager_steps`."""
+    with eager_steps.by_steps():
+        yield
 
 
 @pytest.fixture

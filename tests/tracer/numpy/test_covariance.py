@@ -7,6 +7,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(3, 5))
 OPERANDS = [X, X + 1j * X[::-1], X[0], X[:1]]

@@ -7,6 +7,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X = np.arange(60.0).reshape(3, 4, 5)
 ways = pytest.mark.parametrize("way", [lambda f: f, tl.jit], ids=["eager", "jit"])
 

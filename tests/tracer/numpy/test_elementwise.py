@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 import tapeless as tl
 import tapeless.numpy as tnp
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 FLOATS = RNG.normal(size=(3, 4)).astype(np.float32)
 OTHERS = RNG.normal(size=(3, 4)).astype(np.float32)

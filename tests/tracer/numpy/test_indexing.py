@@ -13,6 +13,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 EXAMPLES = settings(max_examples=40, deadline=None)
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=5)
 

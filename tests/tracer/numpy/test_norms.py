@@ -7,6 +7,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 linalg = tnp.linalg
 RNG = np.random.default_rng(0)
 ORDERS = [None, 0, 1, 2, 3, 2.5, 0.5, -1, -2, np.inf, -np.inf]

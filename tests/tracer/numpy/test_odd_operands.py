@@ -8,6 +8,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 BYTES, COMPLEX = np.array([0, 200, 28, 3], np.uint8), np.array([1 + 2j, -0.0 - 1j])
 
 

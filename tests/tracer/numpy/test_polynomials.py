@@ -6,6 +6,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 
 @pytest.mark.parametrize("p", [[1, -6, 11, -6], [0, 0, 2, -8], [0, 1, 0, 0], [0, 0, 0, 3], [0, 0, 0, 0]])
 def test_roots_of_what_is_traced(p):

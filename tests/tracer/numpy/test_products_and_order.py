@@ -12,6 +12,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises, text_of
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # sums in float32 in another order
 
 

@@ -7,6 +7,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 BYTES = np.ones(3, np.int8)
 TOO_BIG = "the integer 300 does not fit int8, which holds -128 to 127: use an array of a wider dtype, such as int16."
 

@@ -11,6 +11,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(3, 4, 5)).astype(np.float32)
 WITH_NAN = np.where(RNG.random(X.shape) < 0.2, np.nan, X).astype(np.float32)

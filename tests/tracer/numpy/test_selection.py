@@ -9,6 +9,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 DTYPES = ("int8", "float32", "complex64")
 SETS = ("intersect1d", "setdiff1d", "setxor1d", "union1d")

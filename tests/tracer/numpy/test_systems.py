@@ -10,6 +10,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 linalg = tnp.linalg
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(2, 4, 4))

@@ -9,6 +9,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3, 4)).astype(np.float32)
 N = RNG.integers(1, 9, (3, 4)).astype(np.int32)
