@@ -23,7 +23,7 @@ from tapeless.tracer.types import ShapedArray
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _OF_CUSOLVER = frozenset("geqrf gesvd gesvdj getrf orgqr syevd sytrd".split())
 
-Option = str | int | bool | np.uint8  # a letter or a word, a number, or a flag
+Option = str | int | bool  # a letter, which is a number of 8 bits, or a word; a number; or a flag
 
 
 def call(
@@ -76,7 +76,7 @@ def call_plainly(
       outs: types of all its results.
       in_place: pairs of a result and the operand whose memory it takes.
     """
-    return custom_call(f, _target(f, routine, operands[0].aval), operands, outs, in_place, **options)
+    return custom_call(f, _target(f, routine, operands[0].aval), operands, outs, in_place, None, **options)
 
 
 def _target(f: Function, routine: str, aval: ShapedArray) -> str:
@@ -118,9 +118,7 @@ def custom_call(
 def _attribute(x: Option) -> str:
     if isinstance(x, str):
         return f"{ord(x)} : ui8" if len(x) == 1 else f'"{x}"'
-    if isinstance(x, bool):
-        return str(x).lower()
-    return f"{x} : {'ui8' if isinstance(x, np.uint8) else 'i32'}"
+    return str(x).lower() if isinstance(x, bool) else f"{x} : i32"
 
 
 def _alias(result: int, operand: int, results: int) -> str:

@@ -7,8 +7,6 @@ LAPACK's, on the host.
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from tapeless.lowering import emit, lapack
 from tapeless.lowering.composition import write_out
 from tapeless.lowering.hlo import Function, Value
@@ -29,8 +27,8 @@ def _eigh(f: Function, outs: Any, x: Value, *, lower: bool, compute_v: bool) -> 
     routine = lapack.variant(f, x.aval, "syevd", "heevd")
     options: dict[str, lapack.Option] = {"uplo": "L" if lower else "U", "mode": "V" if compute_v else "N"}
     if f.platform == "gpu":
-        options = {"algorithm": np.uint8(0), "lower": lower}
-    return lapack.call(f, routine, x, [x.aval, outs[-1]], **options)[-len(outs) :]
+        options = {"algorithm": chr(0), "lower": lower}
+    return lapack.call(f, routine, x, [x.aval, outs[-1]], ((0, 0),), **options)[-len(outs) :]
 
 
 def _eig(f: Function, outs: Any, x: Value, *, left: bool, right: bool, vector_derivatives: bool) -> Any:
@@ -72,8 +70,9 @@ def _by_jacobi(
     thin = not full_matrices and min(m, n) > _LARGEST_IN_BATCHES
     columns = (min(m, n),) * 2 if thin else (m, n)
     vectors = [x.aval.update(shape=(*batch, size, k)) for size, k in zip((m, n), columns)]
-    options = {"compute_uv": compute_uv, "full_matrices": not thin}
-    rest, values, left, right = lapack.call(f, "gesvdj", x, [x.aval, s, *vectors], **options)
+    rest, values, left, right = lapack.call(
+        f, "gesvdj", x, [x.aval, s, *vectors], compute_uv=compute_uv, full_matrices=not thin
+    )
     (left,) = write_out(f, lambda y: slice_in_dim(y, 0, u.shape[-1], axis=-1), [left])
     (right,) = write_out(f, lambda y: adjoint(slice_in_dim(y, 0, vh.shape[-2], axis=-1)), [right])
     return [rest, values, left, right]
@@ -88,8 +87,9 @@ def _by_iteration(
     if wide:
         x, u, vh = write_out(f, matrix_transpose, [x])[0], _swapped(vh), _swapped(u)
     vectors = [u, vh] if compute_uv else [u.update(shape=())] * 2
-    options = {"compute_uv": compute_uv, "full_matrices": full_matrices, "transposed": False}
-    rest, values, left, right = lapack.call(f, "gesvd", x, [x.aval, s, *vectors], **options)
+    rest, values, left, right = lapack.call(
+        f, "gesvd", x, [x.aval, s, *vectors], compute_uv=compute_uv, full_matrices=full_matrices, transposed=False
+    )
     if wide and compute_uv:
         left, right = (write_out(f, matrix_transpose, [y])[0] for y in (right, left))
     return [rest, values, left, right]
