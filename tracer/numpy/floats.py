@@ -82,8 +82,21 @@ def spacing(x: ArrayLike, /) -> Array:
 
     Raises: TypeError for complex numbers.
     """
-    x = inexact("spacing", x)
-    return lax.sub(nextafter(x, copysign(np.inf, x)), x)
+    return _spacing(inexact("spacing", x))
+
+
+@core.compound
+def _spacing(x: Any) -> Array:
+    """Write the power of 2 by its bits: XLA would compute a subnormal difference as 0."""
+    digits, integer = int(dtypes.finfo(x.dtype).nmant), _bits_of(x.dtype)
+    one, width = integer.type(1), integer.type(digits)
+    code = bits.bitcast_convert_type(x, integer)
+    exponent = bits.shift_right_logical(bits.bitwise_and(code, np.iinfo(integer).max), width)
+    normal = bits.shift_left(lax.sub(lax.max(exponent, width), width), width)
+    subnormal = bits.shift_left(one, lax.sub(lax.clamp(one, exponent, width), one))
+    size = bits.bitcast_convert_type(lax.select(lax.gt(exponent, width), normal, subnormal), x.dtype)
+    negative = bits.bitwise_and(lax.lt(code, 0), lax.ne(code, np.iinfo(integer).min))  # -0.0 is not
+    return select(lax.is_finite(x), select(negative, lax.neg(size), size), np.nan)
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:

@@ -358,3 +358,12 @@ def test_squares_of_booleans_are_integers() -> None:
     """As in JAX; NumPy has them in int8."""
     found = tnp.square(np.array([True, False]))
     assert found.tolist() == [1, 0] and found.dtype == np.int32
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_spacing_of_small_numbers_is_subnormal(dtype):
+    smallest = np.finfo(dtype).smallest_subnormal
+    x = np.outer([1, -1], smallest * 2.0 ** np.arange(0, 100, 3)).astype(dtype)
+    x = np.append(x, np.array([0, -0.0, 1, -1, 3e38, np.inf, -np.inf, np.nan], dtype))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(tnp.spacing(x), np.spacing(x))
