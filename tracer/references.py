@@ -14,7 +14,7 @@ computation and monads".
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
@@ -101,6 +101,12 @@ class Ref(Cell):
         if not shown.startswith("Array("):
             return str(self.aval)
         return f"Ref{shown.removeprefix('Array')}".replace("\n  ", "\n")  # lines are indented by the name
+
+    def _no_arithmetic(self, *_: object) -> NoReturn:
+        raise TypeError(f"arithmetic with a reference: {self.aval}.{self.conversion_hint}")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _no_arithmetic
 
     def __reduce__(self) -> Any:
         raise TypeError(f"a reference cannot be pickled: {self.aval}. Pickle what is in it, ref[...].")

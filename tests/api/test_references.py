@@ -88,7 +88,10 @@ def test_references_are_no_arrays():
     ):
         with pytest.raises(TypeError, match=advice):
             wrong()
-    with pytest.raises(TypeError):
+    for arithmetic in (lambda: ref + 1, lambda: 2 @ ref, lambda: tnp.ones(3) * ref, lambda: ref < 1, lambda: -ref):
+        with pytest.raises(TypeError, match=advice):
+            arithmetic()
+    with raises(TypeError, "arithmetic with a reference: Ref{float32[3]}.\n" + advice.replace("\\", "")):
         _ = ref + 1
     with raises(TypeError, "a reference cannot be pickled: Ref{float32[3]}. Pickle what is in it, ref[...]."):
         __import__("pickle").dumps(ref)
