@@ -54,11 +54,11 @@ def test_digamma_at_its_pole_at_zero(dtype: Any):
     assert special.digamma(dtype(0.0)) == -np.inf
 
 
-LARGE = [2e6, 1e7, 1e8, 1e12]
+LARGE = [1e6, 2e6, 1e7, 1e8, 1e12]
 
 
 @pytest.mark.parametrize("a", LARGE)
-@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 2e-4)])
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 5e-6)])
 def test_incomplete_gamma_of_large_orders(a: float, dtype: Any, rtol: float):
     """Both tails, across the middle: series and fraction would need a million terms, as SciPy's beyond 4.5 do."""
     x = (a + np.sqrt(a) * np.linspace(-4, 4, 17)).astype(dtype)
@@ -68,7 +68,7 @@ def test_incomplete_gamma_of_large_orders(a: float, dtype: Any, rtol: float):
     np.testing.assert_allclose(special.igammac(orders, x), scipy.special.gammaincc(*wide), rtol=rtol)
 
 
-@pytest.mark.parametrize("a", LARGE[1:3])
+@pytest.mark.parametrize("a", LARGE[2:4])
 def test_slopes_of_incomplete_gamma_of_large_orders(a: float):
     """Central differences, whose own error is 2e-6 of the slope."""
     x, h = a + np.sqrt(a) * np.linspace(-3, 3, 7), 1e-3 * np.sqrt(a)
