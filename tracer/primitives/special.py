@@ -129,12 +129,12 @@ def gamma_weight(a: ArrayLike, x: ArrayLike) -> Array:
     number = aval_of(a)
     small = sub(sub(mul(a, log(x)), x), lgamma(add(a, 1.0)))
     large_a = select_n(lt(a, 16.0), a, constant(16, number))
-    stirling = add(_stirling(large_a), mul(0.5, log(mul(2 * math.pi, large_a))))
+    stirling = add(stirling_remainder(large_a), mul(0.5, log(mul(2 * math.pi, large_a))))
     large = neg(add(kl_div(large_a, x), stirling))
     return exp(select_n(lt(a, 16.0), large, small))
 
 
-def _stirling(a: ArrayLike) -> Array:
+def stirling_remainder(a: ArrayLike) -> Array:
     """Compute log gamma(a + 1) - a log(a) + a - log(2 pi a) / 2 for a >= 16, by Stirling's series."""
     inverse = div(1.0, a)
     square = mul(inverse, inverse)
