@@ -207,7 +207,9 @@ def _continued(a: Any, b: Any, c: Any, z: Any, rest: Any) -> Any:
         y, slope = (tnp.where(moving, new, old) for new, old in zip(there, (y, slope)))
         return tnp.where(moving, to, left), y, slope, tnp.maximum(largest, abs(y))
 
-    begin = tnp.where(z <= 0.5, rest, 0.5), value, slope, abs(value)
+    # Of rounding the start follows a part z^(1 - c) of the other solution, DLMF 15.10.3, which grows for a negative c.
+    power = tnp.maximum(1 - c, 1)
+    begin = tnp.where(z <= 0.5, rest, 0.5), value, slope, abs(value) * tnp.maximum(2 * z, 1) ** power / power
     _, y, _, largest = while_loop(lambda state: tnp.any((state[0] > rest) & (rest > 0)), step, begin)
     return tnp.where((largest * np.sqrt(_EPS) > abs(y)) & tnp.isfinite(y), np.nan, y)
 

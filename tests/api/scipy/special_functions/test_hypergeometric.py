@@ -82,6 +82,12 @@ def test_gauss():
     np.testing.assert_allclose(special.hyp2f1(*narrow), exact(2, *narrow), rtol=3e-7)
 
 
+def test_gauss_of_negative_c_is_nan_where_another_solution_grows():
+    """It was off by 2e-5 and 7e-7: rounding starts a part z^(1 - c), z = x / (x - 1). The last value is mpmath's."""
+    args = np.array([[0.123, 0.575, -40.5, -42.5], [0.233, -0.011, -32.375, -271], [0.25, 1.5, -8.5, -42.5]]).T
+    np.testing.assert_allclose(special.hyp2f1(*args), [np.nan, np.nan, 0.58407945783279825], rtol=1e-11)
+
+
 def test_gauss_far_away_against_scipy():
     """Where the Decimal series would have millions of terms."""
     ss = pytest.importorskip("scipy.special")
