@@ -154,7 +154,8 @@ def _confluent(a: Any, b: Any, x: Any) -> Any:
     far = (y > _FAR) & ((abs(a) + 2) * (abs(b - a) + 2) < y) & ~_ends(a) & ~_ends(b)
     total, scale = _series((tnp.where(far, 1, a),), (b,), tnp.where(far, 1, y))
     near = total * tnp.exp(scale + tnp.where(turned & ~far, x, 0))
-    return tnp.where(far, _far_confluent(*(tnp.where(far, v, _FAR) for v in (a, b, y)), turned), near)
+    a, b, y = (tnp.where(far, v, _FAR) for v in (a, b, y))
+    return tnp.where(far, _far_confluent(a, b, y, turned), near)
 
 
 def _far_confluent(a: Any, b: Any, x: Any, scaled: Any) -> Any:
