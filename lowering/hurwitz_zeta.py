@@ -32,11 +32,12 @@ from tapeless.tracer.primitives.elementwise import (
     neg,
     pow,
     select_n,
+    sqrt,
     sub,
 )
 from tapeless.tracer.primitives.reduction import reduce_or
 from tapeless.tracer.primitives.shape import full
-from tapeless.tracer.primitives.special import digamma, lgamma
+from tapeless.tracer.primitives.special import digamma, stirling_remainder
 from tapeless.tracer.types import aval_of
 
 _SUMMED = 10
@@ -53,26 +54,26 @@ _BERNOULLI = (
     43867 / 5109094217170944000,
     -174611 / 802857662698291200000,
 )
-_FACTORIALS = 20  # n! is a product up to this n, beyond by its logarithm
+_FACTORIALS = 20  # n! is a product up to this n, beyond by Stirling's series
 
 
 def zeta(f: Function, outs: Any, x: Value, q: Value) -> list[Value]:
     """Emit zeta(x, q); infinite at x = 1 and at poles, nan for x < 1."""
     x, q = (f.broadcast(v, outs[0].shape) for v in (x, q))
     (one,) = write_out(f, _one_as, [x])
-    return write_out(f, _with_poles, [_scaled(f, one, x, q), x, q])
+    return write_out(f, _with_poles, [_scaled(f, one, one, x, q), x, q])
 
 
 def polygamma(f: Function, outs: Any, n: Value, x: Value) -> list[Value]:
     """Emit (-1)^(n+1) n! zeta(n + 1, x), digamma for n = 0; nan for other numbers than integers, and below 0."""
     n, x = (f.broadcast(v, outs[0].shape) for v in (n, x))
-    exponent, root = write_out(f, _exponent_and_root_of_factorial, [n])
-    return write_out(f, _polygamma_result, [_scaled(f, root, exponent, x), n, exponent, x])
+    exponent, root, unit = write_out(f, _factorial, [n])
+    return write_out(f, _polygamma_result, [_scaled(f, root, unit, exponent, x), n, exponent, x])
 
 
-def _scaled(f: Function, root: Value, x: Value, q: Value) -> Value:
-    """Emit root^2 zeta(x, q); the sums for negative q in a loop of one step, which is skipped if there is none."""
-    state = write_out(f, _of_positive, [root, x, q])
+def _scaled(f: Function, root: Value, unit: Value, x: Value, q: Value) -> Value:
+    """Emit root^2 unit^x zeta(x, q); sums for negative q in a loop of one step, skipped if there is none."""
+    state = write_out(f, _of_positive, [root, unit, x, q])
     return while_loop(f, lambda going, *_: going, _of_negative, state)[1]
 
 
@@ -80,19 +81,19 @@ def _one_as(x: Any) -> Any:
     return full(aval_of(x).shape, 1, aval_of(x).dtype)
 
 
-def _of_positive(root: Any, x: Any, q: Any) -> Any:
+def _of_positive(root: Any, unit: Any, x: Any, q: Any) -> Any:
     positive = select_n(gt(q, 0.0), _one_as(x), q)
     below = _is_between_poles(q)
-    return reduce_or(below, range(aval_of(q).ndim)), _product(root, x, positive), root, x, q
+    return reduce_or(below, range(aval_of(q).ndim)), _product(root, unit, x, positive), root, unit, x, q
 
 
-def _of_negative(going: Any, found: Any, root: Any, x: Any, q: Any) -> Any:
+def _of_negative(going: Any, found: Any, root: Any, unit: Any, x: Any, q: Any) -> Any:
     below = _is_between_poles(q)
     q = select_n(below, -0.5, q)
     sign = select_n(_is_even(x), neg(_one_as(x)), _one_as(x))
-    both = add(_product(root, x, sub(q, floor(q))), mul(sign, _product(root, x, sub(ceil(q), q))))
-    total = sub(both, mul(sign, _product(root, x, sub(1.0, q))))
-    return bitwise_and(going, ne(going, going)), select_n(below, found, total), root, x, q
+    both = add(_product(root, unit, x, sub(q, floor(q))), mul(sign, _product(root, unit, x, sub(ceil(q), q))))
+    total = sub(both, mul(sign, _product(root, unit, x, sub(1.0, q))))
+    return bitwise_and(going, ne(going, going)), select_n(below, found, total), root, unit, x, q
 
 
 def _is_between_poles(q: Any) -> Any:
@@ -107,11 +108,11 @@ def _is_even(x: Any) -> Any:
     return _is_integer(mul(x, 0.5))
 
 
-def _product(root: Any, x: Any, q: Any) -> Any:
-    """Compute root^2 zeta(x, q) for x > 1 and q > 0, by factors that neither overflow nor underflow before it does."""
+def _product(root: Any, unit: Any, x: Any, q: Any) -> Any:
+    """Compute root^2 unit^x zeta(x, q) for x > 1 and q > 0, by factors that are numbers if it is."""
     infinite, x = eq(q, math.inf), min(x, _largest(x))
     q = select_n(infinite, q, _one_as(q))
-    power = mul(root, pow(q, mul(x, -0.5)))
+    power = mul(root, pow(div(q, unit), mul(x, -0.5)))
     return select_n(infinite, mul(mul(_relative(x, q), power), power), 0.0)
 
 
@@ -151,15 +152,21 @@ def _with_poles(found: Any, x: Any, q: Any) -> Any:
     return select_n(lt(x, 1.0), select_n(eq(x, 1.0), found, math.inf), math.nan)
 
 
-def _exponent_and_root_of_factorial(n: Any) -> Any:
-    """Return n + 1 and the root of n!, for n that has a zeta function; else 2 and 1."""
+def _factorial(n: Any) -> Any:
+    """Return x = n + 1, and root and unit, with n! = root^2 unit^x, for n that has a zeta function; else 2, 1 and 1.
+
+    For a large n the unit is n/e, by Stirling's series, as neither n! nor the power of zeta's q need be numbers.
+    """
     proper = bitwise_and(bitwise_and(gt(n, 0.0), lt(n, math.inf)), _is_integer(n))
     n = select_n(proper, _one_as(n), n)
     product = _one_as(n)
     for k in range(2, _FACTORIALS + 1):
         product = select_n(lt(n, float(k)), mul(product, float(k)), product)
-    by_logarithm = exp(mul(lgamma(add(n, 1.0)), 0.5))
-    return add(n, 1.0), select_n(gt(n, float(_FACTORIALS)), pow(product, 0.5), by_logarithm)
+    large = gt(n, float(_FACTORIALS))
+    safe = select_n(large, mul(_one_as(n), float(_FACTORIALS)), n)
+    by_series = mul(sqrt(sqrt(div(2 * math.pi * math.e**2, safe))), exp(mul(stirling_remainder(safe), 0.5)))
+    unit = select_n(large, _one_as(n), mul(safe, 1 / math.e))
+    return add(n, 1.0), select_n(large, pow(product, 0.5), by_series), unit
 
 
 def _polygamma_result(found: Any, n: Any, exponent: Any, x: Any) -> Any:

@@ -135,12 +135,19 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 @compound
 def _boxcox(x: Any, lmbda: Any) -> Array:
-    return _transformed(tnp.log, g.xlogy, x, lmbda)
+    return _with_zero(x, x, lmbda, lambda x: _transformed(tnp.log, g.xlogy, x, lmbda))
 
 
 @compound
 def _boxcox1p(x: Any, lmbda: Any) -> Array:
-    return _transformed(tnp.log1p, g.xlog1py, x, lmbda)
+    return _with_zero(1 + x, x, lmbda, lambda x: _transformed(tnp.log1p, g.xlog1py, x, lmbda))
+
+
+def _with_zero(base: Any, x: Any, lmbda: Any, transformed: Callable[[Any], Any]) -> Array:
+    """Return `transformed(x)`; where the base of the power is 0 and lmbda > 0 the power itself, for its derivatives."""
+    zero = (base == 0) & (lmbda > 0)
+    lmbda = tnp.where(zero, lmbda, 1)
+    return tnp.where(zero, (tnp.power(tnp.where(zero, base, 1), lmbda) - 1) / lmbda, transformed(tnp.where(zero, 1, x)))
 
 
 def _transformed(logarithm: Callable[[Any], Any], product: Callable[..., Any], x: Any, lmbda: Any) -> Array:

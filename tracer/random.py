@@ -2,8 +2,8 @@
 
 A sampler encrypts the positions of its result (counter-based) and computes the sample from these bits; one that needs
 several sets of bits splits its key. Samples made by arithmetic alone equal those of jax.random exactly; others as far
-as XLA's log, erf_inv and tan are the same. Rejection samplers need loops: they are in `api/random/`. Left out: gumbel's
-mode "highest".
+as XLA's log, erf_inv and tan are the same, and log1p, which is more precise here in float64. Rejection samplers need
+loops: they are in `api/random/`. Left out: gumbel's mode "highest".
 """
 
 import math

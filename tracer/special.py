@@ -42,7 +42,7 @@ def erfinv(x: ArrayLike) -> Array:
 
     Raises: TypeError for complex numbers.
     """
-    return apply_inexact("erfinv", s.erf_inv_p, x)
+    return apply_inexact("erfinv", f.erfinv_p, x)
 
 
 def gammaln(x: ArrayLike) -> Array:

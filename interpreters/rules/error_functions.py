@@ -12,6 +12,7 @@ jvp.partials(f.dawsn_p, lambda t, x: mul(t, f.dawsn_slope(x)))
 jvp.partials(f.ndtr_p, lambda t, x: mul(t, f.normal_density(x)))
 jvp.partials(f.log_ndtr_p, lambda t, x: mul(t, f.inverse_mills_ratio(x)))
 jvp.partials_of_result(f.ndtri_p, lambda t, y, p: mul(t, mul(math.sqrt(2.0 * math.pi), exp(mul(0.5, square(y))))))
+jvp.partials_of_result(f.erfinv_p, lambda t, y, x: mul(t, mul(0.5 * math.sqrt(math.pi), exp(square(y)))))
 
 for _primitive in [p for p in vars(f).values() if isinstance(p, Primitive)]:
     vmap.elementwise(_primitive)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from tapeless.lowering import emit, physical
 from tapeless.lowering.composition import while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
@@ -269,6 +271,14 @@ def _logarithm(z: Any, found: Any) -> Any:
     return e.complex(_modulus(z, e.real(found)), e.imag(found))
 
 
+def _log1p(f: Function, outs: Any, x: Value) -> Any:
+    """Compute log(1 + x); XLA's of float64 has an error of 120 ulp from -1/2 to -1/4, log of the sum has 1."""
+    found = _mended("log_plus_one", _logarithm)(f, outs, x)
+    if x.aval.dtype != np.float64:
+        return found
+    return write_out(f, lambda x, y: e.select_n(e.lt(x, -0.15), y, e.log(e.add(x, 1.0))), [x, *found])
+
+
 def _abs(f: Function, outs: Any, x: Value) -> Any:
     return (x,) if not dtypes.is_signed(x.aval.dtype) else _mended("abs", _modulus)(f, outs, x)
 
@@ -280,7 +290,7 @@ emit.rules[e.abs_p] = _abs
 emit.rules[e.exp_p] = _mended("exponential", partial(_exponential, limit=0.0))
 emit.rules[e.expm1_p] = _mended("exponential_minus_one", partial(_exponential, limit=-1.0))
 emit.rules[e.log_p] = _mended("log", _logarithm)
-emit.rules[e.log1p_p] = _mended("log_plus_one", _logarithm)
+emit.rules[e.log1p_p] = _log1p
 
 # ---- circular and hyperbolic functions -----------------------------------------------------------------------
 

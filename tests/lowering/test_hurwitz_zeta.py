@@ -61,6 +61,14 @@ def test_polygamma(dtype, rtol):
     np.testing.assert_allclose(special.polygamma(n.copy(), x.copy()), expected, rtol=rtol)
 
 
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 2e-14), (np.float32, 1e-5)])
+def test_polygamma_of_large_orders(dtype, rtol):
+    """The factorial, or the power of x, is no number, though their product is. These values are mpmath's."""
+    n, x = np.array([[35, 3], [40, 100], [100, 20], [150, 50]], dtype).T
+    expected = [6.88464079953532466e22, -2.47553943861773081e-34, -3.70797541633782713e26, -1717510.4520846583]
+    np.testing.assert_allclose(special.polygamma(n.copy(), x.copy()), expected, rtol=rtol)
+
+
 def test_limits_of_polygamma():
     n, x = np.array([[0, 0], [1, 0], [2, 0], [3, -4], [2, np.inf], [0, np.inf], [-1, 2], [1.5, 2], [np.inf, 2]]).T
     found = special.polygamma(n.copy(), x.copy())

@@ -11,4 +11,5 @@ ROWS = [
     unary(f.ndtr_p, scipy.special.ndtr, -3, 3, FLOATS),
     unary(f.log_ndtr_p, scipy.special.log_ndtr, -6, 3, FLOATS),
     unary(f.ndtri_p, scipy.special.ndtri, 0.05, 0.95, FLOATS),
+    unary(f.erfinv_p, scipy.special.erfinv, -0.95, 0.95, FLOATS),
 ]

@@ -65,6 +65,7 @@ def test_derivatives_at_zero():
         (special.xlog1py, (0, -1), (-inf, 0)), (special.xlog1py, (0, 1), (np.log(2), 0)),
         (special.rel_entr, (0, 2), (-inf, 0)), (special.kl_div, (0, 2), (-inf, 1)),
         (special.boxcox, (2, 0), (0.5, np.log(2) ** 2 / 2)), (special.boxcox1p, (1, 0), (0.5, np.log(2) ** 2 / 2)),
+        (special.boxcox, (0, 2), (0, 0.25)), (special.boxcox, (0, 1), (1, 1)), (special.boxcox1p, (-1, 3), (0, 1 / 9)),
     ]:  # fmt: skip
         for k, slope in enumerate(slopes):
             for run in (f, tl.jit(f)):

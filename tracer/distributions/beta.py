@@ -7,7 +7,7 @@ import numpy as np
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.distributions.evaluation import (
-    clipped,
+    between,
     evaluated,
     exponential,
     log_probability,
@@ -87,19 +87,23 @@ def _logpdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
 
 
 def _cdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
-    return betainc(a, b, clipped(standardized(x, loc, scale, (a > 0) & (b > 0)), 0, 1))
+    y = standardized(x, loc, scale, (a > 0) & (b > 0))
+    return between(y, 0, 1, (0, 1), lambda y: betainc(a, b, y))
 
 
 def _sf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
-    return betaincc(a, b, clipped(standardized(x, loc, scale, (a > 0) & (b > 0)), 0, 1))
+    y = standardized(x, loc, scale, (a > 0) & (b > 0))
+    return between(y, 0, 1, (1, 0), lambda y: betaincc(a, b, y))
 
 
 def _logcdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
-    return log_probability(_cdf(x, a, b, loc, scale), _sf(x, a, b, loc, scale))
+    y = standardized(x, loc, scale, (a > 0) & (b > 0))
+    return between(y, 0, 1, (-np.inf, 0), lambda y: log_probability(betainc(a, b, y), betaincc(a, b, y)))
 
 
 def _logsf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
-    return log_probability(_sf(x, a, b, loc, scale), _cdf(x, a, b, loc, scale))
+    y = standardized(x, loc, scale, (a > 0) & (b > 0))
+    return between(y, 0, 1, (0, -np.inf), lambda y: log_probability(betaincc(a, b, y), betainc(a, b, y)))
 
 
 _pdf = exponential(_logpdf)

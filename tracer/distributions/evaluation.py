@@ -57,6 +57,12 @@ def on_support(y: Any, inside: Any, value: Any, inner: float, formula: Callable[
     return tnp.where(outside, value, formula(tnp.where(outside, inner, y)))
 
 
+def between(y: Any, low: float, high: float, outside: tuple[float, float], formula: Callable[[Any], Any]) -> Any:
+    """Evaluate a formula on an interval, ends included; below and above it return the two numbers `outside`."""
+    values = tnp.where(y < low, *outside)
+    return on_support(y, (y >= low) & (y <= high), values, 0.5, formula)
+
+
 def clipped(y: Any, low: Any, high: Any) -> Any:
     """Clip y to an interval, on which the derivative is 1, ends included; nan stays."""
     return tnp.where(y < low, low, tnp.where(y > high, high, y))

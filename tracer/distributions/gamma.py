@@ -7,7 +7,7 @@ import numpy as np
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.distributions.evaluation import (
-    clipped,
+    between,
     evaluated,
     exponential,
     log_probability,
@@ -84,19 +84,23 @@ def _logpdf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
 
 
 def _cdf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
-    return gammainc(a, clipped(standardized(x, loc, scale, a > 0), 0, np.inf))
+    y = standardized(x, loc, scale, a > 0)
+    return between(y, 0, np.inf, (0, 1), lambda y: gammainc(a, y))
 
 
 def _sf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
-    return gammaincc(a, clipped(standardized(x, loc, scale, a > 0), 0, np.inf))
+    y = standardized(x, loc, scale, a > 0)
+    return between(y, 0, np.inf, (1, 0), lambda y: gammaincc(a, y))
 
 
 def _logcdf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
-    return log_probability(_cdf(x, a, loc, scale), _sf(x, a, loc, scale))
+    y = standardized(x, loc, scale, a > 0)
+    return between(y, 0, np.inf, (-np.inf, 0), lambda y: log_probability(gammainc(a, y), gammaincc(a, y)))
 
 
 def _logsf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
-    return log_probability(_sf(x, a, loc, scale), _cdf(x, a, loc, scale))
+    y = standardized(x, loc, scale, a > 0)
+    return between(y, 0, np.inf, (0, -np.inf), lambda y: log_probability(gammaincc(a, y), gammainc(a, y)))
 
 
 _pdf = exponential(_logpdf)

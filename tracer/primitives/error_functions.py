@@ -26,6 +26,7 @@ dawsn_p: Final = _floating("dawsn")
 ndtr_p: Final = _floating("ndtr")
 log_ndtr_p: Final = _floating("log_ndtr")
 ndtri_p: Final = _floating("ndtri")
+erfinv_p: Final = _floating("erfinv")
 
 
 def erfcx(x: ArrayLike) -> Array:
@@ -51,6 +52,14 @@ def log_ndtr(x: ArrayLike) -> Array:
 def ndtri(p: ArrayLike) -> Array:
     """Compute the inverse of `ndtr`; nan where p is no probability. Source: DLMF 7.17."""
     return ndtri_p.bind(p)[0]
+
+
+def erfinv(x: ArrayLike) -> Array:
+    """Compute the inverse of erf, to the last digits that `erf_inv`, which random numbers are made of, lacks near 1.
+
+    Source: DLMF 7.17.
+    """
+    return erfinv_p.bind(x)[0]
 
 
 # ---- derivatives ---------------------------------------------------------------------------------------------

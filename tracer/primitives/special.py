@@ -16,14 +16,15 @@ from tapeless.tracer.primitives.elementwise import (
     eq,
     exp,
     log,
-    log1p,
     lt,
     max,
     mul,
+    neg,
     select_n,
     square,
     sub,
 )
+from tapeless.tracer.primitives.gamma_functions import kl_div
 from tapeless.tracer.primitives.operands import aligned, constant
 from tapeless.tracer.types import aval_of
 
@@ -121,21 +122,19 @@ def igamma_density(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def gamma_weight(a: ArrayLike, x: ArrayLike) -> Array:
-    """Compute x^a exp(-x) / gamma(a + 1); for large a by Stirling's series, in which a log(x) and x do not cancel.
+    """Compute x^a exp(-x) / gamma(a + 1); for large a in saddle-point form, in which a log(x) and x do not cancel.
 
-    Source: A&S 6.1.41.
+    Source: Loader 2000; A&S 6.1.41.
     """
     number = aval_of(a)
     small = sub(sub(mul(a, log(x)), x), lgamma(add(a, 1.0)))
     large_a = select_n(lt(a, 16.0), a, constant(16, number))
-    deviation = div(sub(x, large_a), large_a)
-    log_ratio = select_n(lt(abs(deviation), 0.5), log(div(x, large_a)), log1p(deviation))
-    stirling = add(_stirling(large_a), mul(0.5, log(mul(2 * math.pi, large_a))))
-    large = sub(mul(large_a, sub(log_ratio, deviation)), stirling)
+    stirling = add(stirling_remainder(large_a), mul(0.5, log(mul(2 * math.pi, large_a))))
+    large = neg(add(kl_div(large_a, x), stirling))
     return exp(select_n(lt(a, 16.0), large, small))
 
 
-def _stirling(a: ArrayLike) -> Array:
+def stirling_remainder(a: ArrayLike) -> Array:
     """Compute log gamma(a + 1) - a log(a) + a - log(2 pi a) / 2 for a >= 16, by Stirling's series."""
     inverse = div(1.0, a)
     square = mul(inverse, inverse)

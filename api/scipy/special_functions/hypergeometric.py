@@ -4,7 +4,7 @@ Everything is computed in float64. A sum that loses more than half of its digits
 one that is not over after 5000 terms. Derivatives, of any order and by every argument, are those of the sums: forward
 mode goes through their loops, and a custom rule makes of it what reverse mode needs.
 Source: DLMF chapters 13 and 15; Johansson 2019, "Computing hypergeometric functions rigorously". Left out: complex
-numbers, asymptotic series.
+numbers, asymptotic series of Gauss's function.
 """
 
 import functools
@@ -27,17 +27,18 @@ from tapeless.tracer.primitives.special import lgamma
 _EPS = float(np.finfo(np.float64).eps)
 _LARGE = 1e250  # from which a sum is scaled down
 _MOST_TERMS = 5000
+_FAR = 3000.0  # beyond it the confluent function has an asymptotic series, before the other has too many terms
 
 
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Compute Kummer's confluent hypergeometric function, the sum of (a)_k / (b)_k x^k / k!, elementwise.
 
-    To 1e-12 of its value, 2e-7 in float32, for 0 < a, b <= 50 and -500 <= x <= 500 where b >= a or x >= 0; elsewhere
-    nan where the sum has less than half of the digits of float64.
+    To 1e-12 of its value, 2e-7 in float32, for 0 < a, b <= 50 and -500 <= x <= 500 where b >= a or x >= 0, and also
+    for |x| > 3000; elsewhere nan where the sum has less than half of the digits of float64.
 
     Returns: floating point; infinite where b is a whole number that is not positive, unless a is one, and not smaller.
     Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    Source: DLMF 13.2.2, 13.2.39.
+    Source: DLMF 13.2.2, 13.2.39, 13.7.1.
     """
     operands = promoted_all("hyp1f1", *promoted_inexact_dtypes("hyp1f1", a, b, x))
     return _in_double("hyp1f1", _hyp1f1, operands)
@@ -98,11 +99,12 @@ _without_slope.defjvp(lambda primals, tangents: (primals[0], tangents[0] * np.na
 # ---- sums ----------------------------------------------------------------------------------------------------
 
 
-def _series(above: Any, below: Any, x: Any, polynomial: Any = False) -> tuple[Any, Any]:
+def _series(above: Any, below: Any, x: Any, polynomial: Any = False, least: float = 1 / 16) -> tuple[Any, Any]:
     """Sum the terms (above)_k / (below)_k x^k / k!, where (v)_k stands for a product over all v.
 
     Args:
       polynomial: where all terms from one on are 0, and the others need not become small.
+      least: a bound of |x| from below for how small the terms are, as x may be 0, and derivatives by it are not.
     Returns: the sum, and the logarithm of what it is to be multiplied by, so that no number is too large.
     """
 
@@ -115,7 +117,7 @@ def _series(above: Any, below: Any, x: Any, polynomial: Any = False) -> tuple[An
     def bound(k: Any) -> Any:
         """Bound |ratio| from above, but not by 0, where x or one of `above` may be 0: their derivatives are not."""
         largest = _product(abs(v) + 1 + k for v in above) / _product(tnp.maximum(abs(v + k), 1e-3) for v in below)
-        return largest * tnp.maximum(abs(x), 1 / 16) / (k + 1)
+        return largest * tnp.maximum(abs(x), least) / (k + 1)
 
     one = tnp.ones_like(x)
 
@@ -136,7 +138,7 @@ def _series(above: Any, below: Any, x: Any, polynomial: Any = False) -> tuple[An
 
 
 def _product(factors: Any) -> Any:
-    return functools.reduce(operator.mul, factors)
+    return functools.reduce(operator.mul, factors, 1.0)
 
 
 def _ends(v: Any) -> Any:
@@ -148,8 +150,19 @@ def _ends(v: Any) -> Any:
 def _confluent(a: Any, b: Any, x: Any) -> Any:
     """Sum terms of one sign, where there are such: M(a, b, x) = exp(x) M(b - a, b, -x)."""
     turned = (x < 0) & ~_ends(a)
-    total, scale = _series((tnp.where(turned, b - a, a),), (b,), tnp.where(turned, -x, x))
-    return total * tnp.exp(scale + tnp.where(turned, x, 0))
+    a, y = tnp.where(turned, b - a, a), tnp.where(turned, -x, x)
+    far = (y > _FAR) & ((abs(a) + 2) * (abs(b - a) + 2) < y) & ~_ends(a) & ~_ends(b)
+    total, scale = _series((tnp.where(far, 1, a),), (b,), tnp.where(far, 1, y))
+    near = total * tnp.exp(scale + tnp.where(turned & ~far, x, 0))
+    a, b, y = (tnp.where(far, v, _FAR) for v in (a, b, y))
+    return tnp.where(far, _far_confluent(a, b, y, turned), near)
+
+
+def _far_confluent(a: Any, b: Any, x: Any, scaled: Any) -> Any:
+    """Compute M(a, b, x) for a large x by its asymptotic series; `scaled` by exp(-x). Source: DLMF 13.7.1."""
+    total, scale = _series((1 - a, b - a), (), 1 / x, least=0.0)
+    sign = gammasgn(a) * gammasgn(b)
+    return sign * total * tnp.exp(scale + lgamma(b) - lgamma(a) + (a - b) * tnp.log(x) + tnp.where(scaled, 0, x))
 
 
 _hyp1f1 = _smooth(_confluent)
@@ -195,7 +208,9 @@ def _continued(a: Any, b: Any, c: Any, z: Any, rest: Any) -> Any:
         y, slope = (tnp.where(moving, new, old) for new, old in zip(there, (y, slope)))
         return tnp.where(moving, to, left), y, slope, tnp.maximum(largest, abs(y))
 
-    begin = tnp.where(z <= 0.5, rest, 0.5), value, slope, abs(value)
+    # Of rounding the start follows a part z^(1 - c) of the other solution, DLMF 15.10.3, which grows for a negative c.
+    power = tnp.maximum(1 - c, 1)
+    begin = tnp.where(z <= 0.5, rest, 0.5), value, slope, abs(value) * tnp.maximum(2 * z, 1) ** power / power
     _, y, _, largest = while_loop(lambda state: tnp.any((state[0] > rest) & (rest > 0)), step, begin)
     return tnp.where((largest * np.sqrt(_EPS) > abs(y)) & tnp.isfinite(y), np.nan, y)
 

@@ -76,3 +76,10 @@ def test_constants_divided_by_zero(dtype: Any):
     for found, wanted in zip(tl.jit(f)(), (all_bits, 7, 0, [all_bits] * 3)):
         np.testing.assert_array_equal(found, wanted)
     np.testing.assert_array_equal(tl.jit(lax.rem)(x, np.zeros(3, dtype)), x)
+
+
+def test_log1p_of_negative_numbers():
+    """XLA's has an error of 120 ulp around -0.41."""
+    x = np.append(np.linspace(-1, 1, 20001), [-2, np.inf, np.nan, -0.0])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(tnp.log1p(x), np.log1p(x), rtol=4e-16)

@@ -8,7 +8,7 @@ import scipy.special
 import scipy.stats
 
 import tapeless as tl
-from tapeless.tracer.primitives import special
+from tapeless.tracer.primitives import error_functions, special
 
 # As documented in lowering/rules/special.py: far in the tails, or where 1 - P cancels, digits are lost.
 _INCOMPLETE = {np.float64: 1e-9, np.float32: 5e-4}
@@ -54,11 +54,11 @@ def test_digamma_at_its_pole_at_zero(dtype: Any):
     assert special.digamma(dtype(0.0)) == -np.inf
 
 
-LARGE = [2e6, 1e7, 1e8, 1e12]
+LARGE = [1e6, 2e6, 1e7, 1e8, 1e12]
 
 
 @pytest.mark.parametrize("a", LARGE)
-@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 2e-4)])
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 5e-6)])
 def test_incomplete_gamma_of_large_orders(a: float, dtype: Any, rtol: float):
     """Both tails, across the middle: series and fraction would need a million terms, as SciPy's beyond 4.5 do."""
     x = (a + np.sqrt(a) * np.linspace(-4, 4, 17)).astype(dtype)
@@ -68,7 +68,7 @@ def test_incomplete_gamma_of_large_orders(a: float, dtype: Any, rtol: float):
     np.testing.assert_allclose(special.igammac(orders, x), scipy.special.gammaincc(*wide), rtol=rtol)
 
 
-@pytest.mark.parametrize("a", LARGE[1:3])
+@pytest.mark.parametrize("a", LARGE[2:4])
 def test_slopes_of_incomplete_gamma_of_large_orders(a: float):
     """Central differences, whose own error is 2e-6 of the slope."""
     x, h = a + np.sqrt(a) * np.linspace(-3, 3, 7), 1e-3 * np.sqrt(a)
@@ -139,3 +139,16 @@ def test_slopes_of_incomplete_gamma_at_the_ends():
         slopes = tl.vmap(tl.grad(f, 1))(a, x)
         np.testing.assert_array_equal(slopes, sign * expected)
         np.testing.assert_array_equal(tl.jvp(lambda x, f=f: f(a, x), (x,), (np.ones(5),))[1], slopes)
+
+
+def test_inverse_of_erf():
+    """From 0 to the ends; chlo's has an error of 1e-10 near 1, and of 4e-6 in float32."""
+    x = np.concatenate(
+        [[0, -0.0, 1e-300, 1e-9, 1e-5, 0.3, -0.5, 0.5, 1, -1, 1.5, np.nan], 1 - 2.0 ** -np.arange(1, 54)]
+    )
+    for dtype in (np.float64, np.float32):
+        exact = scipy.special.erfinv(x.astype(dtype).astype(float))
+        with np.errstate(under="ignore"):
+            np.testing.assert_allclose(
+                error_functions.erfinv(x.astype(dtype)), exact.astype(dtype), rtol=2.5 * np.finfo(dtype).eps, atol=1e-38
+            )

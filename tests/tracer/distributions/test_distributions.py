@@ -145,6 +145,14 @@ def test_nothing_is_nan_outside_of_supports():
 
     np.testing.assert_array_equal(slope(np.float64([-0.5])), 0)
 
+    def tails(x: Any) -> Any:
+        names = ("cdf", "sf", "logcdf", "logsf")
+        return [getattr(d, f)(x, *[0.5] * n) for d, n in ((stats.beta, 2), (stats.gamma, 1)) for f in names]
+
+    values, slopes = tl.jvp(tl.jit(tails), (np.float64(-1),), (1.0,))
+    np.testing.assert_array_equal(values, [0, 1, -inf, 0] * 2)
+    np.testing.assert_array_equal(slopes, 0)
+
 
 def test_entropy():
     scipy_stats = pytest.importorskip("scipy.stats")

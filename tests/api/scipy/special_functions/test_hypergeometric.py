@@ -64,6 +64,15 @@ def test_confluent_elsewhere_has_half_of_the_digits_or_is_nan():
     assert np.isnan(found).sum() < 20
 
 
+def test_confluent_far_away():
+    """By its asymptotic series, with derivatives by all operands; these values are mpmath's."""
+    found = special.hyp1f1(2.5, 4.25, np.float64([-3000.1, -1e4, -1e6, 1e4]))
+    expected = [1.8274312195110484e-08, 9.01302292108e-10, 9.01469635118314e-15, np.inf]
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    slopes = tl.grad(special.hyp1f1, (0, 1, 2))(*np.float64([2.5, 4.25, -1e4]))
+    np.testing.assert_allclose(slopes, [-8.07809566605629e-9, 9.70667183663615e-10, 2.25308668960259e-13], rtol=1e-12)
+
+
 def test_gauss():
     rng = np.random.default_rng(2)
     a, b, c = rng.uniform(0.01, 10, (3, 150))
@@ -71,6 +80,12 @@ def test_gauss():
     np.testing.assert_allclose(special.hyp2f1(a, b, c, x), exact(2, a, b, c, x), rtol=1e-10)
     narrow = [v.astype(np.float32) for v in (a, b, c, np.minimum(x, 0.99))]
     np.testing.assert_allclose(special.hyp2f1(*narrow), exact(2, *narrow), rtol=3e-7)
+
+
+def test_gauss_of_negative_c_is_nan_where_another_solution_grows():
+    """It was off by 2e-5 and 7e-7: rounding starts a part z^(1 - c), z = x / (x - 1). The last value is mpmath's."""
+    args = np.array([[0.123, 0.575, -40.5, -42.5], [0.233, -0.011, -32.375, -271], [0.25, 1.5, -8.5, -42.5]]).T
+    np.testing.assert_allclose(special.hyp2f1(*args), [np.nan, np.nan, 0.58407945783279825], rtol=1e-11)
 
 
 def test_gauss_far_away_against_scipy():
