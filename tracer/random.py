@@ -2,7 +2,7 @@
 
 A sampler encrypts the positions of its result (counter-based) and computes the sample from these bits; one that needs
 several sets of bits splits its key. Samples made by arithmetic alone equal those of jax.random exactly; others as far
-as XLA's log, erf_inv and tan are the same, and log1p, which is more precise here in float64. Rejection samplers need
+as XLA's log, log_plus_one, erf_inv and tan are the same. Rejection samplers need
 loops: they are in `api/random/`. Left out: gumbel's mode "highest".
 """
 
@@ -20,7 +20,7 @@ from tapeless.tracer.errors import not_supported
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives.bits import bitcast_convert_type
 from tapeless.tracer.primitives.elementwise import complex as complex_of
-from tapeless.tracer.primitives.elementwise import convert_element_type, rem, stop_gradient
+from tapeless.tracer.primitives.elementwise import convert_element_type, log_plus_one, rem, stop_gradient
 from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, without
 from tapeless.tracer.primitives.shape import iota
 from tapeless.tracer.primitives.sorting import sort, top_k
@@ -380,7 +380,7 @@ def exponential(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None)
 
 @compound
 def _exponential(key: Any, *, shape: Shape, dtype: Any) -> Array:
-    return -tnp.log1p(-_unit(key, shape, dtype))
+    return -log_plus_one(-_unit(key, shape, dtype))
 
 
 def gumbel(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None, mode: str | None = None) -> Array:
@@ -405,7 +405,7 @@ def _gumbel(key: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
         return -tnp.log(-tnp.log(_from(info.tiny, key, shape, dtype)))
     coarse, fine = _two(_unit(key, (2, *shape), dtype))
     u = tnp.where(coarse >= 0.5, coarse, coarse + 2.0**-info.nmant * fine + exact(info.tiny, dtype))
-    return -tnp.log(-tnp.log1p(-u))
+    return -tnp.log(-log_plus_one(-u))
 
 
 def laplace(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
@@ -420,7 +420,7 @@ def laplace(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> 
 @compound
 def _laplace(key: Any, *, shape: Shape, dtype: Any) -> Array:
     u = _from(-1.0 + dtypes.finfo(dtype).epsneg, key, shape, dtype)
-    return tnp.sign(u) * tnp.log1p(-tnp.abs(u))
+    return tnp.sign(u) * log_plus_one(-tnp.abs(u))
 
 
 def logistic(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
@@ -435,7 +435,7 @@ def logistic(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) ->
 @compound
 def _logistic(key: Any, *, shape: Shape, dtype: Any) -> Array:
     u = _from(dtypes.finfo(dtype).tiny, key, shape, dtype)
-    return tnp.log(u) - tnp.log1p(-u)
+    return tnp.log(u) - log_plus_one(-u)
 
 
 def cauchy(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:

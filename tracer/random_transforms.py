@@ -14,7 +14,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.decompositions import cholesky, eigh, svd
-from tapeless.tracer.primitives.elementwise import convert_element_type, integer_pow
+from tapeless.tracer.primitives.elementwise import convert_element_type, integer_pow, log_plus_one
 from tapeless.tracer.primitives.operands import shape_of
 from tapeless.tracer.prng_keys import children
 from tapeless.tracer.random import exponential, normal, rademacher, uniform
@@ -282,7 +282,7 @@ def weibull_min(
 @compound
 def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: Shape, dtype: Any) -> Array:
     power = 1 / spread(concentration, shape, dtype)
-    return (-tnp.log1p(-uniform(key, shape, dtype))) ** power * spread(scale, shape, dtype)
+    return (-log_plus_one(-uniform(key, shape, dtype))) ** power * spread(scale, shape, dtype)
 
 
 def geometric(key: KeyLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -304,4 +304,4 @@ def geometric(key: KeyLike, p: ArrayLike, shape: Shape | None = None, dtype: DTy
 def _geometric(key: Any, p: Any, *, shape: Shape, by: Any, dtype: Any) -> Array:
     u = uniform(key, shape, by)
     u = tnp.where(u == 0, 1, u)
-    return convert_element_type(tnp.floor(tnp.log(u) / tnp.log1p(-spread(p, shape, by))) + 1, dtype)
+    return convert_element_type(tnp.floor(tnp.log(u) / log_plus_one(-spread(p, shape, by))) + 1, dtype)

@@ -19,7 +19,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.incoming import exact
-from tapeless.tracer.primitives.elementwise import convert_element_type, stop_gradient
+from tapeless.tracer.primitives.elementwise import convert_element_type, log_plus_one, stop_gradient
 from tapeless.tracer.primitives.operands import ndim, shape_of
 from tapeless.tracer.primitives.special import lgamma
 from tapeless.tracer.prng_keys import children, clone
@@ -141,7 +141,7 @@ def _binomial(key: Any, n: Any, p: Any, *, dtype: Any) -> Array:
 
 def _sums_of_gaps(key: Any, n: Any, p: Any) -> Array:
     """Count the gaps between successes, which are geometric, that fit into n trials."""
-    scale = tnp.log1p(-p)
+    scale = log_plus_one(-p)
 
     def draw(state: Any) -> Any:
         k, total, key = state

@@ -217,6 +217,7 @@ jvp.partials_of_result(e.exp2_p, lambda t, y, x: mul(t, mul(math.log(2.0), y)))
 jvp.partials_of_result(e.expm1_p, lambda t, y, x: mul(t, add(y, 1.0)))
 jvp.partials(e.log_p, lambda t, x: div(t, x))
 jvp.partials(e.log1p_p, lambda t, x: div(t, add(x, 1.0)))
+jvp.partials(e.log_plus_one_p, lambda t, x: div(t, add(x, 1.0)))
 jvp.partials_of_result(e.logistic_p, lambda t, y, x: mul(t, mul(y, sub(1.0, y))))
 
 jvp.partials(e.sin_p, lambda t, x: mul(t, cos(x)))

@@ -291,6 +291,7 @@ emit.rules[e.exp_p] = _mended("exponential", partial(_exponential, limit=0.0))
 emit.rules[e.expm1_p] = _mended("exponential_minus_one", partial(_exponential, limit=-1.0))
 emit.rules[e.log_p] = _mended("log", _logarithm)
 emit.rules[e.log1p_p] = _log1p
+emit.rules[e.log_plus_one_p] = _mended("log_plus_one", _logarithm)
 
 # ---- circular and hyperbolic functions -----------------------------------------------------------------------
 

@@ -64,6 +64,7 @@ UNARY = [
     unary(e.expm1_p, np.expm1, -2, 2, INEXACT),
     unary(e.log_p, np.log, 0.1, 3, INEXACT),
     unary(e.log1p_p, np.log1p, -0.8, 3, INEXACT),
+    unary(e.log_plus_one_p, np.log1p, -0.8, 3, FLOATS),
     unary(e.logistic_p, logistic, -3, 3, INEXACT),
     unary(e.sin_p, np.sin, -3, 3, INEXACT),
     unary(e.cos_p, np.cos, -3, 3, INEXACT),

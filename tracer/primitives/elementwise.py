@@ -216,6 +216,7 @@ exp2_p: Final = _same("exp2", kinds.INEXACT)
 expm1_p: Final = _same("expm1", kinds.INEXACT)
 log_p: Final = _same("log", kinds.INEXACT)
 log1p_p: Final = _same("log1p", kinds.INEXACT)
+log_plus_one_p: Final = _same("log_plus_one", kinds.FLOAT)
 logistic_p: Final = _same("logistic", kinds.INEXACT)
 sin_p: Final = _same("sin", kinds.INEXACT)
 cos_p: Final = _same("cos", kinds.INEXACT)
@@ -265,6 +266,11 @@ def log1p(x: ArrayLike, *, accuracy: None = None) -> Array:
     if accuracy is not None:
         raise not_supported("log1p", "accuracy", accuracy)
     return log1p_p.bind(x)[0]
+
+
+def log_plus_one(x: ArrayLike) -> Array:
+    """Compute log(1 + x) to the bits of XLA's operation, of which JAX makes random numbers; `log1p` is more precise."""
+    return log_plus_one_p.bind(x)[0]
 
 
 def logistic(x: ArrayLike, *, accuracy: None = None) -> Array:

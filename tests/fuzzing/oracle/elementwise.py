@@ -92,6 +92,7 @@ _HOLOMORPHIC: dict[str, Any] = {
     "expm1": np.expm1,
     "log": np.log,
     "log1p": _log1p,
+    "log_plus_one": np.log1p,
     "sin": np.sin,
     "cos": np.cos,
     "tan": np.tan,
