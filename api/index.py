@@ -33,6 +33,7 @@ from tapeless.symbolic_gradients import free, grad, pullback, push
 from tapeless.symbolic_sizes import IndexCost, SizedFormulas, cost
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
+from tapeless.tracer.array import Array
 from tapeless.tracer.core import describe_function
 from tapeless.tracer.indices.hints import is_noting
 from tapeless.tracer.indices.index import Index, as_index
@@ -123,8 +124,10 @@ def build(shape: Shape, fn: Body) -> Any:
 
 def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = None) -> Any:
     """Evaluate a body for all indices, and reduce the leaves over the axes of the indices, if by anything."""
-    check_callable(name, fn)
+    check_callable(f"index.{name}", fn)
     ranges, sizes = _ranges(name, shape), _shape(name, shape)
+    if 0 in sizes and name in _CHOOSING:
+        raise ValueError(f"index.{name}: there is no element to choose over indices of shape {sizes}.")
     _check_takes(name, fn, _indices(len(sizes)), len(sizes))
     axes = tuple(builtins.range(len(sizes)))
     trees = list[pytree.PyTreeDef]()
@@ -132,6 +135,8 @@ def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = No
     def body(*indices: Index) -> Sequence[Any]:
         given = [r.index(i) if isinstance(r, Range) else i for r, i in zip(ranges, indices)]
         found = fn(*given)
+        if found is None:
+            raise TypeError(f"index.{name}: {describe_function(fn)} returns None, not an element: is `return` missing?")
         _check_elements(name, fn, found)
         leaves, tree = pytree.flatten(found)
         trees.append(tree)
@@ -165,6 +170,7 @@ def _check_elements(who: str, fn: Any, found: Any) -> None:
 
 
 _ADDING = frozenset(("sum", "prod"))
+_CHOOSING = frozenset(("max", "min", "argmax", "argmin"))
 
 
 def _counted(x: Any) -> Any:
@@ -259,8 +265,10 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 def cond(condition: Any, on_true: Any, on_false: Any) -> Any:
     """Choose between the results of two functions without arguments, or between two values; both are computed.
 
-    Raises: as `where`.
+    Raises: as `where`; TypeError if the condition is a function.
     """
+    if callable(condition):
+        raise TypeError(f"index.cond: the condition is {describe_function(condition)}: write cond(i > 0, f, g).")
     return where(condition, *[x() if callable(x) else x for x in (on_true, on_false)])
 
 
@@ -321,7 +329,14 @@ def gather(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
     rank = len(_shape("gather", shape))
     _check_takes("gather", fn, _indices(rank), rank)
     x = asarray(x)
-    return build(shape, lambda *indices: x[fn(*indices)])
+    return build(shape, lambda *indices: x[_place(fn(*indices), fn)])
+
+
+def _place(found: Any, fn: Any) -> Any:
+    """Check that a function gave an index to read at. Raises: TypeError if it gave None."""
+    if found is None:
+        raise TypeError(f"index.gather: {describe_function(fn)} returns None, and not an index, an integer.")
+    return found
 
 
 def scatter(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
@@ -342,11 +357,11 @@ def scatter(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
     x = asarray(x)
     _check_takes("scatter", fn, _indices(x.ndim), x.ndim)
     ranges, sizes = _ranges("scatter", shape), _shape("scatter", shape)
-    places = build(x.shape, lambda *indices: _places(fn(*indices), ranges))
+    places = build(x.shape, lambda *indices: _places(fn, fn(*indices), ranges))
     return _added(x, places, sizes)
 
 
-def _places(found: Any, ranges: Sequence[Any]) -> tuple[Any, ...]:
+def _places(fn: Any, found: Any, ranges: Sequence[Any]) -> tuple[Any, ...]:
     """Write the indices that a function gives as positions, the first in each range being 0."""
     places = found if isinstance(found, tuple) else (found,)
     if len(places) != len(ranges):
@@ -354,7 +369,8 @@ def _places(found: Any, ranges: Sequence[Any]) -> tuple[Any, ...]:
     indices = [as_index(place) for place in places]
     for place, index in zip(places, indices):
         if index is None:
-            raise TypeError(f"scatter: {place!r} is no index of a result: expected an integer.")
+            what = place.aval if isinstance(place, Array) else repr(place)
+            raise TypeError(f"index.scatter: {describe_function(fn)} returns {what}, and not an index, an integer.")
     return tuple([place_in(r, i).position for r, i in zip(ranges, indices) if i is not None])
 
 

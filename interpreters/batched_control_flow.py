@@ -115,7 +115,8 @@ def _if_taken(branch: Jaxpr, size: int, mapped: tuple[bool, ...]) -> tuple[Jaxpr
         together = vmap.uses_collectives([branch])  # then every example contributes its own operands
 
         def safe(taken: Any, *operands: Any) -> Any:
-            given = [_of_those(taken, x, size) if yes and not together else x for x, yes in zip(operands, mapped)]
+            some = size and not together  # of no examples, none is taken
+            given = [_of_those(taken, x, size) if yes and some else x for x, yes in zip(operands, mapped)]
             return eval_jaxpr(program, given)
 
         def zeros(*_: Any) -> Any:

@@ -28,9 +28,9 @@ from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplify import Writer, filled, typed
 from tapeless.tracer import dtypes
-from tapeless.tracer.core import Primitive
+from tapeless.tracer.core import Primitive, remembered
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_carried
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -69,6 +69,12 @@ def with_brackets(jaxpr: Jaxpr, body: BodyIndices = NO_INDICES) -> Jaxpr:
     return brackets.w.finish()
 
 
+@remembered
+def _of_called(jaxpr: Jaxpr) -> Jaxpr:
+    """Write the brackets of a program that a body calls: of a branch, a loop, a checkpoint, a jitted function."""
+    return jaxpr if any(jaxpr.linear_in) else with_brackets(jaxpr)
+
+
 class _Brackets:
     """The rewriting of one body."""
 
@@ -84,7 +90,9 @@ class _Brackets:
         product = self._product(now)
         found = self._written(now, product)
         if found is None or not w.replace(eqn, typed(w, found, eqn.outvars[0].aval)):
-            w.keep(now)
+            params = map_carried(_of_called, now)
+            w.changed |= params is not now.params
+            w.keep(now if params is now.params else now.replace(params=params))
         if product is not None:
             self._products[w.now(eqn.outvars[0])] = product
 

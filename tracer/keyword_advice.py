@@ -14,8 +14,11 @@ Result = TypeVar("Result")
 
 
 def advise(error: Exception) -> None:
-    """Note what to write in the place of a keyword that is PyTorch's, or misspelt, or of checkpoint(f, x), once."""
-    if type(error) is TypeError and ("unexpected keyword argument" in str(error) or "() takes from" in str(error)):
+    """Note what to write in the place of a keyword that is PyTorch's, or misspelt, or of checkpoint(f, x), once.
+
+    And in the place of index.build(2, 3, f).
+    """
+    if type(error) is TypeError and ("unexpected keyword argument" in str(error) or "() takes " in str(error)):
         advice = importlib.import_module("tapeless.tracer.unknown_keywords").advice(str(error))
         if advice is not None and advice not in getattr(error, "__notes__", ()):
             error.add_note(advice)

@@ -51,13 +51,16 @@ _MEANING: Final = {
     "map_location": "tl.device_put(tree, device)",
 }
 _UNEXPECTED: Final = re.compile(r"^(?:\w+\.)*?(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
+_SHAPE_APART: Final = re.compile(r"^(build|sum)\(\) takes 2 positional arguments but ")
 
 
 def advice(message: str) -> str | None:
     """Advise what to write instead of a keyword, from Python's message about it; None if no parameter is like it.
 
-    Also what to write instead of PyTorch's checkpoint(f, x).
+    Also what to write instead of PyTorch's checkpoint(f, x), and of index.build(2, 3, f).
     """
+    if _SHAPE_APART.match(message):
+        return f"(The shape for several indices is a tuple: {message.partition('(')[0]}((2, 3), lambda i, j: ...).)"
     if message.startswith("checkpoint() takes from 0 to 1 positional arguments"):
         return "(Arguments are given to the function that it returns: checkpoint(f)(x).)"
     match = _UNEXPECTED.match(message)

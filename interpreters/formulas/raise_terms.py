@@ -403,14 +403,23 @@ def _terms_of(eqn: Equation) -> tuple[Sum, ...] | None:
         return None
     if eqn.primitive is e.div_p and isinstance(x := eqn.invars[1], Literal) and not x.value:
         return None
-    if eqn.primitive in _terms:
-        found = _terms[eqn.primitive](eqn)
+    if eqn.primitive in _terms or _drops_imaginary_part(eqn):
+        found = _terms.get(eqn.primitive, _terms[e.real_p])(eqn)
         return None if found is None else (found,)
     row = index_row(eqn)
     if row is None or row.combination is not Combination.TERMS:
         return None
     numeric = all(dtypes.is_inexact(v.aval.dtype) for v in eqn.outvars)
     return row.results if numeric or all(map(_is_move, row.results)) else None
+
+
+def _drops_imaginary_part(eqn: Equation) -> bool:
+    """Tell whether an equation converts complex numbers to real ones."""
+    return (
+        eqn.primitive is e.convert_element_type_p
+        and dtypes.is_complex(eqn.invars[0].aval.dtype)
+        and dtypes.kind(eqn.outvars[0].aval.dtype) == "f"
+    )
 
 
 def _are_alike(x: ShapedArray, y: ShapedArray) -> bool:

@@ -145,6 +145,28 @@ def test_conditions_multiply_arrays():
     np.testing.assert_array_equal(found[1][1:3], np.inf)
 
 
+def test_products_in_what_bodies_call():
+    """Branches, loops, checkpoints and jitted functions, in a body and in a step."""
+    logarithm = lambda w, i: w[i] * tnp.log(w[i])  # noqa: E731
+    calls = [
+        lambda c, w, i: tl.jit(lambda w: c(i) * logarithm(w, i))(w),
+        lambda c, w, i: tl.lax.cond(i < 6, lambda w: logarithm(w, i) * c(i), lambda w: w[0], w),
+        lambda c, w, i: tl.checkpoint(lambda w: w[i] * (c(i) * tnp.log(w[i])))(w),
+        lambda c, w, i: tl.lax.scan(lambda s, _: (s + c(i) * logarithm(w, i), None), 0.0, None, length=1)[0],
+        lambda c, w, i: tl.jit(lambda w: tl.lax.cond(i < 6, lambda w: logarithm(w, i) * c(i), lambda w: w[0], w))(w),
+    ]
+    r, w = tnp.asarray(CHOSEN), tnp.asarray(POINT)
+
+    def values(w):
+        bodies = [ix.build(6, lambda i, f=f: f(lambda i: r[i], w, i)) for f in calls]
+        steps = [ix.scan(lambda s, k, f=f: (s, f(lambda k: (k == 1) | (k == 5), w, k)), 0.0, 6)[1] for f in calls[:2]]
+        return tnp.stack([*bodies, *steps])
+
+    found, slopes = tl.jit(lambda w: (values(w), tl.jacrev(lambda w: values(w).sum(1))(w)))(w)
+    np.testing.assert_allclose(found, [entropy(AT)] * 7, rtol=1e-12)
+    np.testing.assert_allclose(slopes, [CHOSEN * (np.log(AT) + 1)] * 7, rtol=1e-12)
+
+
 def test_choices_that_are_no_products_stay():
     """What `where` chooses is multiplied as any number is."""
     w = tnp.asarray(POINT)

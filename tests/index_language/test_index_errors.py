@@ -10,6 +10,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
 from tapeless.errors import UnexpectedTracerError
+from tapeless.tracer.keyword_advice import advise
 from tests.messages import text_of
 
 X = tnp.arange(5.0)
@@ -44,6 +45,12 @@ A = tnp.arange(6.0).reshape(2, 3)
          "items are indices, integers, slices, None and `...`."),
         (lambda i: X.at[i].set(1.0), TypeError,
          "an index of a body cannot stand here: use index.scatter to write by it."),
+        (lambda i: [X[k] for k in i], TypeError,
+         "Index(from 0 to 1) is an integer. To go over a range, write sum(n, lambda k: ...) or fold."),
+        (lambda i: ix.relation(([0], [1]), (2, 2))[i], IndexError,
+         "1 indices for 2 axes, of Relation({(0, 1)}, shape=(2, 2)): entries are read one by one, as [i, j]."),
+        (lambda i: ix.max((0, 3), lambda j, k: A[j, k]), ValueError,
+         "index.max: there is no element to choose over indices of shape (0, 3)."),
         (lambda i: "text", TypeError, "index.build: argument 0 must be an array or a number, not str: 'text'."),
     ],
 )  # fmt: skip
@@ -156,6 +163,17 @@ def test_shapes():
         ix.scatter((2, 2), X, lambda i: i)
 
 
+def test_shapes_that_are_no_tuple():
+    """What Python prints has the advice as a note."""
+    for name in ("build", "sum"):
+        with pytest.raises(TypeError) as caught:
+            getattr(ix, name)(2, 3, lambda i, j: A[i, j])
+        advise(caught.value)
+        assert caught.value.__notes__ == [
+            f"(The shape for several indices is a tuple: {name}((2, 3), lambda i, j: ...).)"
+        ]
+
+
 def one(i):
     return X[i]
 
@@ -177,6 +195,15 @@ def place(f):
          "index.scan: {} must return a pair (carry, y), but returned one array, float32[]."),
         (lambda f: ix.scan(f, 0.0, 3), lambda c, k: (c,),
          "index.scan: {} must return a pair (carry, y), but returned a tuple of 1."),
+        (lambda f: ix.build(2, f), lambda i: None,
+         "index.build: {} returns None, not an element: is `return` missing?"),
+        (lambda f: ix.sum(2, f), lambda i: None, "index.sum: {} returns None, not an element: is `return` missing?"),
+        (lambda f: ix.gather(2, X, f), lambda i: None, "index.gather: {} returns None, and not an index, an integer."),
+        (lambda f: ix.scatter(2, X, f), lambda i: i / 2,
+         "index.scatter: {} returns float32[], and not an index, an integer."),
+        (lambda f: ix.scatter(2, X, f), lambda i: None,
+         "index.scatter: {} returns None, and not an index, an integer."),
+        (lambda f: ix.cond(f, 1.0, 2.0), lambda: True, "index.cond: the condition is {}: write cond(i > 0, f, g)."),
         (lambda f: ix.scan(f, 0.0, 3), lambda c, k: None,
          "index.scan: {} must return a pair (carry, y), but returned None."),
     ],
@@ -254,13 +281,21 @@ def test_batches_of_relations_are_read_one_by_one():
         (lambda: ix.relation((), ()), "Relation: an array of the shape () has no axes that coordinates are along."),
         (lambda: ix.sparse((), [], ()),
          "SparseArray: an array of the shape () has no axes that coordinates are along."),
-        (lambda: ix.relation(([0], [1]), (2,)), "Relation: 2 arrays of coordinates for 1 axes, (2,)."),
+        (lambda: ix.relation(([0], [1]), (2,)),
+         "Relation: 2 arrays of coordinates for 1 axes, (2,). Coordinates of one entry after another are those of "
+         "zip(*coords)."),
         (lambda: ix.relation(([0], [1, 2]), (2, 3)),
          "Relation: coordinates along axis 1 are int32[2], those along axis 0 int32[1]."),
         (lambda: ix.relation(([0.5],), (2,)),
          "Relation: coordinates along axis 0 must be integers of one axis, not float32[1]."),
         (lambda: ix.sparse(([0, 1],), [1.0], (2,)),
          "SparseArray: values float32[1] for entries at coordinates int32[2]."),
+        (lambda: ix.relation([(0, 1), (1, 1), (1, 0)], (2, 2)),
+         "Relation: 3 arrays of coordinates for 2 axes, (2, 2). Coordinates of one entry after another are those of "
+         "zip(*coords)."),
+        (lambda: ix.relation(np.eye(2) > 0, (2, 2)),
+         "Relation: coordinates along axis 0 must be integers of one axis, not bool[2]. Those of a boolean array are "
+         "numpy.nonzero(array)."),
         (lambda: ix.relation(([0], [1]), 3), "Relation: shape must be a sequence of integers, not 3."),
         (lambda: ix.relation((3, 4), ([0], [1])), "Relation: shape must be a sequence of integers, not ([0], [1])."),
         (lambda: ix.relation(([0], [1]), (3, 4.5)), "Relation: shape must be a sequence of integers, not (3, 4.5)."),

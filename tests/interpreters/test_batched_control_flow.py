@@ -35,6 +35,17 @@ def test_cond_and_its_derivatives(mode):
 
 
 @each_mode
+def test_branches_of_no_examples(mode):
+    f, none = tl.vmap(guarded_log, control_flow=mode), XS[:0]
+    for found in (
+        f(none),
+        tl.grad(lambda xs: f(xs).sum())(none),
+        tl.vmap(tl.grad(guarded_log), control_flow=mode)(none),
+    ):
+        assert found.shape == (0,)
+
+
+@each_mode
 def test_switch_with_an_index_for_each_example_and_operands_in_common(mode):
     w = tnp.array([1.0, 2.0])
 

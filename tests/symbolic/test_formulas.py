@@ -309,6 +309,15 @@ def test_constants_fold():
     np.testing.assert_allclose(found(np.ones(2) + 0j), [-1, -1], atol=1e-12)
 
 
+def test_complex_factors_of_real_arguments():
+    """The gradient is that of the real part, so the imaginary parts of numbers are no part of it."""
+    x, z = ix.Space("x", (3,)), ix.Space("z", (3,), complex)
+    assert ix.grad(lambda x: (1 + 2j) * (x * x).sum())(x).text() == "2 * x[a]"
+    assert ix.grad(lambda x: 2j * (x * x).sum())(x).text() == "0"
+    found = check(lambda x, z: (2 + 1j) * ((x * x) @ z), 0, (np.arange(3.0), np.arange(3) - 1j), (x, z))
+    assert found.text() == "Re((4+2j) * x[a] * z[a])"
+
+
 def test_formulas_with_loops_are_of_their_dtype():
     product = ix.grad(lambda x: lax.scan(lambda c, e: (c * e, None), 1.0, x)[0])(ix.Space("x", (4,), np.float32))
     with pytest.raises(TypeError) as caught:

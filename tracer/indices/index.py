@@ -192,7 +192,7 @@ class Index:
         raise TypeError(f"a NumPy array cannot be indexed by {self}. {_ADVICE}")
 
     def __iter__(self) -> NoReturn:
-        raise TypeError(f"{self} is an integer: there is nothing to iterate over.")
+        raise TypeError(f"{self} is an integer. To go over a range, write sum(n, lambda k: ...) or fold.")
 
     def __repr__(self) -> str:
         return f"Index({self._form()})"

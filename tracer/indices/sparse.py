@@ -95,10 +95,14 @@ class Entries:
         self.coords: tuple[Array, ...] = tuple([_kept(_integers(c)) for c in coords])
         if len(self.coords) != len(self.shape):
             n, axes = len(self.coords), len(self.shape)
-            raise ValueError(f"{who}: {n} arrays of coordinates for {axes} axes, {self.shape}.")
+            pairs = " Coordinates of one entry after another are those of zip(*coords)." if n > axes else ""
+            raise ValueError(f"{who}: {n} arrays of coordinates for {axes} axes, {self.shape}.{pairs}")
         for axis, c in enumerate(self.coords):
             if c.ndim != 1 or not np.issubdtype(c.dtype, np.integer):
-                raise ValueError(f"{who}: coordinates along axis {axis} must be integers of one axis, not {c.aval}.")
+                dense = " Those of a boolean array are numpy.nonzero(array)." if dtypes.is_bool(c.dtype) else ""
+                raise ValueError(
+                    f"{who}: coordinates along axis {axis} must be integers of one axis, not {c.aval}.{dense}"
+                )
             if c.shape != self.coords[0].shape:
                 first = self.coords[0].aval
                 raise ValueError(f"{who}: coordinates along axis {axis} are {c.aval}, those along axis 0 {first}.")
@@ -128,7 +132,10 @@ class Entries:
         self.check_no_batch()
         items = items if isinstance(items, tuple) else (items,)
         if len(items) != self.ndim:
-            raise IndexError(f"{len(items)} indices for {self.ndim} axes, of {self!r}: entries are read one by one.")
+            one = ", ".join("ijklmnpq"[: self.ndim])
+            raise IndexError(
+                f"{len(items)} indices for {self.ndim} axes, of {self!r}: entries are read one by one, as [{one}]."
+            )
         form = TermForm(*operands)
         entry = form.variable(self.coords[0].shape[0])
         for axis, (item, c, limits) in enumerate(zip(items, self.coords, self.limits, strict=True)):
