@@ -1,6 +1,7 @@
 """Every program built while tests run is type-checked; nothing is read from or left in the user's cache."""
 
 import gc
+import importlib
 import os
 from importlib.metadata import version
 
@@ -31,7 +32,7 @@ from tapeless.interpreters import partial_eval, transpose
 from tapeless.lowering import compile
 from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import Jaxpr
-from tests import dense_zeros, eager_steps, one_context
+from tests import dense_zeros, one_context
 
 config.update("check_programs", True)
 
@@ -75,8 +76,11 @@ def optimized() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def eager_by_steps() -> Iterator[None]:
-    """Eager operations are computed by the oracle, and all of them by XLA after the last test: see `eager_steps`."""
-    with eager_steps.by_steps():
+    """Eager operations are computed by the oracle, and all of them by XLA after the last test: see `eager_steps`.
+
+    It is imported here, as the oracle imports SciPy, which takes most tests' time to begin.
+    """
+    with importlib.import_module("tests.eager_steps").by_steps():
         yield
 
 

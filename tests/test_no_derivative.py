@@ -13,6 +13,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 NAN, INF = np.nan, np.inf
 
 

@@ -11,6 +11,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 3))
 

@@ -7,6 +7,8 @@ import scipy.linalg
 import tapeless as tl
 from tapeless.lax import linalg
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
 

@@ -7,6 +7,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(3, 3)) + 3 * np.eye(3)
 POSITIVE = A @ A.T

@@ -8,6 +8,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X = np.array([0.5, 1.2, 0.3], np.float32)
 
 

@@ -7,6 +7,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 POINT = np.array([0.0, 1.0, np.inf, np.nan, -1.0, 2.0])
 CHOSEN = np.array([False, True, False, False, False, True])
 PAIRS = np.zeros((6, 6), bool)

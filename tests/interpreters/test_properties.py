@@ -25,6 +25,8 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, resh
 from tapeless.tracer.primitives.shape import transpose as permute
 from tests.stepping import by_steps
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 SHAPES = ((), (3,), (2, 3))  # of the arguments
 few = settings(max_examples=30, deadline=None)
 # float64 rounding over a dozen operations, ten times over: fused or not, in any order of summation

@@ -11,6 +11,8 @@ import tapeless.numpy as tnp
 from tapeless import nn
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X = np.array([-30.0, -6.0, -3.0, -1.0, -0.2, 0.4, 1.0, 3.0, 6.0, 30.0])
 FORMULAS: dict[str, Callable[[Any], Any]] = {
     "identity": lambda x: x,

@@ -13,6 +13,8 @@ from tapeless.scipy import special
 from tapeless.scipy.stats import norm
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 jax = pytest.importorskip("jax")
 
 X = np.array([-30.0, -2.5, -1.0, -0.3, 0.0, 0.7, 1.0, 3.0, 30.0], np.float32)

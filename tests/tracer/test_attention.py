@@ -9,6 +9,8 @@ import tapeless as tl
 from tapeless.nn import dot_product_attention
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 B, T, S, N, K, H = 2, 5, 4, 4, 2, 3
 Q = RNG.normal(size=(B, T, N, H)).astype(np.float32)

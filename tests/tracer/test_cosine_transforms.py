@@ -6,6 +6,8 @@ import pytest
 import tapeless as tl
 from tapeless.scipy import fft
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 
 def test_values(rng: np.random.Generator):
     sf = pytest.importorskip("scipy.fft")

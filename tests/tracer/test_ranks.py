@@ -8,6 +8,8 @@ import pytest
 import tapeless as tl
 from tapeless.scipy import stats
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 TIES = np.array([[3.0, 1, 3, 2, 1, 1], [0, -0.0, 5, 5, 5, 2], [np.nan, 1, np.nan, 4, np.nan, 1]])
 METHODS = ["average", "min", "max", "dense", "ordinal"]
 

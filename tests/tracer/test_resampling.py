@@ -9,6 +9,8 @@ import pytest
 import tapeless as tl
 from tapeless.image import ResizeMethod, resize, scale_and_translate
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 SMOOTH = ["linear", "cubic", "lanczos3", "lanczos5", "area", "cubic-pytorch"]
 X = np.random.default_rng(0).normal(size=(5, 6, 2))
 SHAPES = [(3, 9, 2), (0, 1, 2)]

@@ -10,6 +10,8 @@ import pytest
 import tapeless as tl
 from tapeless.scipy.spatial.transform import Rotation, Slerp
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 QUAT = RNG.normal(size=(6, 4))
 QUAT[:3] = [[0, 0, 0, 1], [1, 0, 0, 1e-9], [0, 1, 0, 0]]

@@ -9,6 +9,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import ops
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 IDS = np.array([2, 0, 2, 5, -1, 0, 9, 2])
 UFUNCS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 EMPTY = {"sum": lambda d: 0, "prod": lambda d: 1, "max": lambda d: limits(d)[0], "min": lambda d: limits(d)[1]}

@@ -11,6 +11,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.scipy import signal
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 MODES = "full", "same", "valid"
 
 

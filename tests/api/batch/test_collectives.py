@@ -8,6 +8,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.messages import place, raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 N = 4
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 4, 3)).astype(np.float32)

@@ -12,6 +12,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3, 5, 4)).astype(np.float32)
 # Products of matrices [[a, b], [0, 1]]: associative, and not commutative.

@@ -7,6 +7,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import place, raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 F64 = np.float64
 X, Y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4) / 7
 under = pytest.mark.parametrize("under", [lambda f: f, tl.jit], ids=["eager", "jit"])

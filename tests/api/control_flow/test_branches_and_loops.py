@@ -11,6 +11,8 @@ from tapeless import lax
 from tapeless.lowering import dispatch
 from tests.messages import place, raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
 under_jit = pytest.mark.parametrize("under", [lambda f: f, tl.jit], ids=["eager", "jit"])
 

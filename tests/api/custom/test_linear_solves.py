@@ -8,6 +8,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.messages import place, raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 A = 4 * np.eye(3) + 0.3 * RNG.normal(size=(3, 3))
 B = RNG.normal(size=3)

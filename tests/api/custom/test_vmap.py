@@ -9,6 +9,8 @@ from tapeless import lax
 from tapeless.custom_batching import custom_vmap, sequential_vmap
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X, Y = np.array([0.5, -1.0, 2.0]), np.array([3.0, 4.0, -5.0])
 under = pytest.mark.parametrize("under", [lambda f: f, tl.jit], ids=["eager", "jit"])
 

@@ -11,6 +11,8 @@ import tapeless.numpy as tnp
 from tapeless.tracer.dtypes import float0
 from tests.messages import place, raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=3)
 JACOBIANS = [tl.jacfwd, tl.jacrev]

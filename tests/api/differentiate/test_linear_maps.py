@@ -8,6 +8,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X, V = np.array([1.0, 2.0, 3.0]), np.array([1.0, -1.0, 0.5])
 Z, W = np.array([1 + 2j, 3 - 1j]), np.array([1j, 2 + 1j])
 FLOAT0 = tnp.asarray(1).aval.tangent().dtype

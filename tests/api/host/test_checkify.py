@@ -11,6 +11,8 @@ import tapeless.numpy as tnp
 from tapeless.experimental import checkify as c
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X = np.float32([1.0, 2.0, 4.0])
 
 

@@ -11,6 +11,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 ZEROS = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, np.inf, -np.inf, np.nan])
 PAIRS = np.array(list(itertools.product(ZEROS, ZEROS)))
 

@@ -16,6 +16,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(3, 4))
 Z = X + 1j * RNG.normal(size=(3, 4))

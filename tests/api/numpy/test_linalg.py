@@ -12,6 +12,8 @@ import tapeless.numpy as tnp
 from tapeless.tracer.primitives import spectral
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(1)
 A, T = RNG.normal(size=(2, 4, 4))
 C, TC = A + 1j * T, T - 1j * A.T

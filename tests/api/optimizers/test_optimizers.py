@@ -12,6 +12,8 @@ import tapeless.numpy as tnp
 from tapeless import optimizers
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 MATRIX, TARGET = RNG.normal(size=(6, 4)), RNG.normal(size=(6, 3))
 START = {"w": RNG.normal(size=(4, 3)), "b": [np.zeros(3), None]}

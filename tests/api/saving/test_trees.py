@@ -21,6 +21,8 @@ from tapeless.saving.trees import checksum_of_text
 from tapeless.tracer import dtypes
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 DTYPES = [name for name, dtype in dtypes._BY_NAME.items() if dtypes.kind(dtype) in "biufc"]
 
 

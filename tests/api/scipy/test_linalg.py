@@ -10,6 +10,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.scipy import linalg
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 N = 4
 RNG = np.random.default_rng(0)
 REAL = RNG.normal(size=(N, N))

@@ -6,6 +6,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 B, V = np.array([1.0, 5.0, 2.0, np.nan, 3.0]), np.array([4.0, 4.0, 2.0, 1.0, np.nan])
 PLACES = np.arange(5)
 # of the operand and of the update: ties are shared, and so it is if there is a nan

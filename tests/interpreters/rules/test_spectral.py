@@ -6,6 +6,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 linalg = tnp.linalg
 RNG = np.random.default_rng(0)
 ONE = np.eye(3)

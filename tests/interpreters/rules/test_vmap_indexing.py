@@ -17,6 +17,8 @@ from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 from tests.stepping import in_steps
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 N, SHAPE = 3, (5, 4)
 ROWS = i.GatherDimensionNumbers((1,), (0,), (0,))
 BLOCKS = i.GatherDimensionNumbers((0, 2), (), (1, 0))

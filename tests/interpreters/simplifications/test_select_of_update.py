@@ -11,6 +11,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.interpreters.simplifications.programs import X, after, largest, names
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 CHOICES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "set": lambda x, i, p: tnp.where(p, x.at[i].set(3.0), x),
     "set otherwise": lambda x, i, p: tnp.where(p, x, x.at[i].set(x[2])),

@@ -9,6 +9,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 
 class Wrapped:
     """An array in an object, as a variable of a library holds it."""

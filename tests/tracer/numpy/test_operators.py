@@ -9,6 +9,8 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X, Y, N = np.ones(3, np.float32), np.ones(4, np.float32), np.ones(3, np.int32)
 C, B = np.ones(3, np.complex64), np.ones(3, bool)
 

@@ -7,6 +7,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 NARROW = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32]
 AS_FLOATS = {
     "mean": lambda x: tnp.mean(x),

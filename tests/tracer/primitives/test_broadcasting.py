@@ -8,6 +8,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 ROW, COLUMN = np.array([[1.5, 2.0, -3.0]]), np.array([[0.5], [4.0]])
 OPERATIONS = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum,

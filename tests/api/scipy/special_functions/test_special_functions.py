@@ -8,6 +8,8 @@ import pytest
 import tapeless as tl
 from tapeless.scipy import special
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 
 def close(found: Any, right: Any, rtol: float = 1e-10, atol: float = 0.0) -> None:
     assert found.shape == right.shape

@@ -11,6 +11,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.interpreters.simplifications.programs import names
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 POINTS = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -2.5, 1e-3, np.inf, -np.inf])
 FINITE = POINTS[:7]
 

@@ -14,6 +14,8 @@ from tapeless.interpreters.simplify import in_order
 from tapeless.tracer.linear_vars import mark_linear
 from tests.stepping import by_steps
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 KERNEL = np.arange(1.0, 13.0).reshape(2, 3, 2)
 LOWER = np.tril(np.ones((2, 3, 3)))
 
