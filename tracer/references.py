@@ -14,7 +14,7 @@ computation and monads".
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
@@ -105,8 +105,9 @@ class Ref(Cell):
     def _no_arithmetic(self, *_: object) -> NoReturn:
         raise TypeError(f"arithmetic with a reference: {self.aval}.{self.conversion_hint}")
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
-    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _no_arithmetic
+    if not TYPE_CHECKING:  # type checkers refuse it as well
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
+        __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _no_arithmetic
 
     def __reduce__(self) -> Any:
         raise TypeError(f"a reference cannot be pickled: {self.aval}. Pickle what is in it, ref[...].")

@@ -54,7 +54,8 @@ CASES: list[tuple[Any, str, tuple[Any, ...], dict[str, Any]]] = [
         )
     ],
     *[(special, name, (X,), {}) for name in ("erf", "erfc", "expit", "i0e", "i1e")],
-    *[(special, name, (POSITIVE,), {}) for name in ("gammaln", "digamma")],
+    (special, "gammaln", (POSITIVE + 3,), {}),  # JAX's is off by 8e-6 of its value near the zeros at 1 and 2
+    (special, "digamma", (POSITIVE,), {}),
     *[(special, name, (POSITIVE, POSITIVE[::-1].copy()), {}) for name in ("gammainc", "gammaincc")],
     (special, "zeta", (POSITIVE + 1, POSITIVE), {}),
     *[(special, name, (PROBABILITIES,), {}) for name in ("logit", "erfinv")],
