@@ -90,7 +90,8 @@ def with_view(t: Term, view: View) -> Sequence[PartTerm] | None:
     if found.brackets or found.coefficient != t.coefficient:
         return None
     own = [a.variable for a, n in zip(found.out, view.shape) if n != 1]
-    if None in own or [found.sizes[v] for v in own if v is not None] != [n for n in view.shape if n != 1]:
+    sizes_of_own = [found.sizes[v] for v in own if v is not None]
+    if len({*own}) < len(own) or sizes_of_own != [n for n in view.shape if n != 1]:
         return (PartTerm(found.out, found.sizes, found.factors, view.shape),)
     others = [v for v in range(len(found.sizes)) if v not in own]
     axes = [d for d, n in enumerate(view.shape) if n != 1]

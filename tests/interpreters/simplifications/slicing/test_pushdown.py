@@ -320,3 +320,13 @@ def test_narrow_and_wrapping_numbers_in_branches():
                 expected = f(x, argument)
             assert found.dtype == expected.dtype
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("spec", ["aab,cab->a", "abb,acd,ecf->a"])
+def test_one_variable_at_two_axes_of_a_view(spec):
+    """A Jacobian by columns is zero where a diagonal of padded axes is not read."""
+    x = np.random.default_rng(4).normal(size=(3, 3, 3))
+    steps = x + 1e-30j * np.eye(x.size).reshape(-1, *x.shape)
+    expected = np.stack([np.einsum(spec, *[step] * (spec.count(",") + 1)).imag / 1e-30 for step in steps], -1)
+    found = tl.jit(tl.jacfwd(lambda x: tnp.einsum(spec, *[x] * (spec.count(",") + 1))))(x)
+    np.testing.assert_allclose(found, expected.reshape(found.shape), atol=1e-13)  # rounding
