@@ -121,9 +121,10 @@ vmap.rules[i.gather_p] = _gather_vmap
 
 def _read(x: Any, indices: Any, updates: ShapedArray, dimension_numbers: Any, **params: Any) -> Any:
     """Gather the windows of x that a scatter of updates of this type would write; zeros for those it would drop."""
-    if not updates.size:
-        return full(updates.shape, 0, aval_of(x).dtype)  # x may be too small for a window
-    sizes = window_sizes(aval_of(x), updates, dimension_numbers)
+    whole = aval_of(x)
+    if 0 in (updates.size, whole.size):
+        return full(updates.shape, 0, whole.dtype)  # x may be too small for a window
+    sizes = window_sizes(whole, updates, dimension_numbers)
     numbers = i.GatherDimensionNumbers(*dimension_numbers)
     return i.gather(x, indices, numbers, sizes, fill_value=0, **params)
 

@@ -362,7 +362,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
       weights: [n], the amounts that are added; 1 if None.
       minlength: the least length of the result, if `length` is None.
       length: length of the result, where greater numbers are dropped; needed if x is traced.
-    Returns: a vector of the dtype of weights, or of the default integer.
+    Returns: a vector of the dtype of weights; of the default integer if these are None or boolean.
     Raises: TypeError if x is no vector of integers; ConcretizationTypeError if it is traced and there is no length.
     """
     v = operand("bincount", x)
@@ -374,5 +374,6 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     counted = exact(1, dtypes.default_dtype("i")) if weights is None else array_operand("bincount", weights)
     if counted.shape not in ((), (1,), v.shape):
         raise ValueError(f"bincount: weights {aval_of(counted)} must have the shape of x, {aval_of(v)}.")
+    counted = cast(counted, dtypes.default_dtype("i")) if dtypes.is_bool(counted.dtype) else counted
     empty = full((length,), 0, counted.dtype)
     return AtIndexer(empty, maximum(v, 0)).add(counted, mode="drop")

@@ -64,3 +64,26 @@ def test_complex_numbers(how, unique):
 
     for found, wanted in zip(tl.grad(f, (0, 1))(tnp.asarray(b), tnp.asarray(v)), wins):
         np.testing.assert_array_equal(found, weights * np.array(wanted))
+
+
+def test_writes_into_an_array_without_elements():
+    """Nothing is written at traced places, so that the values that are written have no derivative."""
+
+    @tl.jit
+    def derivatives(b, v, i):
+        def f(b, v):
+            at = b.at[i, i]
+            return (
+                at.add(v),
+                at.set(v),
+                at.multiply(v, unique_indices=True),
+                at.max(v),
+                tl.vmap(lambda k: b.at[k].min(v))(i),
+            )
+
+        out, pull = tl.vjp(f, b, v)
+        return pull(out), tl.jvp(f, (b, v), (b, v))[1]
+
+    (of_b, of_v), pushed = derivatives(np.zeros((3, 0)), 1.0, np.arange(2))
+    assert of_b.shape == (3, 0) and [x.shape for x in pushed] == [(3, 0)] * 4 + [(2, 3, 0)]
+    assert of_v == 0.0

@@ -251,6 +251,7 @@ def test_counting(f):
     x = np.array([1, 3, 1, 0, 5])
     check(tnp.bincount(x), np.bincount(x))
     check(tnp.bincount(x, np.arange(5.0, dtype=np.float32), 9), np.bincount(x, np.arange(5.0), 9))
+    check(tnp.bincount(x, np.arange(5) > 2), np.bincount(x, np.arange(5) > 2))
     check(tl.jit(lambda x: tnp.bincount(x, length=4))(x), [1, 2, 0, 1])
     check(tl.jit(lambda w: tnp.bincount(x, w))(np.arange(5.0)), [3, 2, 0, 1, 0, 4])  # the length is known
     y = f(100)
