@@ -187,12 +187,17 @@ def _remembered(
     simplify: Simplify,
     loop: "Loop | None" = None,
 ) -> UnzippedJaxpr:
-    halves = _unzip(jaxpr, linear_in, linear_out, simplify, loop)
+    halves = _unzip(jaxpr, linear_in, linear_out, simplify, loop, policy)
     return halves if policy is save_all else _recomputing(halves, policy)
 
 
 def _unzip(
-    jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...], simplify: Simplify, loop: "Loop | None"
+    jaxpr: Jaxpr,
+    linear_in: tuple[bool, ...],
+    must: tuple[bool, ...],
+    simplify: Simplify,
+    loop: "Loop | None",
+    policy: Policy,
 ) -> UnzippedJaxpr:
     """Separate primal from linear equations, simplify them as one program, and cut it in two at the cheapest residuals.
 
@@ -202,6 +207,8 @@ def _unzip(
     whole = common_subexpressions.without_common_subexpressions(simplify(whole))
     primal, linear, n = _halves(whole, sum(linear_out), jaxpr.name.removeprefix("jvp_"))
     saving = residual_cut.cheapest(primal, n, loop)
+    if policy is save_all:  # with another, what is saved is chosen again
+        saving = residual_cut.masked(saving, primal, n, loop)
     primal, linear, n = rematerialization.with_plan(primal, linear, saving)
     return UnzippedJaxpr(primal, checked_linear(linear), linear_out, n)
 

@@ -113,3 +113,41 @@ def test_fences_stay_two():
     x = np.ones(3)
     program = tl.unzip(lambda x: lax.optimization_barrier(x) * lax.optimization_barrier(x), x)
     assert [eqn.primitive.name for eqn in program.primal.eqns].count("optimization_barrier") == 2
+
+
+# Terms of a sum that a loop computes, where a mask discards what is infinite at 0; their derivatives times x, twice.
+DISCARDED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "x log x": (lambda x: tnp.where(x > 0, x * tnp.log(x), 0), lambda x: 1 / x),
+    "a negative power": (lambda x: tnp.where(x != 0, tnp.sin(x**-1.0 * x**2), 0), lambda x: -np.sin(x)),
+    "sin x / x": (
+        lambda x: tnp.where(x != 0, tnp.sin(x) / x, 1),
+        lambda x: -np.sin(x) / x - 2 * np.cos(x) / x**2 + 2 * np.sin(x) / x**3,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DISCARDED)
+def test_residuals_are_saved_with_their_mask(name: str):
+    """The derivative of a residual of the first loop is infinite where the second loop discards it."""
+    term, second = DISCARDED[name]
+    x, t = np.array([0.0, 0.7, 0.0, 1.3]), np.array([0.5, -1.0, 2.0, 0.3])
+
+    def total(x: Any) -> Any:
+        return lax.fori_loop(0, 4, lambda i, s: s + term(x[i]), 0.0)
+
+    def twice(x: Any) -> Any:
+        return tl.grad(lambda x: tl.grad(total)(x) @ t)(x)
+
+    expected = [second(y) * u if y else 0 for y, u in zip(x, t)]
+    for f in (twice, tl.jit(twice)):
+        np.testing.assert_allclose(f(x), expected, rtol=1e-9)
+
+
+def test_other_residuals_are_saved_without_their_mask():
+    """No derivative of sin or exp is infinite: the primal half has no choice that the function lacks."""
+
+    def f(x: Any) -> Any:
+        return lax.scan(lambda s, e: (s + tnp.where(e > 0, tnp.sin(tnp.exp(e)), 0), None), 0.0, x)[0]
+
+    (loop,) = [eqn for eqn in tl.unzip(f, VECTOR).primal.eqns if eqn.primitive.name == "scan"]
+    assert [eqn.primitive.name for eqn in loop.params["jaxpr"].eqns].count("select_n") == 1
