@@ -33,8 +33,8 @@ _FAR = 3000.0  # beyond it the confluent function has an asymptotic series, befo
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Compute Kummer's confluent hypergeometric function, the sum of (a)_k / (b)_k x^k / k!, elementwise.
 
-    To 1e-12 of its value, 2e-7 in float32, for 0 < a, b <= 50 and -500 <= x <= 500 where b >= a or x >= 0, and also
-    for |x| > 3000; elsewhere nan where the sum has less than half of the digits of float64.
+    To 1e-12 of its value, 2e-7 in float32, for 0 < a, b <= 50 and -500 <= x <= 500 where b >= a or x >= 0, and to
+    4e-12 for |x| > 3000; elsewhere nan where the sum has less than half of the digits of float64.
 
     Returns: floating point; infinite where b is a whole number that is not positive, unless a is one, and not smaller.
     Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
