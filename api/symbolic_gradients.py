@@ -30,7 +30,7 @@ from tapeless.tracer.indices.hints import Hint, noting
 from tapeless.tracer.jaxpr import eval_jaxpr
 from tapeless.tracer.numpy import conj, real
 from tapeless.tracer.numpy import sum as sum_of
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.terms.affine import Affine, symbol
 from tapeless.tracer.terms.term import term
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
@@ -245,7 +245,7 @@ def _pushed(program: "_Program", where: Mapping[int, Any]) -> Formulas:
         *others, x = inputs
         return [jvp(lambda x: program(*others, x), (x,), (t,))[1]]
 
-    jaxpr, _ = trace_to_jaxpr(pushed, [aval, *[o.aval for o in program.operands]], what="index.push")
+    jaxpr = trace_closed(pushed, [aval, *[o.aval for o in program.operands]], what="index.push")
     scalar = ShapedArray((), np.dtype(np.int32))
     given = {0: (term(out, box, (), (), 1),)}
     form = raised(jaxpr, given, [scalar] * len(sizes), stays=staying_axes(program.operands))
@@ -400,7 +400,7 @@ def _derived(
         return [*found[len(found) - len(values) :], *vjp(scalar, *[inputs[k] for k in places])[1](ct)]
 
     one = ShapedArray((), dtypes.real_part_dtype(program.jaxpr.out_avals[0].dtype))
-    jaxpr, _ = trace_to_jaxpr(derived, [one, *[o.aval for o in program.operands]], what="index.grad")
+    jaxpr = trace_closed(derived, [one, *[o.aval for o in program.operands]], what="index.grad")
     form = raised(jaxpr, {0: ONE}, lets=lets, stays=staying_axes(program.operands))
     if convention == "hermitian":
         results = [

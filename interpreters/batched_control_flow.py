@@ -26,7 +26,7 @@ from tapeless.tracer.primitives.indexing import dynamic_slice_in_dim
 from tapeless.tracer.primitives.reduction import argmax, reduce_or
 from tapeless.tracer.primitives.shape import broadcast_in_dim
 from tapeless.tracer.scopes import scoped
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import ShapedArray, aval_of
 
 # Elements per example from which a loop over the examples is cheaper than computing every branch for all examples.
@@ -123,7 +123,7 @@ def _if_taken(branch: Jaxpr, size: int, mapped: tuple[bool, ...]) -> tuple[Jaxpr
             return [instantiate(Zero(aval)) for aval in program.out_avals]
 
         for name, f in (("none", zeros), ("some", safe)):
-            made, _ = trace_to_jaxpr(f, [taken, *program.in_avals], what="vmap", function=branch)
+            made = trace_closed(f, [taken, *program.in_avals], what="vmap", function=branch)
             cache[name] = made.replace(name=f"{name}_{branch.name}")
     return cache["none"], cache["some"]
 
@@ -157,9 +157,9 @@ def select_while(
     def some(*operands: Any) -> Any:
         return (reduce_or(eval_jaxpr(condition, operands)[0], (0,)),)
 
-    test, _ = trace_to_jaxpr(some, condition.in_avals, what="vmap", function=condition)
+    test = trace_closed(some, condition.in_avals, what="vmap", function=condition)
     in_avals = [*condition.in_avals[:n], *body.in_avals]
-    program, _ = trace_to_jaxpr(step, in_avals, what="vmap", function=body)
+    program = trace_closed(step, in_avals, what="vmap", function=body)
     return c.while_loop(
         test, program.replace(name=f"select_{body.name}"), (of_condition, [*of_condition, *of_body]), carry
     )
@@ -175,7 +175,7 @@ def one_by_one(primitive: Any, size: int, args: Sequence[Any], mapped: Sequence[
         return primitive.bind(*merge_lists(mapped, operands[n:], operands[:n]), **params)
 
     in_avals = [*where_false(mapped, avals), *map(c.element_type, where_true(mapped, avals))]
-    program, _ = trace_to_jaxpr(example, in_avals, what="vmap", function=primitive)
+    program = trace_closed(example, in_avals, what="vmap", function=primitive)
     return c.scan(program.replace(name=f"each_{primitive}"), consts, [], xs, length=size)
 
 

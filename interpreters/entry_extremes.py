@@ -20,7 +20,7 @@ from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.primitives.reduction import reduce_max_p
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.terms.affine import Variable, indices
 from tapeless.tracer.terms.term import Lookup, Term, is_case, term, variables_in
 
@@ -52,7 +52,7 @@ def extreme_of_entries(w: Writer, eqn: Equation) -> Atom | None:
     z = summed(w, [values], operands, tuple([t.sizes[v] for v in (entry, *rest)]), eqn.outvars[0].aval)
     given = [z, *[operands[b.operand] for b in lookups.values()], *found.masks]
     plan = _Extreme(eqn.primitive is reduce_max_p, lookups, rest, [out[d] for d in axes], out, t.sizes, found.elsewhere)
-    program, _ = trace_to_jaxpr(plan.computed, [x.aval for x in given])
+    program = trace_closed(plan.computed, [x.aval for x in given])
     return w.inlined(program, given)[0]
 
 

@@ -18,7 +18,7 @@ from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.primitives.elementwise import conj, conj_p, convert_element_type_p, imag_p, real_p
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import ShapedArray, aval_of
 
 Values = Sequence[Any]
@@ -114,7 +114,7 @@ def _written(
         results = operator(xs[:n], xs[n:])
         return [y for y in results if type(y) is not Zero]
 
-    traced, _ = trace_to_jaxpr(flat, [*map(aval_of, residuals), *in_avals], what="linearize")
+    traced = trace_closed(flat, [*map(aval_of, residuals), *in_avals], what="linearize")
     jaxpr = simplified(mark_linear(traced, [*[False] * n, *[True] * len(in_avals)]))
     values = dict(zip(jaxpr.invars, residuals))
     closed = with_inputs(hoist_primal_equations(jaxpr, values), values, jaxpr.invars[n:]).replace(name="linear")

@@ -12,7 +12,7 @@ from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, passes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, eval_jaxpr, map_carried
 from tapeless.tracer.late_imports import LateModule
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import ShapedArray
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _filled(halves: UnzippedJaxpr, mine: dict[int, int], slots: tuple[ShapedArra
         return [*outs[:n], *[outs[n + mine[s]] if s in mine else instantiate(Zero(a)) for s, a in enumerate(slots)]]
 
     if key not in cache:
-        program, _ = trace_to_jaxpr(filled, primal.in_avals, what="linearize", function=primal)
+        program = trace_closed(filled, primal.in_avals, what="linearize", function=primal)
         cache[key] = program.replace(name=primal.name)
     return cache[key]
 

@@ -51,6 +51,16 @@ def trace_to_jaxpr(
     return trace.finish([trace.atom(x) for x in [*outs, *after]], getattr(function or f, "__name__", "f"))
 
 
+def trace_closed(
+    f: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], *, what: str = "jit", function: Any = None
+) -> Jaxpr:
+    """Write down what `f` does to arrays of these types, with the arrays that it meets as literals.
+
+    For functions of our own that evaluate programs: literals of those programs are all that they meet.
+    """
+    return passes.with_literals(*trace_to_jaxpr(f, in_avals, what=what, function=function))
+
+
 def _results(f: Callable[..., Sequence[Any]], args: Sequence[Any]) -> list[Any]:
     """Call a function; compute the arrays of results that are computed when they are asked for, such as indices."""
     return [by_protocol(x) for x in f(*args)]

@@ -16,7 +16,7 @@ from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.numpy.promotion import cast
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.references import Ref
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.staging import trace_closed, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
@@ -37,7 +37,7 @@ class TracedBody(NamedTuple):
         def converted(*xs: Any) -> list[Any]:
             return [as_type(y, aval) for y, aval in zip(eval_jaxpr(jaxpr, xs), avals, strict=True)]
 
-        program, _ = trace_to_jaxpr(converted, jaxpr.in_avals, what="control flow")
+        program = trace_closed(converted, jaxpr.in_avals, what="control flow")
         return self._replace(jaxpr=program.replace(name=jaxpr.name))
 
     def taking(self, avals: Sequence[ShapedArray], first: int) -> "TracedBody":
@@ -50,7 +50,7 @@ class TracedBody(NamedTuple):
             carry = [as_type(x, aval) for x, aval in zip(xs[start:end], own[start:end])]
             return eval_jaxpr(jaxpr, [*xs[:start], *carry, *xs[end:]])
 
-        program, _ = trace_to_jaxpr(converted, [*own[:start], *avals, *own[end:]], what="control flow")
+        program = trace_closed(converted, [*own[:start], *avals, *own[end:]], what="control flow")
         return self._replace(jaxpr=program.replace(name=jaxpr.name))
 
 

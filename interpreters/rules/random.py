@@ -5,7 +5,7 @@ from typing import Any
 from tapeless.interpreters import jvp, vmap
 from tapeless.tracer.primitives.control_flow import scan
 from tapeless.tracer.primitives.random import random_unwrap_p, random_wrap_p, rng_bit_generator_p, threefry2x32_p
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import aval_of
 
 
@@ -19,7 +19,7 @@ def _rng_bit_generator_vmap(size: int, args: Any, dims: Any, **params: Any) -> A
     states = vmap.to_front(args[0], dims[0])
     aval = aval_of(states)
     of_one = aval.update(shape=aval.shape[1:])
-    program, _ = trace_to_jaxpr(lambda state: rng_bit_generator_p.bind(state, **params), [of_one], what="vmap")
+    program = trace_closed(lambda state: rng_bit_generator_p.bind(state, **params), [of_one], what="vmap")
     return scan(program, (), (), [states], length=size), (0, 0)
 
 

@@ -10,7 +10,7 @@ from tapeless.tracer.effects import ORDERED, effects, effects_of
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, subjaxprs
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import custom as c
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import ShapedArray
 
 
@@ -28,7 +28,7 @@ def _custom_linear_words(w: physical.WordWriter, *words: Atom, pull: Any, n: int
 
 def _derived(avals: Sequence[ShapedArray], pull: Any, n: int, source: Any) -> Jaxpr:
     push = partial(c.push_forward, pull=pull, n=n)
-    program, _ = trace_to_jaxpr(push, avals, what="lowering", function=push)
+    program = trace_closed(push, avals, what="lowering", function=push)
     if ORDERED in effects_of(program):
         raise _out_of_order(pull, _ordered(program), source)
     return user_primitives.expanded(program)

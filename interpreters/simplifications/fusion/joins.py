@@ -17,7 +17,7 @@ import numpy as np
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.jaxpr import Atom
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.terms.affine import Variable, variable
 from tapeless.tracer.terms.term import Bracket, Lookup, Read, Term, term, variables_in
 
@@ -147,7 +147,7 @@ def ranks_of_entries(w: Writer, shared: SharedIndices, operands: Sequence[Atom])
         return found[:count], found[count:]
 
     atoms = [x for own in arrays for x in own]
-    program, _ = trace_to_jaxpr(ranks, [x.aval for x in atoms])
+    program = trace_closed(ranks, [x.aval for x in atoms])
     return w.inlined(program, atoms)
 
 

@@ -21,7 +21,7 @@ from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers
 from tapeless.tracer.primitives.indexing import GatherScatterMode, dynamic_slice_p
 from tapeless.tracer.primitives.reduction import reduce_sum_p
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable, variable
 from tapeless.tracer.terms.term import variables_in, variables_of
 
@@ -167,7 +167,7 @@ class Accesses:
         found, axes = Accesses(reading, self._sizes, value, GatherScatterMode.FILL_OR_DROP).read(source, access)
         read = Jaxpr([*symbols.values(), source], reading.eqns, [found], "read")
         avals = [v.aval for v in (found, *symbols.values())]
-        writing, _ = trace_to_jaxpr(lambda ct, *symbols: list(map(instantiate, backward(read, symbols, [ct]))), avals)
+        writing = trace_closed(lambda ct, *symbols: list(map(instantiate, backward(read, symbols, [ct]))), avals)
         same = tuple([d for d, v in enumerate(order) if v not in axes])  # elements of one place, which are added up
         x = self._w.write(reduce_sum_p, x, axes=same) if same else x
         x = arranged(self._w, x, tuple([v for v in order if v in axes]), axes, self._sizes)

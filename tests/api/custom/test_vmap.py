@@ -214,6 +214,30 @@ def test_in_control_flow(under):
     close(under(tl.vmap(lambda x: tl.lax.fori_loop(0, 2, lambda i, c: f(c, 2.0), x)))(X), 2 * np.sin(2 * np.sin(X)))
 
 
+@under
+@pytest.mark.parametrize("control_flow", ["select", "loop"])
+def test_rule_that_closes_over_arrays_in_control_flow_that_differs(under, control_flow):
+    """The rule's program holds the array; that of all examples together must hold it, too."""
+    ruled = custom_vmap(lambda x: x * Y)
+    ruled.def_vmap(lambda axis_size, in_batched, x: (x * Y, True))
+    xs = np.array([[1.0, 1.0, 1.0], [-2.0, -2.0, -2.0], [0.1, 0.2, 0.3]])
+
+    def chosen(x):
+        return lax.cond(x.sum() > 1, ruled, lambda x: x, x)
+
+    def looped(x):
+        return lax.while_loop(lambda s: abs(s).sum() < 50, lambda s: ruled(s) + 1, x)
+
+    def repeated(x):
+        return lax.fori_loop(0, 1 + (x[0] > 0), lambda i, s: ruled(s), x)
+
+    for f in (chosen, looped, repeated):
+        batched = under(tl.vmap(tl.vmap(f, control_flow=control_flow), control_flow=control_flow))
+        close(batched(xs[None])[0], np.stack([f(x) for x in xs]))
+    gradients = under(tl.vmap(tl.grad(lambda x: chosen(x).sum()), control_flow=control_flow))(xs)
+    close(gradients, np.stack([Y, np.ones(3), np.ones(3)]))
+
+
 def test_method():
     class Model:
         @custom_vmap
