@@ -10,8 +10,9 @@ Source: He & Yu 2023, "Transcending runtime-memory tradeoffs in checkpointing by
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from tapeless.interpreters import jvp
 from tapeless.interpreters.minimum_cut import minimum_vertex_cut
 from tapeless.interpreters.rematerialization import RematerializationPlan
 from tapeless.interpreters.simplifications import licm
@@ -19,15 +20,9 @@ from tapeless.interpreters.simplifications.repeatable_equations import may_be_re
 from tapeless.tracer import dtypes, passes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives import gamma_functions, special
 
 LARGEST = 256  # limit on the values of a connected component whose cut is computed by maximum flow
 _VALUES = 1 << 32  # more than the values of a program, so that one byte outweighs all tie-breakers
-# Primitives whose derivatives are infinite somewhere, besides quotients and negative powers.
-_SINGULAR: Final = frozenset({
-    e.log_p, e.log1p_p, e.sqrt_p, e.rsqrt_p, e.cbrt_p, e.pow_p, e.acos_p, e.asin_p, e.acosh_p, e.atanh_p, e.atan2_p,
-    special.lgamma_p, special.digamma_p, special.polygamma_p, special.erf_inv_p, gamma_functions.xlogy_p,
-})  # fmt: skip
 
 
 class Loop(NamedTuple):
@@ -184,13 +179,14 @@ def _prices(program: Jaxpr, n: int, loop: Loop | None) -> Price:
 def masked(plan: RematerializationPlan, program: Jaxpr, n: int, loop: Loop | None = None) -> RematerializationPlan:
     """Save values as a mask chooses them, if the linear half reads them by this mask alone, and choose again there.
 
-    A residual has a derivative of its own. Where the mask is false, that is infinite times a cotangent of 0 unless the
-    mask belongs to the residual. So residuals whose derivative may be infinite are saved with their mask, except for
-    results, which exist anyway. The linear half keeps its mask for tangents that are infinite there.
+    A residual has a derivative of its own. Where the mask is false, that may be infinite times a cotangent of 0 unless
+    the mask belongs to the residual. So residuals are saved with their mask, except for results, which exist anyway,
+    and for multilinear functions of inputs, whose derivatives are finite where their operands are. The linear half
+    keeps its mask for tangents that are infinite there.
     """
     results = program.outvars[loop.n_carry if loop else 0 : len(program.outvars) - n]
-    singular = _with_singular_derivatives(program.eqns).difference(results)
-    found = {v: y for v in plan.saved if v in singular and (y := _only_choice(plan, v)) is not None}
+    unbounded = _with_unbounded_derivatives(program.eqns).difference(results)
+    found = {v: y for v in plan.saved if v in unbounded and (y := _only_choice(plan, v)) is not None}
     price = _prices(program, n, loop) if found else None
     instead: dict[Atom, Var] = {v: y for v, y in found.items() if price and price(y) // _VALUES <= price(v) // _VALUES}
     again: dict[Atom, Var] = {y: Var(y.aval) for y in instead.values()}
@@ -204,19 +200,13 @@ def masked(plan: RematerializationPlan, program: Jaxpr, n: int, loop: Loop | Non
     return plan._replace(saved=tuple(saved), again=tuple(map(renamed, plan.again)), wanted=tuple(wanted))
 
 
-def _with_singular_derivatives(eqns: Sequence[Equation]) -> set[Atom]:
-    """Return the values that depend on the result of a primitive whose derivative is infinite somewhere."""
+def _with_unbounded_derivatives(eqns: Sequence[Equation]) -> set[Atom]:
+    """Return the values that depend on the result of a primitive that is not linear in each operand."""
     found: set[Atom] = set()
     for eqn in eqns:
-        if _has_singular_derivative(eqn) or not found.isdisjoint(eqn.invars):
+        if eqn.primitive not in jvp.structurally_linear or not found.isdisjoint(eqn.invars):
             found.update(eqn.outvars)
     return found
-
-
-def _has_singular_derivative(eqn: Equation) -> bool:
-    if eqn.primitive is e.div_p:
-        return type(eqn.invars[1]) is not Literal
-    return eqn.primitive in _SINGULAR or (eqn.primitive is e.integer_pow_p and eqn.params["y"] < 0)
 
 
 def _only_choice(plan: RematerializationPlan, v: Atom) -> Var | None:
