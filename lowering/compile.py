@@ -83,12 +83,10 @@ def compile_module(
       callbacks: functions on the host, which the module refers to by index.
       use_cache: whether to read the cache on disk, and to write the result to it.
     Raises: ValueError for an option that XLA does not have or a value that it refuses; XlaRuntimeError, a
-      RuntimeError, for a module that it refuses; NotImplementedError for callbacks on other devices than the CPU.
+      RuntimeError, for a module that it refuses.
     """
     forking.check()
     given = {} if options is None else {name: _option_value(value) for name, value in options.items()}
-    if callbacks and device.platform != "cpu":
-        raise NotImplementedError(f"a program for {device} cannot call functions on the host: only the CPU's can.")
     loaded, restored = logs.timed(
         lambda: ("compiled", _name_of(text), str(device)),
         lambda: _load_or_compile(text, device, given, callbacks, use_cache),

@@ -92,6 +92,12 @@ class Function:
         self._callbacks.append(function)
         return len(self._callbacks) - 1
 
+    def unsupported(self, what: str, advice: str = "") -> NotImplementedError:
+        """Return an error about an operation that the module's platform lacks, with the user's line."""
+        place = f"At {self.source.describe()}." if self.source else ""
+        lines = [f"{what}; the program is for {self.platform}.", place, advice]
+        return NotImplementedError("\n  ".join(filter(None, lines)))
+
     def write(self, line: str) -> None:
         """Append a line of text, with the current location."""
         self.lines.append(f"    {line}{self.place}")

@@ -22,7 +22,6 @@ from tapeless.tracer.types import ShapedArray
 
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _OF_CUSOLVER = frozenset("geqrf gesvd gesvdj getrf orgqr syevd sytrd".split())
-
 Option = str | int | bool  # a letter, which is a number of 8 bits, or a word; a number; or a flag
 
 
@@ -89,7 +88,7 @@ def _target(f: Function, routine: str, aval: ShapedArray) -> str:
         return "cuhybrid_geqp3"
     if f.platform == "gpu" and routine == "geev":
         return f"cuhybrid_eig_{'comp' if dtypes.is_complex(aval.dtype) else 'real'}"
-    raise NotImplementedError(f"{routine}: this routine of LAPACK runs on the CPU; the program is for {f.platform}.")
+    raise f.unsupported(f"LAPACK's {routine} runs on the CPU, and no kernel computes the same here")
 
 
 def custom_call(

@@ -15,9 +15,12 @@ from tapeless.tracer.types import ShapedArray
 
 
 def _custom_call(f: Function, outs: Sequence[ShapedArray], operands: Any, callback: Any, effect: bool) -> Any:
+    if f.platform not in ("cpu", "gpu"):
+        name = getattr(callback, "__name__", "callback")
+        raise f.unsupported(f"{name}: functions on the host are called from the CPU and from GPUs")
     number = f.callback(HostCall(callback, outs))
     attributes = (
-        'call_target_name = "xla_ffi_python_cpu_callback", api_version = 4 : i32, '
+        f'call_target_name = "xla_ffi_python_{f.platform}_callback", api_version = 4 : i32, '
         f"has_side_effect = {str(effect).lower()}, backend_config = {{index = {number} : ui64}}, "
         f"operand_layouts = {_layouts([x.aval for x in operands])}, result_layouts = {_layouts(outs)}"
     )

@@ -70,10 +70,8 @@ def _conv_general_dilated(f: Function, outs: Any, x: Value, y: Value, **params: 
     if f.platform != "cpu" and dtypes.is_complex(outs[0].dtype):
         return write_out(f, partial(_complex_convolution, **params), [x, y])
     if f.platform != "cpu" and not dtypes.is_inexact(x.aval.dtype):
-        raise NotImplementedError(
-            f"conv_general_dilated: integers are convolved on the CPU only, and this program is for {f.platform}: "
-            f"{x.aval} and {y.aval}.\n  Convert to floating point: float64 is exact below 2**53."
-        )
+        what = f"conv_general_dilated of {x.aval} and {y.aval}: integers are convolved on the CPU only"
+        raise f.unsupported(what, "Convert to floating point: float64 is exact below 2**53.")
     return _convolution(f, outs, x, y, **params)
 
 

@@ -17,7 +17,7 @@ from tests.samples.sample import Sample
 from tests.test_primitives import applied, converted, rows_by_primitive
 
 # Where the lowering calls LAPACK or the host, which only the CPU has. Each is refused with a message that says so.
-CPU_ONLY = frozenset("debug_callback hessenberg io_callback pure_callback schur".split())
+CPU_ONLY = frozenset({"hessenberg", "schur"})
 # Signs and phases of vectors are free, and libraries choose others: see tests/gpu/test_linalg.py.
 WITH_FREE_SIGNS = frozenset("eig eigh geqrf qr svd tridiagonal".split())
 BY_MATRIX_UNITS = frozenset("dot_general conv_general_dilated custom_linear_solve linear_solve".split())

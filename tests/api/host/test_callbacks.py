@@ -12,8 +12,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters import vmap as batching
-from tapeless.lowering import dispatch
-from tapeless.lowering.compile import CallingExecutable, compile_module
+from tapeless.lowering import dispatch, emit
+from tapeless.lowering.compile import CallingExecutable
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Jaxpr
 from tests.messages import place, raises
@@ -670,15 +670,14 @@ def test_the_executable_says_what_it_is():
     assert isinstance(dispatch.executable(program, dispatch.device_of(())), CallingExecutable)
 
 
-def test_programs_for_other_devices_cannot_call():
-    class Gpu:
-        platform = "gpu"
-
-        def __repr__(self):
-            return "Gpu(id=0)"
-
-    with raises(NotImplementedError, "a program for Gpu(id=0) cannot call functions on the host: only the CPU's can."):
-        compile_module("", out_avals=(), device=Gpu(), callbacks=[host_sine])
+def test_programs_for_other_devices():
+    program: Jaxpr = tl.make_jaxpr(lambda x: tl.pure_callback(host_sine, like(x), x))(X).jaxpr
+    assert 'call_target_name = "xla_ffi_python_gpu_callback"' in emit.module(program, platform="gpu").text
+    with pytest.raises(NotImplementedError) as raised:
+        emit.module(program, platform="tpu")
+    what, place = str(raised.value).split("\n  ")
+    assert what == ("host_sine: functions on the host are called from the CPU and from GPUs; the program is for tpu.")
+    assert place.startswith("At tests/api/host/test_callbacks.py:") and "tl.pure_callback(host_sine" in place
 
 
 def test_the_barrier_waits_for_nothing_when_nothing_runs():

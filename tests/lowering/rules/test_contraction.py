@@ -29,10 +29,13 @@ def test_integers_are_refused_on_a_gpu():
     jaxpr, _ = trace_to_jaxpr(lambda x, y: (tl.lax.conv(x, y, (1,), "SAME"),), [aval_of(x), aval_of(y)])
     with pytest.raises(NotImplementedError) as raised:
         emit.module(jaxpr, platform="gpu")
-    assert str(raised.value) == (
-        "conv_general_dilated: integers are convolved on the CPU only, and this program is for gpu: int32[1,1,5] and "
-        "int32[1,1,3].\n  Convert to floating point: float64 is exact below 2**53."
+    what, place, advice = str(raised.value).split("\n  ")
+    assert what == (
+        "conv_general_dilated of int32[1,1,5] and int32[1,1,3]: integers are convolved on the CPU only; the program is "
+        "for gpu."
     )
+    assert place.startswith("At tests/lowering/rules/test_contraction.py:") and "tl.lax.conv(x, y" in place
+    assert advice == "Convert to floating point: float64 is exact below 2**53."
 
 
 @pytest.mark.parametrize("seed", range(12))
