@@ -4,6 +4,7 @@ import typing as _typing
 
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import eval_jaxpr
+from tapeless.tracer.array_types import array_types as pytype_aval_mappings
 from tapeless.tracer.core import Trace, Tracer, ensure_compile_time_eval
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.late_imports import imported_late as _imported_late
@@ -19,6 +20,7 @@ __all__ = [
     "Tracer",
     "ensure_compile_time_eval",
     "eval_jaxpr",
+    "pytype_aval_mappings",
 ]
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there

@@ -9,15 +9,16 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import sys
+import traceback
 from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from tapeless.jax_src import absent, version
-from tapeless.lowering import compat
-from tapeless.tracer import dtypes
-from tapeless.tracer.config import config
+from tapeless.lowering import compat, host
+from tapeless.tracer import dtypes, settings_by_text
+from tapeless.tracer.config import NAMES_OF_JAX, config
 from tapeless.tracer.numpy.scalar_types import result_type
 
 _OWN = "tapeless"
@@ -37,8 +38,10 @@ _ELSEWHERE = {
 def as_jax() -> Generator[ModuleType]:
     """Make `import jax` import Tapeless within a with block, which is given the module that replaces jax.
 
-    NumPy's arrays of 64 bits are taken as of 32, unless `jax_enable_x64` is set, as in JAX. Libraries are imported anew
-    inside, also if they were imported with the real JAX before; outside, the other way
+    NumPy's arrays of 64 bits are taken as of 32, unless `jax_enable_x64` is set, as in JAX, and environment variables
+    such as JAX_ENABLE_X64 and JAX_PLATFORMS are obeyed; the settings before are back outside. An exception that a
+    callback raises inside of a compiled program is a JaxRuntimeError, caused by it.
+    Libraries are imported anew inside, also if they were imported with the real JAX before; outside, the other way
     round. Modules belong to the whole process: no other thread should import any meanwhile, and functions of the real
     JAX, which imports parts of itself while it runs, should not be called inside.
 
@@ -52,16 +55,32 @@ def as_jax() -> Generator[ModuleType]:
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         yield importlib.import_module("jax")
         return
-    finder, widths = _Finder(), (config.default_bits, config.numpy_bits)
+    finder, before = _Finder(), {name: getattr(config, name) for name in ("default_bits", "numpy_bits", *NAMES_OF_JAX)}
     finder.install()
+    host.raised_as.append(_runtime_error)
     compat.around_imports_of_jax.append(finder.suspended)
     try:
+        for name, value in settings_by_text.in_environment(NAMES_OF_JAX, config.__getattr__).items():
+            config.update(name, value)
         config.numpy_bits = config.default_bits  # JAX has one width for both
         yield importlib.import_module("jax")
     finally:
-        config.default_bits, config.numpy_bits = widths
+        for name, value in before.items():
+            if value != getattr(config, name):
+                config.update(name, value)
         compat.around_imports_of_jax.remove(finder.suspended)
+        host.raised_as.remove(_runtime_error)
         finder.remove()
+
+
+def _runtime_error(error: BaseException) -> BaseException:
+    """Return the error that jaxlib makes of a callback's exception; libraries search its text for the type."""
+    if not isinstance(error, Exception):
+        return error
+    text = "".join(traceback.format_exception(error))
+    made = compat.xc.XlaRuntimeError(f"INTERNAL: CpuCallback error calling callback: {text}")
+    made.__cause__ = error
+    return made
 
 
 # ---- modules that stand for JAX's ----------------------------------------------------------------------------
@@ -91,6 +110,8 @@ class Namespace(ModuleType):
         if name not in self._members and whole in absent.NAMES:
             found = self.__dict__[name] = absent.absent(whole)
             return found
+        if whole in absent.REPLACED:
+            raise NotImplementedError(absent.lacking(whole))
         if name not in self._members:
             raise AttributeError(absent.lacking(whole), name=name, obj=self)
         asking = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
@@ -160,7 +181,7 @@ def _ours(name: str) -> ModuleType:
 
 def _of_absent_names(name: str) -> ModuleType:
     """Make a module that has only names that raise when they are used. Raises: ImportError if there is none."""
-    if not any(_is_of(name, other) for other in absent.NAMES):
+    if not any(_is_of(name, other) for other in absent.NAMES | absent.REPLACED):
         raise ImportError(absent.lacking(name), name=name)
     module = ModuleType(name, "Names that are not there: see `tapeless.jax_src.absent`.")
     vars(module)["__all__"] = []

@@ -8,7 +8,7 @@ that goes into the text. On the CPU a program with callbacks runs before its dis
 import builtins
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,10 @@ def _keep(error: BaseException) -> str:
 def raised(error: Exception) -> BaseException | None:
     """Return the exception of a callback that jaxlib's error reports, and forget it; None if it reports none."""
     found = re.search(r"tapeless-callback-(\d+)", str(error))
-    return _raised.pop(int(found[1]), None) if found else _raised_at_entry(str(error))
+    exception = _raised.pop(int(found[1]), None) if found else _raised_at_entry(str(error))
+    for other in raised_as:
+        exception = exception and other(exception)
+    return exception
 
 
 def _raised_at_entry(text: str) -> BaseException | None:
@@ -58,6 +61,8 @@ def _raised_at_entry(text: str) -> BaseException | None:
     return kind(found[2] or "") if found and isinstance(kind, type) and issubclass(kind, BaseException) else None
 
 
+# Functions from a callback's exception to the one to raise in its place; for code that expects jaxlib's.
+raised_as: list[Callable[[BaseException], BaseException]] = []
 _LIMIT = 64  # exceptions that are kept though nobody fetches them, of programs whose results are not read
 _raised: dict[int, BaseException] = {}
 _numbers = itertools.count()

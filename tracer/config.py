@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
-from tapeless.tracer import axes
+from tapeless.tracer import axes, settings_by_text
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -230,6 +230,21 @@ class Config:
         """Set `check` to be called with new values of a field; it raises for those that are not allowed."""
         _field(name).check = check
 
+    def config_with_absl(self) -> None:
+        """Define settings as flags of absl, by JAX's names, which its `app.run` then sets from the command line.
+
+        Raises: ModuleNotFoundError if absl-py is not installed.
+        """
+        settings_by_text.define_flags(NAMES_OF_JAX, self.__getattr__, self.update)
+
+    def parse_flags_with_absl(self) -> None:
+        """Set fields by flags of the command line: `--jax_enable_x64`, `--nojax_debug_nans`, `--jax_platforms=cpu`.
+
+        Other flags, and those behind `--`, are left alone.
+        Raises: ModuleNotFoundError if absl-py is not installed; as `update` for values that are not allowed.
+        """
+        settings_by_text.parse_flags(NAMES_OF_JAX, self.__getattr__, self.update)
+
     def __repr__(self) -> str:
         return f"config({', '.join(f'{name}={getattr(self, name)!r}' for name in _NAMES)})"
 
@@ -346,4 +361,10 @@ def _field(name: str) -> Field[Any]:
     return field
 
 
+# The settings that are set by flags and environment variables of JAX's names.
+_GIVEN_OTHERWISE = frozenset("default_bits numpy_bits check_programs platform_name".split())
+NAMES_OF_JAX = (
+    *("jax_enable_x64", "jax_enable_checks", "jax_platforms"),
+    *[f"jax_{name}" for name in _NAMES if name not in _GIVEN_OTHERWISE],
+)
 _GUARD, _OF_JAX = "transfer_guard", {"enable_checks": "check_programs", "platforms": "platform_name"}

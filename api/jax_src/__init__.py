@@ -1,8 +1,28 @@
 """Modules of `jax._src` that libraries use, as far as they have a meaning here."""
 
-from tapeless.jax_src import ad_util, core, dispatch, dtypes, flatten_util, state, traceback_util, tree_util
+from tapeless.jax_src import (
+    ad_util,
+    core,
+    dispatch,
+    dtypes,
+    flatten_util,
+    public_test_util,
+    state,
+    traceback_util,
+    tree_util,
+)
 
-__all__ = ["ad_util", "core", "dispatch", "dtypes", "flatten_util", "state", "traceback_util", "tree_util"]
+__all__ = [
+    "ad_util",
+    "core",
+    "dispatch",
+    "dtypes",
+    "flatten_util",
+    "public_test_util",
+    "state",
+    "traceback_util",
+    "tree_util",
+]
 
 
 def __dir__() -> list[str]:

@@ -9,16 +9,21 @@ from typing import Any, NoReturn
 NAMES = frozenset(
     """
     jax.shard_map
-    jax.sharding.AbstractMesh jax.sharding.Mesh jax.sharding.NamedSharding jax.sharding.PartitionSpec
+    jax.sharding.AbstractMesh jax.sharding.AxisType jax.sharding.Mesh jax.sharding.NamedSharding
+    jax.sharding.PartitionSpec
     jax.example_libraries.optimizers.sm3 jax.example_libraries.stax.Elu
     jax.example_libraries.stax.Relu
-    jax.experimental.layout.Format
+    jax.experimental.layout.Format jax.experimental.layout.Layout
+    jax.experimental.mesh_utils.create_device_mesh jax.experimental.multihost_utils.sync_global_devices
     jax.experimental.sparse.BCOO
     jax._src.checkify.Error jax._src.checkify.JaxException jax._src.checkify.Out jax._src.checkify.user_checks
     jax.extend.core.DropVar jax.extend.core.set_current_trace jax.extend.core.take_current_trace
     jax.extend.core.primitives.call_p jax.extend.core.primitives.closed_call_p
     """.split()
 )
+
+# Names that code replaces where they are there, so that one that is not there would change nothing silently.
+REPLACED = frozenset({"jax._src.compiler.backend_compile", "jax._src.compiler.backend_compile_and_load"})
 
 
 def absent(name: str) -> type:

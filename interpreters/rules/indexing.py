@@ -102,7 +102,7 @@ def _gather_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: Any, sli
     if not indices_mapped:
         d, slice_sizes = d._replace(offset_dims=(0, *d.offset_dims)), (size, *slice_sizes)
     elif mapped:
-        d, slice_sizes = _batching(d), (1, *slice_sizes)
+        d, slice_sizes = _batching(d), (min(1, size), *slice_sizes)
     else:
         params |= _NO_PROMISES
     return i.gather_p.bind(x, indices, dimension_numbers=d, slice_sizes=slice_sizes, **params), [0]

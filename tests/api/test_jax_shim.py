@@ -190,6 +190,91 @@ def test_names_that_libraries_only_import():
     )
 
 
+def test_settings_by_text():
+    """Environment variables and flags, by JAX's names; what is before a with block is back after it."""
+    pytest.importorskip("absl")
+    run(
+        code="""
+        import os, sys
+        import tapeless as tl
+        from tapeless.tracer.config import NAMES_OF_JAX
+        tl.config.debug_infs = True
+        os.environ.update(JAX_ENABLE_X64="1", JAX_DEBUG_INFS="off", JAX_DEFAULT_MATMUL_PRECISION="highest")
+        sys.argv[1:] = ["x", "--jax_disable_jit", "--nojax_enable_x64", "--other=3", "--", "--jax_debug_nans"]
+        with tl.as_jax():
+            import jax
+            assert jax.config.jax_enable_x64 and not jax.config.jax_debug_infs
+            assert jax.config.jax_default_matmul_precision == "highest"
+            jax.config.parse_flags_with_absl()
+            assert jax.config.jax_disable_jit and not jax.config.jax_enable_x64 and not jax.config.jax_debug_nans
+        assert (tl.config.default_bits, tl.config.numpy_bits) == (32, 64) and not tl.config.disable_jit
+        assert tl.config.debug_infs and tl.config.default_matmul_precision is None
+        from absl import app, flags
+        flags.DEFINE_integer("other", 0, "a flag of the program's own")
+        tl.config.config_with_absl()
+        found = lambda argv: (argv[1:], flags.FLAGS.other, tl.config.jax_numpy_rank_promotion, tl.config.debug_nans)
+        sys.argv[1:] = ["--jax_numpy_rank_promotion=warn", "--other=3", "y"]
+        try:
+            app.run(lambda argv: found(argv) == (["y"], 3, "warn", False))
+        except SystemExit as done:
+            assert done.code is True
+        for name in NAMES_OF_JAX:
+            getattr(tl.config, name)
+        os.environ["JAX_DEBUG_NANS"] = "maybe"
+        try:
+            tl.as_jax().__enter__()
+        except ValueError as error:
+            assert str(error) == "the environment variable JAX_DEBUG_NANS must be true or false, not 'maybe'."
+        """
+    )
+
+
+def test_doors_for_libraries():
+    run(
+        code=f"""
+        import numpy as np, tapeless as tl
+        with tl.as_jax():
+            import jax, jax.numpy as jnp
+            from jax._src import compiler
+            from jax._src.public_test_util import check_close
+            class Variable:
+                def __array__(self, dtype=None, copy=None):
+                    return np.array([1.0, 2.0], np.float32)
+            handlers = jax.interpreters.xla.canonicalize_dtype_handlers
+            handlers[Variable] = handlers[np.ndarray]
+            jax.core.pytype_aval_mappings[Variable] = jax.core.pytype_aval_mappings[np.ndarray]
+            assert (jnp.sin(Variable()) == jnp.sin(jnp.array([1.0, 2.0]))).all() and jnp.sum(Variable()) == 3
+            assert Variable in handlers and len(handlers) == len(list(handlers)) == 3
+            del handlers[Variable]
+            assert not hasattr(Variable, "__jax_array__")
+            check_close(dict(a=jnp.ones(2)), dict(a=np.ones(2) + 1e-7))
+            for bad in (dict(a=jnp.ones(2) + 1e-3), dict(b=jnp.ones(2)), dict(a=np.array([1, 2]))):
+                try:
+                    check_close(dict(a=jnp.ones(2)), bad)
+                except AssertionError:
+                    continue
+                raise SystemExit(bad)
+            try:
+                hasattr(compiler, "backend_compile_and_load")
+            except NotImplementedError as error:
+                assert str(error) == "jax._src.compiler.backend_compile_and_load: {LACKING}"
+            assert not hasattr(compiler, "other")
+            class Refused(Exception): ...
+            def refuse(x):
+                raise Refused("no")
+            f = jax.jit(lambda x: jax.pure_callback(refuse, x, x))
+            try:
+                f(jnp.ones(2))
+            except jax.errors.JaxRuntimeError as error:
+                assert "Refused: no" in str(error) and isinstance(error.__cause__, Refused)
+        try:
+            f(jnp.ones(2))
+        except Refused as error:
+            assert str(error) == "no"
+        """
+    )
+
+
 def test_scripts_and_modules(tmp_path: Path):
     script = tmp_path / "script.py"
     script.write_text(

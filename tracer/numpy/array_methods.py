@@ -306,6 +306,7 @@ _METHODS: dict[str, Method] = {
 
 _PROPERTIES: dict[str, tuple[Method, str]] = {
     "T": (shaping.transpose, "The array with its axes reversed."),
+    "flat": (shaping.ravel, "The elements in row-major order, as an array [size]; it is not a view to write to."),
     "mT": (shaping.matrix_transpose, "The array with its last two axes exchanged."),
     "real": (arithmetic.real, "Real part, elementwise."),
     "imag": (arithmetic.imag, "Imaginary part, elementwise."),

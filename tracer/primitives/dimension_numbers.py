@@ -36,8 +36,8 @@ DimensionNumbers = GatherDimensionNumbers | ScatterDimensionNumbers
 def window_sizes(operand: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers) -> tuple[int, ...]:
     """Return the shape of the windows that a scatter writes, one size per axis of the operand."""
     sizes = iter([updates.shape[i] for i in d.update_window_dims])
-    single = (*d.inserted_window_dims, *d.operand_batching_dims)
-    return tuple(1 if i in single else next(sizes) for i in range(operand.ndim))
+    single = dict.fromkeys(d.inserted_window_dims, 1) | {i: min(1, operand.shape[i]) for i in d.operand_batching_dims}
+    return tuple(single[i] if i in single else next(sizes) for i in range(operand.ndim))
 
 
 def reading_again(
