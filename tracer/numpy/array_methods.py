@@ -31,7 +31,7 @@ from tapeless.tracer.numpy.at import At
 from tapeless.tracer.numpy.scalar_types import astype
 from tapeless.tracer.numpy.views import byteswap, view
 from tapeless.tracer.primitives.elementwise import convert_element_type
-from tapeless.tracer.types import by_protocol, conversion_hint, is_arraylike, is_masked
+from tapeless.tracer.types import by_protocol, conversion_hint, is_arraylike
 
 Method = Callable[..., Any]
 
