@@ -13,6 +13,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Tracer, placed
+from tapeless.tracer.incoming import is_masked
 from tapeless.tracer.numpy import (
     arithmetic,
     contraction,
