@@ -414,6 +414,14 @@ class ShapeDtypeStruct:
         """Number of elements."""
         return int(np.prod(self.shape))
 
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a ShapeDtypeStruct without axes.")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return True  # it has a length, which may be 0
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShapeDtypeStruct):
             return NotImplemented

@@ -445,8 +445,9 @@ def test_decorator_with_and_without_arguments():
         """x to the n."""
         return x**n
 
-    assert (power.__name__, power.__doc__) == ("power", "x to the n.")
-    assert power(2.0, n=3) == 8.0
+    power.__wrapped__.unit = "m"
+    assert (power.__name__, power.__doc__, tl.jit(power.__wrapped__).unit) == ("power", "x to the n.", "m")
+    assert power._cache_size() == 0 and power(2.0, n=3) == 8.0 and power._cache_size() == 1
     assert repr(tl.jit(f)) == f"<jit of {place(f)}>"
 
 

@@ -373,7 +373,7 @@ def test_structures_of_structures():
     treedef = pytree.structure({"a": 0, "b": [0]})
     assert treedef.compose(pytree.structure((0, 0))) == pytree.structure({"a": (0, 0), "b": [(0, 0)]})
     assert pytree.treedef_tuple([treedef, LEAF]) == pytree.structure(({"a": 0, "b": [0]}, 0))
-    assert pytree.treedef_children(treedef) == [LEAF, pytree.structure([0])]
+    assert pytree.treedef_children(treedef) == treedef.children() == [LEAF, pytree.structure([0])]
     assert treedef.node_data() == (dict, ("a", "b"))
     assert LEAF.node_data() is None and pytree.treedef_is_leaf(LEAF) and not pytree.treedef_is_leaf(treedef)
 
