@@ -10,8 +10,7 @@ NAMES = frozenset(
     """
     jax.shard_map
     jax.sharding.AbstractMesh jax.sharding.Mesh jax.sharding.NamedSharding jax.sharding.PartitionSpec
-    jax.example_libraries.optimizers.sm3 jax.example_libraries.stax.Elu
-    jax.example_libraries.stax.Relu
+    jax.example_libraries.optimizers.sm3
     jax.experimental.layout.Format
     jax.experimental.sparse.BCOO
     jax._src.checkify.Error jax._src.checkify.JaxException jax._src.checkify.Out jax._src.checkify.user_checks
