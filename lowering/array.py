@@ -44,6 +44,23 @@ class DeviceArray(Array):
         """The devices it is on."""
         return {self.device}
 
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Tell whether this process can read all elements: always, for there is one process."""
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Tell whether each device it is on has all elements: always, for there is one."""
+        return True
+
+    def addressable_data(self, index: int) -> "DeviceArray":
+        """Return the part that is on a device, by its number among those it is on: for 0 the array itself.
+
+        Raises: IndexError for another number.
+        """
+        return (self,)[index]
+
     def is_deleted(self) -> bool:
         """Tell whether its memory was given up: by `delete`, or by donating it to a program."""
         return self.buf.is_deleted()

@@ -5,7 +5,7 @@ A layer is (init, apply): `init(key, input_shape) -> (output_shape, params)`, wh
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from tapeless.tracer import activations, random
@@ -268,7 +268,8 @@ def parallel(*layers: Layer) -> Layer:
     """Put layers side by side: each takes one of the inputs, and the outputs are a list."""
 
     def init(rng: Any, input_shape: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        made = [layer[0](own, shape) for layer, own, shape in zip(layers, split(rng, len(layers)), input_shape)]
+        keys = _keys({"rng": rng}, len(layers))
+        made = [layer[0](key, shape) for layer, key, shape in zip(layers, keys, input_shape)]
         return tuple(shape for shape, _ in made), tuple(params for _, params in made)
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
@@ -286,6 +287,6 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
     )
 
 
-def _keys(kwargs: dict[str, Any], n: int) -> Iterable[Any]:
+def _keys(kwargs: dict[str, Any], n: int) -> Any:
     rng = kwargs.get("rng")
     return (None,) * n if rng is None else split(rng, n)
