@@ -471,6 +471,8 @@ def test_partial_of_partials_keeps_their_arguments_out():
     assert pytree.leaves(Partial(inner, 2)) == [2] and Partial(inner, 2)(0) == 2
     assert pytree.leaves(Partial(Partial(max, 1), 2)) == [2] and Partial(Partial(max, 1), 2)(3) == 3
     assert pytree.structure(Partial(inner, 2)) == pytree.structure(Partial(inner, 3))
+    assert Partial(inner, 2).func == inner == Partial(inner, 3).func and hash(Partial(inner, 2).func) == hash(inner)
+    assert Partial(inner, 2).func != functools.partial(max, 2)
 
 
 # ---- many structures, many threads
