@@ -13,6 +13,7 @@ from tapeless.lowering import compat, devices, forking, transfers
 from tapeless.lowering.devices import Device, SingleDeviceSharding
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
+from tapeless.tracer.core import check_truth
 from tapeless.tracer.incoming import incoming_number, narrowed
 from tapeless.tracer.recency import Recent
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -42,6 +43,23 @@ class DeviceArray(Array):
     def devices(self) -> set[Device]:
         """The devices it is on."""
         return {self.device}
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Tell whether this process can read all elements: always, for there is one process."""
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Tell whether each device it is on has all elements: always, for there is one."""
+        return True
+
+    def addressable_data(self, index: int) -> "DeviceArray":
+        """Return the part that is on a device, by its number among those it is on: for 0 the array itself.
+
+        Raises: IndexError for another number.
+        """
+        return (self,)[index]
 
     def is_deleted(self) -> bool:
         """Tell whether its memory was given up: by `delete`, or by donating it to a program."""
@@ -138,15 +156,8 @@ class DeviceArray(Array):
         return self._host().tobytes(order)
 
     def __bool__(self) -> bool:
-        try:
-            return bool(self._host())
-        except ValueError:
-            if not self.aval.size:
-                raise
-            raise ValueError(
-                f"The truth value of an array with more than one element is ambiguous: {self.aval}. Use x.any() or "
-                "x.all().\n  In the place of 'and' and 'or' write & and | with parentheses: (0 < x) & (x < 2)."
-            ) from None
+        check_truth(self.aval)
+        return bool(self._host())
 
     def __int__(self) -> int:
         return int(self._scalar())

@@ -51,7 +51,7 @@ NOT_YET = {
     "linear_transpose": {"reduce_axes"},
     "make_jaxpr": {"axis_env"},
     "vmap": {"sum_match"},
-    "device_put": {"src", "donate", "may_alias"},
+    "device_put": {"src"},
 }
 SAME_SIGNATURE = """
 jit grad value_and_grad vjp jvp linearize linear_transpose make_jaxpr eval_shape device_put device_get

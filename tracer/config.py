@@ -196,6 +196,10 @@ class Config:
         for field in _meant_by(name):
             field.__set__(self, value)
 
+    def read(self, name: str) -> Any:
+        """Return the value of a field, by its name or by JAX's. Raises: AttributeError for another name."""
+        return self.__getattr__(name)
+
     def scope(self, **values: Any) -> "Scope":
         """Set fields for a with block, or the calls of a decorated function, in the current thread or task only.
 

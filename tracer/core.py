@@ -358,6 +358,17 @@ def shown(value: Any) -> str:
 # ---- tracers -------------------------------------------------------------------------------------------------
 
 
+def check_truth(aval: ShapedArray) -> None:
+    """Raise ValueError if an array of this type has no truth value, because it has not one element."""
+    if aval.size > 1:
+        raise ValueError(
+            f"The truth value of an array with more than one element is ambiguous: {aval}. Use x.any() or x.all().\n"
+            "  In the place of 'and' and 'or' write & and | with parentheses: (0 < x) & (x < 2)."
+        )
+    if not aval.size:
+        raise ValueError(f"The truth value of an empty array is ambiguous: {aval}. Use x.size > 0.")
+
+
 class Tracer(Array):
     """A traced value: an array that has a type, but no elements yet."""
 
@@ -384,6 +395,7 @@ class Tracer(Array):
         return ""
 
     def __bool__(self) -> bool:
+        check_truth(self.aval)
         return bool(self._concrete(TracerBoolConversionError, "truth value", _BOOL_HELP))
 
     def __int__(self) -> int:

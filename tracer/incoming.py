@@ -33,11 +33,16 @@ def incoming(x: Any) -> Any:
 
     Raises: OverflowError if an element does not fit.
     """
-    if config.numpy_bits == 64 or not isinstance(x, np.ndarray) or isinstance(x, Exact):
+    if config.numpy_bits == 64 or not isinstance(x, np.ndarray) or isinstance(x, Exact) or is_masked(x):
         return x
     wide = dtypes.canonical(x.dtype)
     dtype = dtypes.numpy_dtype(wide)
     return x if dtype == wide else narrowed(x, dtype)
+
+
+def is_masked(value: Any) -> bool:
+    """Tell whether `value` is a masked array of NumPy, which is no array here: its mask would be lost."""
+    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
 
 
 def incoming_number(x: Any) -> Any:

@@ -8,6 +8,7 @@ combination is traced and compiled. The stages are there to be used one by one: 
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -183,7 +184,7 @@ class Jitted(Generic[P, R]):
         options: Any,
         who: str = "jit",
     ) -> None:
-        functools.update_wrapper(self, fun, updated=())
+        functools.update_wrapper(self, fun, updated=("__dict__",) if isinstance(fun, FunctionType) else ())
         self._who = who
         self._fun, self._static, self._donated = fun, static, donated
         self._device, self._inline, self._options = device, inline, dict(options or {})
@@ -252,6 +253,10 @@ class Jitted(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forget all programs."""
         self._programs.clear()
+
+    def _cache_size(self) -> int:
+        """Count the compiled programs, by JAX's name."""
+        return len(self._programs.compiled)
 
     def __repr__(self) -> str:
         return f"<jit of {core.describe_function(self._fun)}>"

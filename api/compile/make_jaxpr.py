@@ -4,10 +4,16 @@ from collections.abc import Callable, Sequence
 from inspect import Signature
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
+import numpy as np
+
 from tapeless.arguments.checks import check_callable
 from tapeless.arguments.result_annotations import with_result
 from tapeless.compile.jit import tracing_of
+from tapeless.compile.stages import ShapeDtypeStruct
+from tapeless.tracer import pytree
 from tapeless.tracer.jaxpr import ClosedJaxpr
+from tapeless.tracer.references import Ref
+from tapeless.tracer.types import is_arraylike
 
 P = ParamSpec("P")
 Program = TypeVar("Program", covariant=True)
@@ -68,8 +74,16 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Compute the shapes and dtypes of the result of `fun`, without running it.
 
     Args:
-      args, kwargs: pytrees of arrays or of `tl.ShapeDtypeStruct`.
+      args, kwargs: pytrees of arrays, of `tl.ShapeDtypeStruct`, or of other objects that have `shape` and `dtype`.
     Returns: the result's pytree with a ShapeDtypeStruct at each leaf; `fun` may return some, too.
     Raises: TypeError if `fun` is no function, or an argument, or a result, is no array; whatever tracing `fun` raises.
     """
+    args, kwargs = pytree.tree_map(_described, (args, kwargs))
     return tracing_of("eval_shape", fun).trace(*args, **kwargs).out_info
+
+
+def _described(x: Any) -> Any:
+    """Make the ShapeDtypeStruct of an object that is no array, but has its `shape` and `dtype`."""
+    if isinstance(x, (np.ndarray, Ref, ShapeDtypeStruct)) or is_arraylike(x):
+        return x
+    return ShapeDtypeStruct(x.shape, x.dtype) if hasattr(x, "shape") and hasattr(x, "dtype") else x

@@ -10,18 +10,32 @@ from tapeless.tracer import pytree
 from tapeless.tracer.core import Tracer
 
 
-def device_put(x: Any, device: Any = None) -> Any:
+def device_put(x: Any, device: Any = None, *, donate: bool = False, may_alias: bool | None = None) -> Any:
     """Put the arrays of a pytree on `device`, by copy unless they are there; while tracing, return `x` itself.
 
     Args:
       x: a pytree of arrays, NumPy arrays, numbers, or anything that speaks dlpack.
       device: one of `tl.devices()`, or the sharding of an array that is on it; by default arrays stay, and other values
-        go to the default device.
-    Raises: TypeError if a leaf is not an array, or `device` not a device.
+        go to the default device. A pytree of these says it for each part of `x`.
+      donate: accepted for compatibility; an array's memory is freed when nobody holds the array.
+      may_alias: whether an array that is there may be the result; False copies it.
+    Raises: TypeError if a leaf is not an array, or `device` not a device; ValueError if the structure of `device` is no
+      prefix of that of `x`.
     """
-    device = devices.of_placement("device_put", device)
     check_arrays("device_put: x{}", pytree.tree_map(lambda leaf: 0 if hasattr(leaf, "__dlpack__") else leaf, x))
-    return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, Tracer) else array.device_put(leaf, device), x)
+    places = pytree.broadcast_prefix(device, x, lambda place: place is None, who="device_put", name="device")
+    leaves, tree = pytree.flatten(x)
+    placed = [_placed(leaf, devices.of_placement("device_put", place)) for leaf, place in zip(leaves, places)]
+    if may_alias is False:
+        placed = [
+            array.duplicate(new) if new is leaf and isinstance(new, DeviceArray) else new
+            for leaf, new in zip(leaves, placed)
+        ]
+    return pytree.unflatten(tree, placed)
+
+
+def _placed(leaf: Any, device: devices.Device | None) -> Any:
+    return leaf if isinstance(leaf, Tracer) else array.device_put(leaf, device)
 
 
 def device_get(x: Any) -> Any:

@@ -241,8 +241,19 @@ class Traced(_Stage):
         """Print name and types: `loss(float32[3], n=int32[]) -> float32[]`."""
         return str(self.type)
 
-    def lower(self) -> "Lowered":
-        """Lower the program to a StableHLO module."""
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> "Lowered":
+        """Lower the program to a StableHLO module.
+
+        Args:
+          lowering_platforms: the platform that is used now, as a sequence of one, or None.
+        Raises: NotImplementedError for others.
+        """
+        here = devices.current_device().platform
+        if lowering_platforms is not None and tuple(lowering_platforms) != (here,):
+            raise NotImplementedError(
+                f"lower: programs are lowered for the platform that is used now, ({here!r},), "
+                f"not for {tuple(lowering_platforms)!r}.\n  Use another with tl.default_device(device)."
+            )
         return Lowered(self)
 
 
@@ -321,6 +332,10 @@ class Compiled(_Stage):
     def memory_analysis(self) -> MemoryAnalysis:
         """Return sizes in bytes: arguments, results, aliases, temporaries, total; the printed form says which hold."""
         return self._executable.memory_analysis()
+
+    def runtime_executable(self) -> Any:
+        """Return jaxlib's object of the compiled program."""
+        return self._executable.loaded
 
     def as_text(self) -> str:
         """Print the optimised program, as XLA does."""
@@ -413,6 +428,14 @@ class ShapeDtypeStruct:
     def size(self) -> int:
         """Number of elements."""
         return int(np.prod(self.shape))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a ShapeDtypeStruct without axes.")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return True  # it has a length, which may be 0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShapeDtypeStruct):

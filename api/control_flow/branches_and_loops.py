@@ -253,7 +253,7 @@ def fori_loop(
       init_val: what to begin with, a pytree of arrays. Bare numbers take the type that `body_fun` gives them.
       unroll: as of `scan`, if both bounds are known.
     Raises: TypeError if bounds are not integers of one dtype, or the carry changes: every leaf is named; ValueError
-      for `unroll` with a traced bound.
+      for `unroll` with a traced bound; OverflowError if the last step is known and does not fit the bounds' dtype.
 
     >>> fori_loop(0, 10, lambda i, total: total + i, 0)
     Array(45, dtype=int32, weak_type=True)
@@ -261,6 +261,7 @@ def fori_loop(
     check_callable("fori_loop", body_fun, "body_fun")
     check_arrays("fori_loop: init_val{}", init_val, CLOSE_OVER)
     counter = _counter_type(lower, upper)
+    _check_last_step(lower, upper, counter)
     if without_jit.known(lower, upper):
         return without_jit.fori_loop(int(lower), int(upper), counter, body_fun, init_val)
     tree = pytree.structure(init_val)
@@ -286,6 +287,13 @@ def _counter_type(lower: Any, upper: Any) -> ShapedArray:
         raise TypeError(f"fori_loop: lower is {low}, but upper is {high}: convert one of them.")
     dtype, weak = dtypes.result_type(low, high)
     return ShapedArray((), dtype, weak)
+
+
+def _check_last_step(lower: Any, upper: Any, counter: ShapedArray) -> None:
+    """Raise OverflowError if the bounds are known and the last step does not fit the counter, which would wrap."""
+    start, stop = known_elements(lower), known_elements(upper)
+    if start is not None and stop is not None and int(start) < int(stop):
+        dtypes.check_fits(int(stop) - 1, counter.dtype)
 
 
 def _counted(lower: Any, upper: Any, counter: ShapedArray, body: TracedBody, carry: Sequence[Any], unroll: Any) -> Any:

@@ -570,12 +570,13 @@ def _explain_lists(who: str, error: TypeError, args: Sequence[Any]) -> None:
 
 
 def _split_aux(who: str, out: Any, name: str) -> tuple[Any, Any]:
-    if not isinstance(out, tuple) or len(out) != 2:
+    if not isinstance(out, (tuple, list)) or len(out) != 2:
         leaves, tree = pytree.flatten(out)
         raise TypeError(
             f"{who}: with has_aux=True {name} must return (value, aux), but returned {structure(tree, leaves)}."
         )
-    return out
+    value, aux = out
+    return value, aux
 
 
 def _check_sequences(primals: Any, tangents: Any) -> None:

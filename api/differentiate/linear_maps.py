@@ -380,10 +380,10 @@ def _check_residual(who: str, i: int, aval: ShapedArray, x: Any) -> None:
 
 
 def basis(avals: Sequence[ShapedArray], start: int, stop: int) -> list[Any]:
-    """Make elements `start` to `stop` of the basis of all leaves: for each leaf [stop - start, its shape..]."""
+    """Make elements `start` to `stop` of the basis of all leaves: [stop - start, shape..] for each, weak if it is."""
     leaves = []
     for t in avals:
-        leaves.append(reshape(eye(stop - start, t.size, start, t.dtype), (stop - start, *t.shape)))
+        leaves.append(_weak_as(reshape(eye(stop - start, t.size, start, t.dtype), (stop - start, *t.shape)), t))
         start, stop = start - t.size, stop - t.size
     return leaves
 

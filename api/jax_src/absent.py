@@ -11,8 +11,7 @@ NAMES = frozenset(
     jax.shard_map
     jax.sharding.AbstractMesh jax.sharding.AxisType jax.sharding.Mesh jax.sharding.NamedSharding
     jax.sharding.PartitionSpec
-    jax.example_libraries.optimizers.sm3 jax.example_libraries.stax.Elu
-    jax.example_libraries.stax.Relu
+    jax.example_libraries.optimizers.sm3
     jax.experimental.layout.Format jax.experimental.layout.Layout
     jax.experimental.mesh_utils.create_device_mesh jax.experimental.multihost_utils.sync_global_devices
     jax.experimental.sparse.BCOO

@@ -432,3 +432,12 @@ def test_axes_and_starts_that_are_no_sequences_are_named():
             lax.dot_general(x, y, wrong)
     with raises(TypeError, "start indices must be a sequence, one for each axis, not 0."):
         lax.dynamic_slice(x, 0, (1, 1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex64"])
+def test_long_integers_of_python_become_floats(dtype):
+    for n in (2**31 - 1, -(2**31), 2**31, -(2**40), 3**50):
+        for convert in (lax.convert_element_type, tl.jit(lax.convert_element_type, static_argnums=(0, 1))):
+            found = convert(n, dtype)
+            assert (found.dtype.name, found.weak_type) == (dtype, False)
+            assert np.asarray(found) == np.asarray(float(n)).astype(found.dtype)

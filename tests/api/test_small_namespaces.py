@@ -69,6 +69,20 @@ def test_shardings():
     assert tl.random.key(0).sharding == x.sharding and isinstance(x.device, tl.Device)
 
 
+def test_device_put_of_parts():
+    x, device = tnp.ones(3), tl.devices()[0]
+    parts = tl.device_put({"a": x, "b": (2.0, None, 3)}, {"a": device, "b": (x.sharding, None, None)})
+    assert parts["a"] is x and parts["b"][1] is None and parts["b"][0].device is parts["b"][2].device is device
+    assert tl.device_put(x, donate=True) is tl.device_put(x, device, may_alias=True) is x
+    copied = tl.device_put(x, may_alias=False)
+    assert copied.unsafe_buffer_pointer() != x.unsafe_buffer_pointer() and copied.tolist() == x.tolist()
+    message = """device_put: the full tree does not match device.
+  The root is a tuple of 1 in device, a tuple of 2 in the full tree.
+  They must have the same nodes; only where device has a leaf may the full tree have anything."""
+    with raises(ValueError, message):
+        tl.device_put((x, x), (device,))
+
+
 def test_types():
     assert isinstance(tnp.ones(2), tl.typing.ArrayLike) and isinstance(1.0, tl.typing.ArrayLike)
     assert not isinstance("x", tl.typing.ArrayLike) and isinstance(np.dtype("f4"), tl.typing.DTypeLike)

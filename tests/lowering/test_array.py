@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tapeless as tl
 from tapeless.lowering import array, compat, devices
 from tapeless.lowering.array import DeviceArray, device_get, device_put, from_dlpack, scalar_constant, to_device
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -232,10 +233,11 @@ def test_truth():
         "The truth value of an array with more than one element is ambiguous: float64[2]. Use x.any() or x.all().\n"
         "  In the place of 'and' and 'or' write & and | with parentheses: (0 < x) & (x < 2)."
     )
-    with raises(ValueError, message):
-        bool(device_put(np.ones(2)))
-    with pytest.raises(ValueError, match="truth value of an empty array"):
-        bool(device_put(np.ones(0)))
+    empty = "The truth value of an empty array is ambiguous: float64[0]. Use x.size > 0."
+    for given, told in ((device_put(np.ones(2)), message), (device_put(np.ones(0)), empty)):
+        for truth in (bool, tl.jit(lambda x: 1 if x else 2)):  # a traced array has none either, known or not
+            with raises(ValueError, told):
+                truth(given)
 
 
 @pytest.mark.parametrize("convert", [int, float, complex])

@@ -33,6 +33,9 @@ def test_names_of_jax():
     config.update("jax_enable_x64", True)
     config.update("jax_debug_nans", True)
     assert (config.default_bits, config.debug_nans) == (64, True)
+    assert config.read("jax_enable_x64") is True and config.read("default_bits") == 64
+    with pytest.raises(AttributeError, match="update"):
+        config.read("update")
 
 
 def test_scopes_nest_and_end_with_an_exception():

@@ -16,6 +16,7 @@ from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.kinds import joint_type, listed
 from tapeless.tracer.primitives.operands import aligned, exact_integer, matched
@@ -535,9 +536,15 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any, weak_type: bool = F
         raise TypeError(f"convert_element_type: the complex number {operand} does not fit {dtype}: take its real part.")
     if type(operand) is int and dtypes.is_integer(dtype):
         dtypes.check_fits(operand, dtype)
+    elif type(operand) is int and dtypes.is_inexact(dtype) and not dtypes.holds_integers(_int(), operand, operand):
+        operand = exact(float(operand), dtype)  # a float of many digits needs no integer dtype on its way
     if dtypes.is_key(dtype) and isinstance(operand, Array) and operand.dtype is dtype:
         return operand
     return convert_element_type_p.bind(operand, dtype=dtype, weak_type=bool(weak_type))[0]
+
+
+def _int() -> Any:
+    return dtypes.default_dtype("i")
 
 
 def _convert_type(x: ShapedArray, *, dtype: Any, weak_type: bool) -> tuple[ShapedArray, ...]:

@@ -326,11 +326,17 @@ class Partial(functools.partial[Any]):
         return super().__new__(cls, kept, *args, **keywords)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _KeptFunction:
-    """A wrapper of a `functools.partial`, which `functools.partial` does not unwrap."""
+    """A wrapper of a `functools.partial`, equal to it, which `functools.partial` does not unwrap."""
 
     func: Callable[..., Any]
+
+    def __eq__(self, other: object) -> bool:
+        return self.func == (other.func if isinstance(other, _KeptFunction) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.func)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self.func(*args, **keywords)

@@ -159,6 +159,15 @@ def _same(a: Any, b: Any) -> bool:
 # ---- structures
 
 
+class Children(tuple["PyTreeDef", ...]):
+    """The structures of a node's children, as a tuple; a call makes a list of them, as JAX's `treedef.children()`."""
+
+    __slots__ = ()
+
+    def __call__(self) -> "list[PyTreeDef]":
+        return list(self)
+
+
 class PyTreeDef:
     """The structure of a pytree: `*`, a leaf, or a node with children. Equal for trees of the same form, and hashable.
 
@@ -209,9 +218,9 @@ class PyTreeDef:
         return self._children is None and self is not LEAF
 
     @property
-    def children(self) -> "tuple[PyTreeDef, ...]":
+    def children(self) -> "Children":
         flat = () if self is LEAF else (LEAF,) * self.num_leaves
-        return flat if self._children is None else self._children
+        return Children(flat if self._children is None else self._children)
 
     def node_data(self) -> tuple[type, Any] | None:
         """Return class and auxiliary data of the node; None for a leaf."""

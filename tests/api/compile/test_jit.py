@@ -445,8 +445,9 @@ def test_decorator_with_and_without_arguments():
         """x to the n."""
         return x**n
 
-    assert (power.__name__, power.__doc__) == ("power", "x to the n.")
-    assert power(2.0, n=3) == 8.0
+    power.__wrapped__.unit = "m"
+    assert (power.__name__, power.__doc__, tl.jit(power.__wrapped__).unit) == ("power", "x to the n.", "m")
+    assert power._cache_size() == 0 and power(2.0, n=3) == 8.0 and power._cache_size() == 1
     assert repr(tl.jit(f)) == f"<jit of {place(f)}>"
 
 
@@ -573,13 +574,19 @@ def test_stages():
         "{ lambda a:f64[2] b:f64[2]. let\n    c:f64[2] = sin a\n    d:f64[2] = mul c b\n  in d }"
     )
     assert traced.out_info == tl.ShapeDtypeStruct((2,), np.float64)
-    lowered = traced.lower()
+    lowered = traced.lower(lowering_platforms=(tl.default_backend(),))
     assert lowered.out_info == traced.out_info
+    with raises(
+        NotImplementedError,
+        f"lower: programs are lowered for the platform that is used now, {(tl.default_backend(),)}, not for ('no',).\n"
+        "  Use another with tl.default_device(device).",
+    ):
+        traced.lower(lowering_platforms=["no"])
     assert "stablehlo.sine" in lowered.as_text() and "module @f" in lowered.as_text()
     assert lowered.cost_analysis()["flops"] == 2.0
     compiled = lowered.compile()
     close(compiled(X, X), np.sin(X) * X)
-    assert compiled.out_info == traced.out_info
+    assert compiled.out_info == traced.out_info and compiled.runtime_executable().local_devices()
     assert (traced.fun_name, tl.tree.leaves(traced.out_avals)) == ("f", [*traced.jaxpr.out_avals])
     for stage in (traced, lowered, compiled):
         assert (stage.in_tree, stage.out_tree) == (traced.in_tree, traced.out_tree)

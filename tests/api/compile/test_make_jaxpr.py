@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -96,6 +97,7 @@ def test_eval_shape():
         "n": tl.ShapeDtypeStruct((), "int32", weak_type=True),
     }
     assert tl.eval_shape(tl.grad(lambda x: tnp.sum(x**2)), spec) == spec
+    assert tl.eval_shape(lambda x: x["a"] + 1, {"a": SimpleNamespace(shape=(3, 4), dtype=np.dtype("float32"))}) == spec
 
 
 def test_eval_shape_computes_nothing_and_finds_what_does_not_fit():
@@ -107,7 +109,9 @@ def test_eval_shape_computes_nothing_and_finds_what_does_not_fit():
 
 def test_shape_dtype_struct():
     spec = tl.ShapeDtypeStruct((2, 3), np.float32)
-    assert (spec.ndim, spec.size, spec.dtype) == (2, 6, np.dtype("float32"))
+    assert (spec.ndim, spec.size, spec.dtype, len(spec)) == (2, 6, np.dtype("float32"), 2)
+    with raises(TypeError, "len() of a ShapeDtypeStruct without axes."):
+        len(tl.ShapeDtypeStruct((), "float32"))
     assert repr(spec) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"
     assert spec == tl.ShapeDtypeStruct([2, 3], "float32") and hash(spec) == hash(tl.ShapeDtypeStruct((2, 3), "float32"))
     assert spec != tl.ShapeDtypeStruct((2, 3), "float32", weak_type=True) and spec != (2, 3)

@@ -174,6 +174,18 @@ def test_fori_loop_of_known_bounds_is_a_scan():
     assert equation(lambda x: lax.fori_loop(0, 6, lambda i, x: x + i, x, unroll=True), 1.0).params["unroll"] == 6
 
 
+@pytest.mark.parametrize("disable_jit", [False, True])
+def test_a_fori_loop_whose_last_step_does_not_fit_its_counter(disable_jit: bool):
+    """The counter would wrap: a body would see steps that `range` does not have."""
+    steps = lambda low, high: lax.fori_loop(low, high, lambda i, c: i, low)  # noqa: E731
+    with tl.disable_jit(disable_jit):
+        assert steps(2**31 - 2, 2**31) == 2**31 - 1 and steps(tnp.int64(2**31), tnp.int64(2**31 + 2)) == 2**31 + 1
+        assert steps(tnp.int8(126), tnp.int8(127)) == 126 and steps(2, -(2**40)) == 2
+        for low, high, dtype in ((2**31 - 2, 2**31 + 2, "int32"), (0, 2**40, "int32"), (tnp.int8(126), 129, "int8")):
+            with pytest.raises(OverflowError, match=f"the integer {high - 1} does not fit {dtype}, which holds"):
+                steps(low, high)
+
+
 def test_counter_of_a_fori_loop():
     def dtype_of(lower, upper, under=lambda f: f):
         seen = []

@@ -96,6 +96,7 @@ def test_has_aux(under):
 def test_aux_may_hold_anything():
     _, aux = tl.grad(lambda x: (x, {"text": "abc", "object": np}), has_aux=True)(1.0)
     assert aux == {"text": "abc", "object": np}
+    assert tl.grad(lambda x: [x * x, "abc"], has_aux=True)(3.0) == (6.0, "abc")
 
 
 def test_aux_has_derivatives_of_transforms_around():

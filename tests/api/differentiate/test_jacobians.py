@@ -36,6 +36,12 @@ def jacobian_of_tensor(x):
     return i[:, None, :] * (x**2)[:, None] + x[:, None, None] * (2 * x[:, None] * i)
 
 
+@pytest.mark.parametrize("jacobian", [tl.jacfwd, tl.jacrev, tl.hessian])
+def test_jacobians_are_weak_where_the_argument_is(jacobian):
+    weak, strong = (jacobian(lambda x: x**3)(x) for x in (2.0, tnp.float32(2.0)))
+    assert weak.weak_type and not strong.weak_type and weak == strong
+
+
 # ---- structure and values ------------------------------------------------------------------------------------
 
 

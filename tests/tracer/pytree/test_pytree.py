@@ -373,7 +373,7 @@ def test_structures_of_structures():
     treedef = pytree.structure({"a": 0, "b": [0]})
     assert treedef.compose(pytree.structure((0, 0))) == pytree.structure({"a": (0, 0), "b": [(0, 0)]})
     assert pytree.treedef_tuple([treedef, LEAF]) == pytree.structure(({"a": 0, "b": [0]}, 0))
-    assert pytree.treedef_children(treedef) == [LEAF, pytree.structure([0])]
+    assert pytree.treedef_children(treedef) == treedef.children() == [LEAF, pytree.structure([0])]
     assert treedef.node_data() == (dict, ("a", "b"))
     assert LEAF.node_data() is None and pytree.treedef_is_leaf(LEAF) and not pytree.treedef_is_leaf(treedef)
 
@@ -471,6 +471,8 @@ def test_partial_of_partials_keeps_their_arguments_out():
     assert pytree.leaves(Partial(inner, 2)) == [2] and Partial(inner, 2)(0) == 2
     assert pytree.leaves(Partial(Partial(max, 1), 2)) == [2] and Partial(Partial(max, 1), 2)(3) == 3
     assert pytree.structure(Partial(inner, 2)) == pytree.structure(Partial(inner, 3))
+    assert Partial(inner, 2).func == inner == Partial(inner, 3).func and hash(Partial(inner, 2).func) == hash(inner)
+    assert Partial(inner, 2).func != functools.partial(max, 2)
 
 
 # ---- many structures, many threads
