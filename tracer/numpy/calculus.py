@@ -25,7 +25,6 @@ from tapeless.tracer.numpy.promotion import (
     stretched,
 )
 from tapeless.tracer.numpy.reductions import cumsum, total
-from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.numpy.sorting import argsort, searchsorted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import conv_general_dilated
@@ -144,27 +143,41 @@ def _gradient(x: Array, step: Any, *, axis: int, edge_order: int) -> Array:
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart.
 
-    Raises: ValueError if y and x do not have as many samples along `axis`; both are named.
+    Args:
+      y: array with at least one axis; integers become floats.
+      x: vector of as many samples as `axis` has, or an array whose differences along `axis` broadcast to those of y.
+      dx: number, or an array that broadcasts to y with one sample less along `axis`; ignored if x is given.
+    Raises: ValueError if y and x do not have as many samples along `axis`, or if dx does not broadcast; both are named.
     """
     y = inexact("trapezoid", y)
+    values, given = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, dx if x is None else x))
+    along = canonical_axis(axis, values.ndim)
     if x is None:
-        values, step = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, dx))
-        return _trapezoid(moveaxis(values, axis, -1), step)
-    values, places = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, x))
-    values, places = moveaxis(values, axis, -1), places if places.ndim == 1 else moveaxis(places, axis, -1)
-    steps = _diff(places, n=1, axis=places.ndim - 1)
-    if not broadcasts_to(steps.shape, (*values.shape[:-1], max(values.shape[-1] - 1, 0))):
-        given = f"y, {aval_of(y)}, and x, {aval_of(x)}"
-        raise ValueError(f"trapezoid: {given}, do not have as many samples along the axis {axis}.")
-    return _trapezoid(values, steps)
+        return _trapezoid(values, given, axis=along)
+    if given.ndim == 1:
+        steps = _diff(given, n=1, axis=0)
+        steps = reshape(steps, steps.shape + (1,) * (values.ndim - along - 1))
+    else:
+        steps = _diff(given, n=1, axis=canonical_axis(axis, given.ndim))
+    if not broadcasts_to(steps.shape, _gaps(values.shape, along)):
+        operands = f"y, {aval_of(y)}, and x, {aval_of(x)}"
+        raise ValueError(f"trapezoid: {operands}, do not have as many samples along the axis {axis}.")
+    return _trapezoid(values, steps, axis=along)
+
+
+def _gaps(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    """Return the shape of the differences of neighbours along `axis`."""
+    return (*shape[:axis], max(shape[axis] - 1, 0), *shape[axis + 1 :])
 
 
 @core.compound
-def _trapezoid(y: Array, step: Any) -> Array:
-    n = y.shape[-1]
-    pairs = lax.add(slice_in_dim(y, 1, None, axis=-1), slice_in_dim(y, 0, max(n - 1, 0), axis=-1))
+def _trapezoid(y: Array, step: Any, *, axis: int) -> Array:
+    before = slice_in_dim(y, 0, max(y.shape[axis] - 1, 0), axis=axis)
+    pairs = lax.add(slice_in_dim(y, 1, None, axis=axis), before)
+    if not broadcasts_to(step.shape, pairs.shape):
+        raise ValueError(f"trapezoid: dx, {step.aval}, does not broadcast to {pairs.shape}, the gaps of y, {y.aval}.")
     areas = lax.mul(pairs, stretched(step, pairs.shape) if step.shape else step)
-    return lax.div(total(areas, (areas.ndim - 1,)), 2.0)
+    return lax.div(total(areas, (axis,)), 2.0)
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:

@@ -44,6 +44,8 @@ CASES = [
      "piecewise: shapes (3,) and (4,) do not broadcast."),
     (lambda: tnp.trapezoid(X, V), ValueError,
      "trapezoid: y, float32[3], and x, float32[4], do not have as many samples along the axis -1."),
+    (lambda: tnp.trapezoid(A, dx=V), ValueError,
+     "trapezoid: dx, float32[4], does not broadcast to (2, 2), the gaps of y, float32[2,3]."),
     (lambda: tnp.trapezoid(A, tnp.ones(3), axis=0), ValueError,
      "trapezoid: y, float32[2,3], and x, float32[3], do not have as many samples along the axis 0."),
     (lambda: tnp.bincount(INTEGERS, V), ValueError, "bincount: weights float32[4] must have the shape of x, int32[3]."),
