@@ -64,7 +64,7 @@ class Grid:
         if not isinstance(index, tuple):
             return ranges[0]
         grids = meshgrid(*ranges, indexing="ij", sparse=self.sparse)
-        return grids if self.sparse else stack(grids)
+        return grids if self.sparse else stack(grids) if grids else arange(0)
 
 
 def _range(s: slice) -> Array:

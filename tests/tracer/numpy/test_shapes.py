@@ -250,9 +250,23 @@ def test_roll_and_repeat(shape, data):
 def test_grids():
     check(tnp.mgrid[0:3, 0:1:5j], np.mgrid[0:3, 0:1:5j])
     check(tnp.ogrid[0:3, 1:5:2], np.ogrid[0:3, 1:5:2])
+    assert tnp.mgrid[()].shape == np.mgrid[()].shape == (0,)
     expected = M.copy()
     np.put_along_axis(expected, np.array([[1], [0], [3]]), 9, 1)
     check(tnp.put_along_axis(M, np.array([[1], [0], [3]]), 9, 1, inplace=False), expected)
+
+
+def test_shapes_and_ends_that_are_arrays():
+    """A shape may be an integer array of rank 0; ends of a range are broadcast."""
+    assert tnp.zeros(np.array(4)).shape == tnp.full(tnp.array(4), 1.5).shape == (4,)
+    with raises(TypeError, "zeros: shape must be a sequence of integers, not (array(1.5),)."):
+        tnp.zeros(np.array(1.5))
+    low, high = np.array([1, 2], np.float32), np.array([[3], [4]], np.float32)
+    check(tnp.linspace(low, high, 3, retstep=True), np.linspace(low, high, 3, retstep=True))
+    check(tnp.geomspace(low, high, 3, axis=1), np.geomspace(low, high, 3, axis=1))
+    for num, endpoint in [(0, True), (0, False), (1, True), (1, False)]:
+        steps = [f(0, 1, num, endpoint, retstep=True)[1] for f in (tnp.linspace, np.linspace)]
+        np.testing.assert_array_equal(*steps)
 
 
 def test_traced_shift():
