@@ -318,8 +318,16 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute sqrt(x1² + x2²), elementwise, without overflow; infinite if either is, even if the other is nan."""
-    return _hypot(*promoted_inexact("hypot", x1, x2))
+    """Compute sqrt(x1² + x2²), elementwise, without overflow; infinite if either is, even if the other is nan.
+
+    Raises: TypeError for complex numbers.
+    """
+    x, y = promoted_inexact("hypot", x1, x2)
+    if dtypes.is_complex(x.dtype):
+        raise TypeError(
+            f"hypot: operands must be real, not {aval_of(x1)} and {aval_of(x2)}: take tnp.abs of complex ones."
+        )
+    return _hypot(x, y)
 
 
 @core.compound

@@ -181,19 +181,27 @@ def _trapezoid(y: Array, step: Any, *, axis: int) -> Array:
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
-    """Add multiples of `period` to angles so that neighbours along `axis` differ by at most half of it."""
-    x = inexact("unwrap", array_operand("unwrap", p))
+    """Add multiples of `period` to angles so that neighbours along `axis` differ by at most half of it.
+
+    Signed integers stay integers if the period is one; other numbers become floats.
+    """
+    x = array_operand("unwrap", p)
+    whole = dtypes.kind(x.dtype) == "i" and dtypes.is_integer(aval_of(period).dtype)
+    x = x if whole else inexact("unwrap", x)
     axis = canonical_axis(axis, x.ndim)
-    half = arithmetic.divide(period, 2)
+    half = arithmetic.floor_divide(period, 2) if whole else arithmetic.divide(period, 2)
     steps = diff(x, axis=axis)
     small = arithmetic.subtract(arithmetic.mod(arithmetic.add(steps, half), period), half)
     up = logical_and(equal(small, arithmetic.negative(half)), greater(steps, 0))
+    if whole:  # half of an odd period is rounded down, and no step is as far from both
+        up = logical_and(up, equal(arithmetic.multiply(half, 2), period))
     small = choose_between(up, half, small)
     close = less(arithmetic.absolute(steps), half if discont is None else discont)
-    correction = choose_between(close, 0.0, arithmetic.subtract(small, steps))
+    correction = choose_between(close, 0 if whole else 0.0, arithmetic.subtract(small, steps))
     first = slice_in_dim(x, 0, 1, axis=axis)
     rest = slice_in_dim(x, 1, None, axis=axis)
-    return concatenate([first, arithmetic.add(rest, cumsum(correction, axis))], axis)
+    corrections = cumsum(correction, axis, dtype=correction.dtype if whole else None)
+    return concatenate([first, arithmetic.add(rest, corrections)], axis)
 
 
 # ---- interpolation -------------------------------------------------------------------------------------------

@@ -289,7 +289,7 @@ def take_along_axis(
       arr: [.., n, ..].
       indices: [.., k, ..] integers; other axes broadcast with those of arr.
       axis: the array is flattened if None.
-      mode: "fill" (the default; positions outside read as `fill_value`) or "clip".
+      mode: "fill" (the default; positions outside read as `fill_value`), "clip", or "one_hot": they read as 0.
       fill_value: as in `take`.
       wrap_negative_indices: whether negative indices count from the end, as by default; else they are outside.
     Returns: [.., k, ..].
@@ -301,6 +301,8 @@ def take_along_axis(
         raise TypeError(f"take_along_axis: indices must be integers, not {positions.aval}.")
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
+    if mode == "one_hot":
+        mode, fill_value = "fill", 0
     if x.ndim != positions.ndim:
         raise ValueError(f"take_along_axis: {x.aval} and indices {positions.aval} must have as many axes.")
     return _take_along(

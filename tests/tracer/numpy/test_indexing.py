@@ -392,4 +392,6 @@ def test_take_along_axis(shape, data):
     places = data.draw(hnp.arrays(np.int32, shape, elements=st.integers(-n, n - 1)))
     expected = np.take_along_axis(x, places, axis)
     np.testing.assert_array_equal(tnp.take_along_axis(tnp.asarray(x), places, axis), expected)
+    np.testing.assert_array_equal(tnp.take_along_axis(x, places, axis, mode="one_hot"), expected)
+    assert not tnp.take_along_axis(x, places + x.shape[axis] * 2, axis, mode="one_hot").any()
     np.testing.assert_array_equal(tnp.take(x, places, axis), np.take(x, places, axis))

@@ -44,6 +44,8 @@ CASES = [
      "piecewise: shapes (3,) and (4,) do not broadcast."),
     (lambda: tnp.trapezoid(X, V), ValueError,
      "trapezoid: y, float32[3], and x, float32[4], do not have as many samples along the axis -1."),
+    (lambda: tnp.hypot(tnp.ones(2, complex), 2.0), TypeError,
+     "hypot: operands must be real, not complex64[2] and float32[]: take tnp.abs of complex ones."),
     (lambda: tnp.trapezoid(A, dx=V), ValueError,
      "trapezoid: dx, float32[4], does not broadcast to (2, 2), the gaps of y, float32[2,3]."),
     (lambda: tnp.trapezoid(A, tnp.ones(3), axis=0), ValueError,
