@@ -274,6 +274,19 @@ def test_traced_shift():
     check(tl.jit(lambda x, n: tnp.roll(x, n, (0, 2)))(X, np.array([1, -2])), np.roll(X, (1, -2), (0, 2)))
 
 
+def test_traced_insertions():
+    """Repeated, narrow and unsigned positions; those outside are moved to the ends."""
+    for axis, places, values in [
+        (0, np.array([3, 0, 3, -1], np.int8), np.float32(9)),
+        (1, np.array([4, 1, 1], np.uint8), V[:3]),
+        (1, np.int32(-2), V[:3]),
+        (None, np.array([5]), V),
+    ]:
+        found = tl.jit(lambda x, i, v, axis=axis: tnp.insert(x, i, v, axis))(M, places, values)
+        check(found, np.insert(M, places.astype(np.int64), values, axis))
+    check(tl.jit(lambda i: tnp.insert(V, i, V[:1]))(77), np.append(V, V[:1]))
+
+
 def test_positions_of_flat_positions():
     """Of a narrow dtype, negative, outside; and back."""
     places = np.array([200, 3, 255], np.uint8)
