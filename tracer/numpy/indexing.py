@@ -35,7 +35,7 @@ from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherSc
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, full, full_like, reshape, reshape_p, rev, slice_p
 from tapeless.tracer.primitives.shape import slice as cut_out
-from tapeless.tracer.types import aval_of, by_protocol
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
 
 Mode = str | GatherScatterMode | None
 
@@ -135,13 +135,23 @@ def _row(x: Array, i: int) -> Array:
 def read(
     x: Array, plan: IndexPlan, positions: Sequence[Any], mode: Mode = GatherScatterMode.CLIP, fill: Any = None
 ) -> Array:
-    """Read the elements that a plan names; `mode` applies to positions that are not known to be inside."""
+    """Read the elements that a plan names; `mode` applies to positions that are not known to be inside.
+
+    Raises: IndexError if an element is to be read along an axis that has none.
+    """
     if positions:
+        _check_not_empty(x.aval, plan)
         mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
         return _read_positions(x, *positions, plan=plan, mode=mode, fill=fill)
     if core.is_evaluating() and all(isinstance(e, int) or e.step == 1 for e in plan.entries if e is not None):
         return _read_window(x, plan)
     return _read_known(x, plan=plan)
+
+
+def _check_not_empty(aval: ShapedArray, plan: IndexPlan) -> None:
+    empty = [axis for axis in plan.taken if not aval.shape[axis]]
+    if empty and 0 not in plan.shape:
+        raise IndexError(f"an index is out of bounds for axis {empty[0]} of {aval}, which has no element to read.")
 
 
 def _read_window(x: Array, plan: IndexPlan) -> Array:
