@@ -30,7 +30,7 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import conv_general_dilated
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import broadcast_in_dim, full, reshape, rev, slice_in_dim
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, by_protocol
 
 # ---- differences ---------------------------------------------------------------------------------------------
 
@@ -338,6 +338,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     """
     v = array_operand("piecewise", x)
     listed = isinstance(condlist, (list, tuple))
+    condlist = [by_protocol(c) for c in condlist] if listed else by_protocol(condlist)
     one = not listed and (np.ndim(condlist) == 0 or (np.shape(condlist) == v.shape and len(funclist) <= 2))
     conditions: list[Any] = [condlist] if one else list(condlist)
     if len(funclist) not in (len(conditions), len(conditions) + 1):

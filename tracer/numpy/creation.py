@@ -260,8 +260,8 @@ def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
 
 def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[ShapedArray, tuple[int, ...]]:
     """Return the type of one element, and the shape; Python's numbers and weak arrays are weak."""
-    a = by_protocol(a)
-    like = aval_of(a) if is_arraylike(a) or not (hasattr(a, "shape") and hasattr(a, "dtype")) else a
+    described = hasattr(a, "shape") and hasattr(a, "dtype") and not is_arraylike(a)
+    like = a if described else aval_of(by_protocol(a))
     size = tuple(like.shape) if shape is None else _shape("full_like", shape)
     weak = dtype is None and getattr(like, "weak_type", False)
     return ShapedArray((), like.dtype if dtype is None else dtypes.canonical(dtype), weak), size

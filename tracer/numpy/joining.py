@@ -214,7 +214,8 @@ def _sections(name: str, given: Any) -> int:
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """Split along the second axis, vectors along the first. Args, Raises: as for `split`."""
-    return split(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1)
+    x = array_operand("hsplit", ary)
+    return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:

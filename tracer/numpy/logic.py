@@ -325,6 +325,7 @@ def select_cases(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Arra
     """
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(f"select: {len(condlist)} conditions and {len(choicelist)} choices: give one for each.")
+    condlist = [by_protocol(condition) for condition in condlist]
     *choices, result = promoted_dtypes("select", *choicelist, default)
     common_shape("select", *map(shape_of, condlist), *map(shape_of, choices), shape_of(result))
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):

@@ -256,7 +256,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     step = x.shape[1] + 1 if x.ndim == 2 else sum(math.prod(x.shape[d + 1 :]) for d in range(x.ndim))
     end = x.size if wrap or x.ndim > 2 else min(x.shape) * x.shape[1]
     places = np.arange(0, end, step)
-    v = reshape(array_operand("fill_diagonal", val), (np.size(val),))
+    v = array_operand("fill_diagonal", val)
+    v = reshape(v, (v.size,))
     if v.size > 1:
         v = take(v, np.arange(places.size) % v.size)
     return reshape(AtIndexer(reshape(x, (x.size,)), places).set(v), x.shape)
