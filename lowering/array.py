@@ -11,6 +11,7 @@ import numpy as np
 
 from tapeless.lowering import compat, devices, forking, transfers
 from tapeless.lowering.devices import Device, SingleDeviceSharding
+from tapeless.lowering.shards import ShardMethods
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.incoming import incoming_number, narrowed
@@ -18,7 +19,7 @@ from tapeless.tracer.recency import Recent
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
-class DeviceArray(Array):
+class DeviceArray(ShardMethods, Array):
     """An array on a device. Made from results in C++, one call each: what the constructor does is the price of that."""
 
     __slots__ = ("__weakref__", "aval", "buf")
