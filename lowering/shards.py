@@ -1,11 +1,13 @@
 """Shards of arrays by JAX's names: an array on one device has one shard, the whole array."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from tapeless.lowering.devices import Device
 
 
-class AddressableShard(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class AddressableShard:
     """The part of an array on one device: `index` selects it, `replica_id` numbers the copies of a part."""
 
     device: Device
