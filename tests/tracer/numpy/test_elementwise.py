@@ -132,6 +132,14 @@ def test_rounding():
     check(tnp.round(tnp.asarray(FLOATS), 2), np.round(FLOATS, 2))
     check(tnp.round(tnp.asarray(FLOATS * 100), -1), np.round(FLOATS * 100, -1))
     check(tnp.round(tnp.asarray([0.5, 1.5, 2.5])), [0, 2, 2])
+    x = np.array([123, -5.5, np.inf, np.nan, 0, 3e38], np.float32)
+    for decimals in (39, 500):  # powers of 10 that float32 does not hold
+        np.testing.assert_array_equal(tnp.round(x, decimals), x)
+        np.testing.assert_array_equal(tnp.round(x, -decimals), np.where(np.isfinite(x), 0, x))
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = np.round(halves.astype(np.float64), -5).astype(np.float16)
+    np.testing.assert_array_equal(tnp.round(halves, -5), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
