@@ -28,12 +28,19 @@ def kept(x: np.ndarray[Any, Any]) -> Exact:
     return x if isinstance(x, Exact) and not x.flags.writeable else exact(x.copy())
 
 
+def is_masked(value: Any) -> bool:
+    """Tell whether `value` is a masked array of NumPy, which is no array here: its mask would be lost."""
+    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
+
+
 def incoming(x: Any) -> Any:
     """Convert a user's NumPy array of 64 bits as `config.numpy_bits` says; return any other value as it is.
 
+    A masked array is returned as it is, to be refused where arrays are expected: converted, it would lose its mask.
+
     Raises: OverflowError if an element does not fit.
     """
-    if config.numpy_bits == 64 or not isinstance(x, np.ndarray) or isinstance(x, Exact):
+    if config.numpy_bits == 64 or not isinstance(x, np.ndarray) or isinstance(x, Exact) or is_masked(x):
         return x
     wide = dtypes.canonical(x.dtype)
     dtype = dtypes.numpy_dtype(wide)

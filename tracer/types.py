@@ -13,7 +13,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.called_functions import prefixed
 from tapeless.tracer.extended_dtypes import KEY, KeyDType
-from tapeless.tracer.incoming import Exact
+from tapeless.tracer.incoming import Exact, is_masked
 from tapeless.tracer.recency import bounded
 
 
@@ -187,11 +187,6 @@ def by_protocol(value: Any) -> Any:
     """Convert an object to an array by its method `__jax_array__`; return any other value as it is."""
     method = getattr(type(value), "__jax_array__", None)
     return value if method is None else method(value)
-
-
-def is_masked(value: Any) -> bool:
-    """Tell whether `value` is a masked array of NumPy, which is no array here: its mask would be lost."""
-    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
 
 
 def conversion_hint(value: Any) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Tracer, placed
+from tapeless.tracer.incoming import is_masked
 from tapeless.tracer.numpy import (
     arithmetic,
     contraction,
@@ -31,7 +32,7 @@ from tapeless.tracer.numpy.at import At
 from tapeless.tracer.numpy.scalar_types import astype
 from tapeless.tracer.numpy.views import byteswap, view
 from tapeless.tracer.primitives.elementwise import convert_element_type
-from tapeless.tracer.types import by_protocol, conversion_hint, is_arraylike, is_masked
+from tapeless.tracer.types import by_protocol, conversion_hint, is_arraylike
 
 Method = Callable[..., Any]
 

@@ -12,7 +12,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.called_functions import called
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
-from tapeless.tracer.incoming import exact, incoming_number, narrowed
+from tapeless.tracer.incoming import exact, incoming_number, is_masked, narrowed
 from tapeless.tracer.numpy.arithmetic import power
 from tapeless.tracer.numpy.promotion import (
     Operand,
@@ -37,7 +37,7 @@ from tapeless.tracer.primitives.shape import (
     reshape,
     slice_in_dim,
 )
-from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, conversion_hint, is_arraylike, is_masked
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, conversion_hint, is_arraylike
 
 Shape = int | Sequence[int]
 _PYTHON = (bool, int, float, complex)

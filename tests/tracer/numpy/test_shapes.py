@@ -399,6 +399,8 @@ def test_masked_arrays_do_not_lose_their_masks():
     for f in (*refusing, lambda x: tnp.ones(3) + x, lambda x: x + tnp.ones(3)):
         with pytest.raises(TypeError, match=re.escape(lost)):
             f(masked)
+        with tl.config.scope(numpy_bits=32), pytest.raises(TypeError, match=re.escape(lost)):
+            f(masked)
     with pytest.raises(TypeError, match="in a list is not a number or an array"):
         tnp.array([1, masked[1]])
     np.testing.assert_array_equal(tnp.array(masked.filled(0)), [1, 0, 3])
