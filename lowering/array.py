@@ -11,6 +11,7 @@ import numpy as np
 
 from tapeless.lowering import compat, devices, forking, transfers
 from tapeless.lowering.devices import Device, SingleDeviceSharding
+from tapeless.lowering.shards import ShardMethods
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import check_truth
@@ -19,7 +20,7 @@ from tapeless.tracer.recency import Recent
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
-class DeviceArray(Array):
+class DeviceArray(ShardMethods, Array):
     """An array on a device. Made from results in C++, one call each: what the constructor does is the price of that."""
 
     __slots__ = ("__weakref__", "aval", "buf")
@@ -43,23 +44,6 @@ class DeviceArray(Array):
     def devices(self) -> set[Device]:
         """The devices it is on."""
         return {self.device}
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        """Tell whether this process can read all elements: always, for there is one process."""
-        return True
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        """Tell whether each device it is on has all elements: always, for there is one."""
-        return True
-
-    def addressable_data(self, index: int) -> "DeviceArray":
-        """Return the part that is on a device, by its number among those it is on: for 0 the array itself.
-
-        Raises: IndexError for another number.
-        """
-        return (self,)[index]
 
     def is_deleted(self) -> bool:
         """Tell whether its memory was given up: by `delete`, or by donating it to a program."""

@@ -90,6 +90,14 @@ class SingleDeviceSharding(Sharding):
     def device_set(self) -> set[Device]:
         return {self.device}
 
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SingleDeviceSharding) and self.device is other.device
 

@@ -28,8 +28,15 @@ def kept(x: np.ndarray[Any, Any]) -> Exact:
     return x if isinstance(x, Exact) and not x.flags.writeable else exact(x.copy())
 
 
+def is_masked(value: Any) -> bool:
+    """Tell whether `value` is a masked array of NumPy, which is no array here: its mask would be lost."""
+    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
+
+
 def incoming(x: Any) -> Any:
     """Convert a user's NumPy array of 64 bits as `config.numpy_bits` says; return any other value as it is.
+
+    A masked array is returned as it is, to be refused where arrays are expected: converted, it would lose its mask.
 
     Raises: OverflowError if an element does not fit.
     """
@@ -38,11 +45,6 @@ def incoming(x: Any) -> Any:
     wide = dtypes.canonical(x.dtype)
     dtype = dtypes.numpy_dtype(wide)
     return x if dtype == wide else narrowed(x, dtype)
-
-
-def is_masked(value: Any) -> bool:
-    """Tell whether `value` is a masked array of NumPy, which is no array here: its mask would be lost."""
-    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
 
 
 def incoming_number(x: Any) -> Any:

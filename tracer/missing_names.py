@@ -58,7 +58,6 @@ _MEANT_OF_ARRAY = {
     "detach": "tl.lax.stop_gradient(x)",
     "numpy": "numpy.asarray(x)",
     "data": "numpy.asarray(x)",
-    "tobytes": "numpy.asarray(x).tobytes()",
     "cpu": 'tl.device_put(x, tl.devices("cpu")[0])',
     "cuda": "tl.device_put(x, device)",
     "to": "tl.device_put(x, device) or x.astype(dtype)",

@@ -195,7 +195,9 @@ def test_formatting_under_grad_works():
 @pytest.mark.parametrize(
     "transform", [tl.grad, lambda f: tl.grad(tl.grad(f)), lambda f: lambda x: tl.jvp(f, (x,), (x,))]
 )
-@pytest.mark.parametrize("f", [as_float, lambda x: complex(x).real, lambda x: x.item(), lambda x: x.tolist()])
+@pytest.mark.parametrize(
+    "f", [as_float, lambda x: complex(x).real, lambda x: x.item(), lambda x: x.tolist(), lambda x: x.tobytes()]
+)
 def test_a_number_that_would_lose_its_derivative(transform, f):
     with pytest.raises(tl.errors.ConcretizationTypeError, match="of an array that is differentiated has no derivative"):
         transform(f)(3.0)

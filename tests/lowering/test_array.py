@@ -127,6 +127,13 @@ def test_where_it_is():
     assert x.device is cpu and x.devices() == {cpu}
     assert (x.nbytes, x.on_device_size_in_bytes(), x.size, x.itemsize) == (24, 24, 6, 4)
     assert device_put(x) is x and device_put(x, cpu) is x
+    (shard,) = x.addressable_shards
+    assert (shard.device, shard.index, shard.replica_id) == (cpu, (slice(None), slice(None)), 0)
+    assert shard.data is x.addressable_data(0) is x.global_shards[0].data is x
+    for placed in (x, x.sharding):
+        assert placed.is_fully_addressable and placed.is_fully_replicated
+    with pytest.raises(IndexError):
+        x.addressable_data(1)
     assert x.block_until_ready() is x and x.is_ready()
 
 

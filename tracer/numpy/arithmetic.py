@@ -318,8 +318,16 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute sqrt(x1² + x2²), elementwise, without overflow; infinite if either is, even if the other is nan."""
-    return _hypot(*promoted_inexact("hypot", x1, x2))
+    """Compute sqrt(x1² + x2²), elementwise, without overflow; infinite if either is, even if the other is nan.
+
+    Raises: TypeError for complex numbers.
+    """
+    x, y = promoted_inexact("hypot", x1, x2)
+    if dtypes.is_complex(x.dtype):
+        raise TypeError(
+            f"hypot: operands must be real, not {aval_of(x1)} and {aval_of(x2)}: take tnp.abs of complex ones."
+        )
+    return _hypot(x, y)
 
 
 @core.compound
@@ -393,10 +401,20 @@ around = round
 def _round(x: Any, *, decimals: int) -> Array:
     if decimals == 0:
         return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+    if 10 ** builtins.abs(decimals) > float(dtypes.finfo(x.dtype).max):
+        return x if decimals > 0 else _round_beyond(x, unit=10**-decimals)
     scale = 10.0 ** builtins.abs(decimals)
     there, back = (lax.mul, lax.div) if decimals > 0 else (lax.div, lax.mul)
     rounded = back(lax.round(there(x, scale), lax.RoundingMethod.TO_NEAREST_EVEN), scale)
     return select(lax.is_finite(rounded), rounded, x)
+
+
+def _round_beyond(x: Any, *, unit: int) -> Array:
+    """Round to multiples of a number above all of the dtype: 0, or infinite above half of it, as in float16."""
+    rounded = lax.mul(x, 0.0)
+    if unit // 2 < float(dtypes.finfo(x.dtype).max):
+        rounded = select(lax.gt(lax.abs(x), unit / 2), lax.mul(x, np.inf), rounded)
+    return select(lax.is_finite(x), rounded, x)
 
 
 @core.compound

@@ -6,7 +6,7 @@ reflected method, else it raises a TypeError.
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -246,6 +246,11 @@ def _tolist(self: Tracer) -> Any:
     return np.asarray(self.number("value")).tolist()
 
 
+def _tobytes(self: Tracer, order: Literal["C", "F", "A", "K"] = "C") -> bytes:
+    """Return the elements as bytes, as `numpy.ndarray.tobytes` does. Raises: ConcretizationTypeError if traced."""
+    return np.asarray(self.number("value")).tobytes(order)
+
+
 def _to_device(self: Array, device: Any, /, *, stream: None = None) -> Array:
     """Copy the array to another device, unless it is there; a traced array stays where its program runs.
 
@@ -299,6 +304,7 @@ _METHODS: dict[str, Method] = {
     "transpose": _transpose,
     "item": _item,
     "tolist": _tolist,
+    "tobytes": _tobytes,
     "to_device": _to_device,
     "view": view,
     "__array_namespace__": _array_namespace,

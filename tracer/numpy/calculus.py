@@ -25,13 +25,12 @@ from tapeless.tracer.numpy.promotion import (
     stretched,
 )
 from tapeless.tracer.numpy.reductions import cumsum, total
-from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.numpy.sorting import argsort, searchsorted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import conv_general_dilated
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import broadcast_in_dim, full, reshape, rev, slice_in_dim
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, by_protocol
 
 # ---- differences ---------------------------------------------------------------------------------------------
 
@@ -144,43 +143,65 @@ def _gradient(x: Array, step: Any, *, axis: int, edge_order: int) -> Array:
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart.
 
-    Raises: ValueError if y and x do not have as many samples along `axis`; both are named.
+    Args:
+      y: array with at least one axis; integers become floats.
+      x: vector of as many samples as `axis` has, or an array whose differences along `axis` broadcast to those of y.
+      dx: number, or an array that broadcasts to y with one sample less along `axis`; ignored if x is given.
+    Raises: ValueError if y and x do not have as many samples along `axis`, or if dx does not broadcast; both are named.
     """
     y = inexact("trapezoid", y)
+    values, given = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, dx if x is None else x))
+    along = canonical_axis(axis, values.ndim)
     if x is None:
-        values, step = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, dx))
-        return _trapezoid(moveaxis(values, axis, -1), step)
-    values, places = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, x))
-    values, places = moveaxis(values, axis, -1), places if places.ndim == 1 else moveaxis(places, axis, -1)
-    steps = _diff(places, n=1, axis=places.ndim - 1)
-    if not broadcasts_to(steps.shape, (*values.shape[:-1], max(values.shape[-1] - 1, 0))):
-        given = f"y, {aval_of(y)}, and x, {aval_of(x)}"
-        raise ValueError(f"trapezoid: {given}, do not have as many samples along the axis {axis}.")
-    return _trapezoid(values, steps)
+        return _trapezoid(values, given, axis=along)
+    if given.ndim == 1:
+        steps = _diff(given, n=1, axis=0)
+        steps = reshape(steps, steps.shape + (1,) * (values.ndim - along - 1))
+    else:
+        steps = _diff(given, n=1, axis=canonical_axis(axis, given.ndim))
+    if not broadcasts_to(steps.shape, _gaps(values.shape, along)):
+        operands = f"y, {aval_of(y)}, and x, {aval_of(x)}"
+        raise ValueError(f"trapezoid: {operands}, do not have as many samples along the axis {axis}.")
+    return _trapezoid(values, steps, axis=along)
+
+
+def _gaps(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    """Return the shape of the differences of neighbours along `axis`."""
+    return (*shape[:axis], max(shape[axis] - 1, 0), *shape[axis + 1 :])
 
 
 @core.compound
-def _trapezoid(y: Array, step: Any) -> Array:
-    n = y.shape[-1]
-    pairs = lax.add(slice_in_dim(y, 1, None, axis=-1), slice_in_dim(y, 0, max(n - 1, 0), axis=-1))
+def _trapezoid(y: Array, step: Any, *, axis: int) -> Array:
+    before = slice_in_dim(y, 0, max(y.shape[axis] - 1, 0), axis=axis)
+    pairs = lax.add(slice_in_dim(y, 1, None, axis=axis), before)
+    if not broadcasts_to(step.shape, pairs.shape):
+        raise ValueError(f"trapezoid: dx, {step.aval}, does not broadcast to {pairs.shape}, the gaps of y, {y.aval}.")
     areas = lax.mul(pairs, stretched(step, pairs.shape) if step.shape else step)
-    return lax.div(total(areas, (areas.ndim - 1,)), 2.0)
+    return lax.div(total(areas, (axis,)), 2.0)
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
-    """Add multiples of `period` to angles so that neighbours along `axis` differ by at most half of it."""
-    x = inexact("unwrap", array_operand("unwrap", p))
+    """Add multiples of `period` to angles so that neighbours along `axis` differ by at most half of it.
+
+    Signed integers stay integers if the period is one; other numbers become floats.
+    """
+    x = array_operand("unwrap", p)
+    whole = dtypes.kind(x.dtype) == "i" and dtypes.is_integer(aval_of(period).dtype)
+    x = x if whole else inexact("unwrap", x)
     axis = canonical_axis(axis, x.ndim)
-    half = arithmetic.divide(period, 2)
+    half = arithmetic.floor_divide(period, 2) if whole else arithmetic.divide(period, 2)
     steps = diff(x, axis=axis)
     small = arithmetic.subtract(arithmetic.mod(arithmetic.add(steps, half), period), half)
     up = logical_and(equal(small, arithmetic.negative(half)), greater(steps, 0))
+    if whole:  # half of an odd period is rounded down, and no step is as far from both
+        up = logical_and(up, equal(arithmetic.multiply(half, 2), period))
     small = choose_between(up, half, small)
     close = less(arithmetic.absolute(steps), half if discont is None else discont)
-    correction = choose_between(close, 0.0, arithmetic.subtract(small, steps))
+    correction = choose_between(close, 0 if whole else 0.0, arithmetic.subtract(small, steps))
     first = slice_in_dim(x, 0, 1, axis=axis)
     rest = slice_in_dim(x, 1, None, axis=axis)
-    return concatenate([first, arithmetic.add(rest, cumsum(correction, axis))], axis)
+    corrections = cumsum(correction, axis, dtype=correction.dtype if whole else None)
+    return concatenate([first, arithmetic.add(rest, corrections)], axis)
 
 
 # ---- interpolation -------------------------------------------------------------------------------------------
@@ -317,6 +338,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     """
     v = array_operand("piecewise", x)
     listed = isinstance(condlist, (list, tuple))
+    condlist = [by_protocol(c) for c in condlist] if listed else by_protocol(condlist)
     one = not listed and (np.ndim(condlist) == 0 or (np.shape(condlist) == v.shape and len(funclist) <= 2))
     conditions: list[Any] = [condlist] if one else list(condlist)
     if len(funclist) not in (len(conditions), len(conditions) + 1):

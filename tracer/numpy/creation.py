@@ -260,8 +260,8 @@ def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
 
 def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[ShapedArray, tuple[int, ...]]:
     """Return the type of one element, and the shape; Python's numbers and weak arrays are weak."""
-    a = by_protocol(a)
-    like = aval_of(a) if is_arraylike(a) or not (hasattr(a, "shape") and hasattr(a, "dtype")) else a
+    described = hasattr(a, "shape") and hasattr(a, "dtype") and not is_arraylike(a)
+    like = a if described else aval_of(by_protocol(a))
     size = tuple(like.shape) if shape is None else _shape("full_like", shape)
     weak = dtype is None and getattr(like, "weak_type", False)
     return ShapedArray((), like.dtype if dtype is None else dtypes.canonical(dtype), weak), size
@@ -291,7 +291,8 @@ def _filled(value: Any, shape: tuple[int, ...]) -> Array:
 
 def _shape(name: str, shape: Shape) -> tuple[int, ...]:
     """Convert a shape to a tuple. Raises: TypeError for lengths that are no integers, ValueError for negative ones."""
-    return shapes.static_shape((shape,) if not hasattr(shape, "__iter__") else shape, name)
+    one = not hasattr(shape, "__iter__") or getattr(shape, "ndim", 1) == 0
+    return shapes.static_shape((shape,) if one else shape, name)
 
 
 # ---- ranges --------------------------------------------------------------------------------------------------
@@ -360,6 +361,8 @@ def linspace(
 ) -> Any:
     """Make `num` evenly spaced numbers from start to stop, along a new axis; with `retstep` also their distance.
 
+    The distance is nan if there are fewer than two numbers, or fewer than one without the end.
+
     Raises: ValueError if `num` is negative, or `axis` out of range.
     """
     low, high = _ends("linspace", start, stop, dtype)
@@ -374,8 +377,15 @@ def linspace(
     if not retstep:
         return found
     gaps = count - 1 if endpoint else count
-    step = lax.div(lax.sub(high, low), gaps if gaps else float("nan"))
+    low, high = _stretched_together(low, high)
+    step = lax.div(lax.sub(high, low), gaps if gaps > 0 else float("nan"))
     return found, lax.convert_element_type(step, dtypes.inexact_of(own))
+
+
+def _stretched_together(*xs: Any) -> list[Any]:
+    """Broadcast arrays that are known to be compatible to their common shape."""
+    shape = np.broadcast_shapes(*(x.shape for x in xs))
+    return [stretched(x, shape) for x in xs]
 
 
 def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> Sequence[Operand]:
@@ -391,11 +401,9 @@ def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> Sequence[
 @core.compound
 def _linspace(low: Any, high: Any, *, num: int, dtype: np.dtype[Any], axis: int) -> Array:
     """Compute a weighted mean of both ends, exact at both. Integers are rounded down, as NumPy does."""
-    shape = np.broadcast_shapes(low.shape, high.shape)
-    full_shape = (num, *shape)
-    low, high = (
-        broadcast_in_dim(stretched(v, shape), full_shape, tuple(range(1, len(full_shape)))) for v in (low, high)
-    )
+    low, high = _stretched_together(low, high)
+    full_shape = (num, *low.shape)
+    low, high = (broadcast_in_dim(v, full_shape, tuple(range(1, len(full_shape)))) for v in (low, high))
     real = dtypes.real_part_dtype(low.dtype)
     gaps = builtins.max(num - 1, 1)
     place = broadcasted_iota(real, full_shape, 0)
@@ -470,11 +478,11 @@ def geomspace(
 
 @core.compound
 def _geomspace(low: Any, high: Any, *, num: int, endpoint: bool, axis: int) -> Array:
+    low, high = _stretched_together(low, high)
     sign = lax.sign(low)
     exponents = [lax.log(lax.div(v, sign)) for v in (low, high)]
     ratios = linspace(exponents[0], exponents[1], num, endpoint)
-    shape = np.broadcast_shapes(low.shape, high.shape)
-    sign, low, high = (stretched(stretched(v, shape), ratios.shape) for v in (sign, low, high))
+    sign, low, high = (stretched(v, ratios.shape) for v in (sign, low, high))
     found = _with_end(lax.mul(sign, lax.exp(ratios)), low, 0)
     found = _with_end(found, high, num - 1) if endpoint and num > 1 else found
     return _moved_first(found, canonical_axis(axis, ratios.ndim))

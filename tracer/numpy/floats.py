@@ -102,10 +102,10 @@ def _spacing(x: Any) -> Array:
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Compute x1 times 2 to the integer power x2, elementwise, as floating point.
 
-    Raises: TypeError if x2 is no integer, or x1 complex.
+    Raises: TypeError if x2 is no integer or boolean, or x1 complex.
     """
     x2 = operand("ldexp", x2)
-    if not dtypes.is_integer(x2.dtype):
+    if not dtypes.is_integer(x2.dtype) and not dtypes.is_bool(x2.dtype):
         raise TypeError(f"ldexp: the exponent must be an integer, not {aval_of(x2)}.")
     x = inexact("ldexp", x1)
     return _ldexp(*broadcast("ldexp", x, _as_int32(x2)))

@@ -64,7 +64,7 @@ class Grid:
         if not isinstance(index, tuple):
             return ranges[0]
         grids = meshgrid(*ranges, indexing="ij", sparse=self.sparse)
-        return grids if self.sparse else stack(grids)
+        return grids if self.sparse else stack(grids) if grids else arange(0)
 
 
 def _range(s: slice) -> Array:
@@ -175,6 +175,7 @@ def ravel_multi_index(
       array; TypeError for positions that are not integers; ConcretizationTypeError for "raise" of traced positions.
     """
     sizes = static_ints(dims, "ravel_multi_index", "dims")
+    multi_index = [by_protocol(i) for i in multi_index]
     xs = [array_operand("ravel_multi_index", i) for i in multi_index]
     _check_positions(multi_index, sizes, mode, order)
     common = dtypes.result_type(np.zeros(0, dtypes.default_dtype("i")), *xs)[0]  # of uint64 and others none

@@ -35,7 +35,7 @@ from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherSc
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, full, full_like, reshape, reshape_p, rev, slice_p
 from tapeless.tracer.primitives.shape import slice as cut_out
-from tapeless.tracer.types import aval_of, by_protocol
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
 
 Mode = str | GatherScatterMode | None
 
@@ -135,13 +135,23 @@ def _row(x: Array, i: int) -> Array:
 def read(
     x: Array, plan: IndexPlan, positions: Sequence[Any], mode: Mode = GatherScatterMode.CLIP, fill: Any = None
 ) -> Array:
-    """Read the elements that a plan names; `mode` applies to positions that are not known to be inside."""
+    """Read the elements that a plan names; `mode` applies to positions that are not known to be inside.
+
+    Raises: IndexError if an element is to be read along an axis that has none.
+    """
     if positions:
+        _check_not_empty(x.aval, plan)
         mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
         return _read_positions(x, *positions, plan=plan, mode=mode, fill=fill)
     if core.is_evaluating() and all(isinstance(e, int) or e.step == 1 for e in plan.entries if e is not None):
         return _read_window(x, plan)
     return _read_known(x, plan=plan)
+
+
+def _check_not_empty(aval: ShapedArray, plan: IndexPlan) -> None:
+    empty = [axis for axis in plan.taken if not aval.shape[axis]]
+    if empty and 0 not in plan.shape:
+        raise IndexError(f"an index is out of bounds for axis {empty[0]} of {aval}, which has no element to read.")
 
 
 def _read_window(x: Array, plan: IndexPlan) -> Array:
@@ -289,7 +299,7 @@ def take_along_axis(
       arr: [.., n, ..].
       indices: [.., k, ..] integers; other axes broadcast with those of arr.
       axis: the array is flattened if None.
-      mode: "fill" (the default; positions outside read as `fill_value`) or "clip".
+      mode: "fill" (the default; positions outside read as `fill_value`), "clip", or "one_hot": they read as 0.
       fill_value: as in `take`.
       wrap_negative_indices: whether negative indices count from the end, as by default; else they are outside.
     Returns: [.., k, ..].
@@ -301,6 +311,8 @@ def take_along_axis(
         raise TypeError(f"take_along_axis: indices must be integers, not {positions.aval}.")
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
+    if mode == "one_hot":
+        mode, fill_value = "fill", 0
     if x.ndim != positions.ndim:
         raise ValueError(f"take_along_axis: {x.aval} and indices {positions.aval} must have as many axes.")
     return _take_along(

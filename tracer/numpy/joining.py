@@ -11,6 +11,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.called_functions import called
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.numpy.index_plan import from_the_front, index_dtype
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.logic import greater_equal
 from tapeless.tracer.numpy.promotion import (
@@ -26,9 +27,11 @@ from tapeless.tracer.numpy.promotion import (
 from tapeless.tracer.numpy.reductions import cumsum, sum
 from tapeless.tracer.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
 from tapeless.tracer.numpy.shaping import expand_dims as expand
+from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
-from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, exact_integer
+from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, exact_integer, known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, reshape, slice_in_dim
+from tapeless.tracer.primitives.sorting import sort_key_val
 from tapeless.tracer.types import aval_of, by_protocol
 
 # ---- joining -------------------------------------------------------------------------------------------------
@@ -211,7 +214,8 @@ def _sections(name: str, given: Any) -> int:
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """Split along the second axis, vectors along the first. Args, Raises: as for `split`."""
-    return split(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1)
+    x = array_operand("hsplit", ary)
+    return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
@@ -333,20 +337,22 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
-    """Insert `values` before known positions along `axis`.
+    """Insert `values` before positions along `axis`.
 
     Args:
       obj: an integer: `values` broadcast to the part arr[.., obj, ..], and are inserted before it; or integers, a slice
-        or a mask, positions in arr: `values` broadcast to as many parts; one position may take several.
+        or a mask, positions in arr: `values` broadcast to as many parts; one position may take several. Integers may be
+        traced; those outside are then moved to the ends.
       axis: both are flattened if None.
     Raises: IndexError for a position outside; ValueError if `axis` is out of range or values do not broadcast;
-      TypeError for other positions; ConcretizationTypeError if positions are traced.
+      TypeError for other positions; ConcretizationTypeError for a traced mask.
     """
     x, v = (as_array(u) for u in promoted_dtypes("insert", arr, values))
     if axis is None:
         x, v, axis = reshape(x, (x.size,)), reshape(v, (v.size,)), 0
     axis = canonical_axis(axis, x.ndim)
-    places = _insertions(obj, x, axis)
+    traced = isinstance(obj, Array) and known_elements(obj) is None and obj.ndim < 2 and dtypes.is_integer(obj.dtype)
+    places = obj if traced else _insertions(obj, x, axis)
     v = reshape(v, (1,) * (x.ndim - v.ndim) + v.shape)
     v = moveaxis(v, 0, axis) if not places.ndim and v.ndim == x.ndim else v
     count = v.shape[axis] if places.size == 1 and v.ndim == x.ndim else places.size
@@ -354,6 +360,9 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     if not broadcasts_to(v.shape, wanted):
         raise ValueError(f"insert: values {aval_of(v)} do not broadcast to {wanted}, the parts to be inserted.")
     v = stretched(v, wanted)
+    if traced:
+        order = _order_by_traced(places, old=x.shape[axis], new=count)
+        return getitem(shapes.concatenate([x, v], axis), (slice(None),) * axis + (order,))
     if places.size == 1:
         at = int(places.reshape(()))
         return shapes.concatenate([slice_in_dim(x, 0, at, axis=axis), v, slice_in_dim(x, at, None, axis=axis)], axis)
@@ -388,6 +397,17 @@ def _inserted_order(n: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
     order[new] = n + np.arange(places.size)
     order[order < 0] = np.arange(n)
     return order
+
+
+@core.compound
+def _order_by_traced(places: Any, *, old: int, new: int) -> Array:
+    """Compute `_inserted_order` of traced positions: old part i sorts by 2i + 1, a new part before p by 2p."""
+    dtype = index_dtype(2 * (old + new))
+    at = lax.clamp(0, lax.convert_element_type(from_the_front(places, old), dtype), old)
+    at = reshape(at, ()) if at.size == 1 else at
+    keys = broadcast_in_dim(lax.mul(at, 2), (new,), tuple(range(at.ndim)))
+    keys = shapes.concatenate([as_array(2 * np.arange(old, dtype=dtype) + 1), keys], 0)
+    return sort_key_val(keys, as_array(np.arange(old + new, dtype=dtype)))[1]
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:

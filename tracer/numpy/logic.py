@@ -17,6 +17,7 @@ from tapeless.tracer.numpy.promotion import (
     apply2,
     as_array,
     broadcast,
+    broadcasts_to,
     cast,
     check_no_out,
     check_operands,
@@ -150,7 +151,7 @@ bitwise_invert = bitwise_not
 def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Shift the bits of integers x1 left by x2, elementwise: x1 times 2 to the power x2.
 
-    Raises: TypeError for other dtypes.
+    Two booleans are shifted as numbers of the default integer. Raises: TypeError for other dtypes.
     """
     return _shift("left_shift", bits.shift_left_p, bits.shift_left_p, x1, x2)
 
@@ -158,7 +159,7 @@ def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Shift the bits of integers x1 right by x2, elementwise: x1 divided by 2 to the power x2, rounded down.
 
-    Raises: TypeError for other dtypes.
+    Two booleans are shifted as numbers of the default integer. Raises: TypeError for other dtypes.
     """
     return _shift("right_shift", bits.shift_right_arithmetic_p, bits.shift_right_logical_p, x1, x2)
 
@@ -169,6 +170,8 @@ bitwise_right_shift = right_shift
 
 def _shift(name: str, signed: Primitive, unsigned: Primitive, x: ArrayLike, y: ArrayLike) -> Array:
     x, y = promoted(name, x, y)
+    if dtypes.is_bool(x.dtype):
+        x, y = (cast(v, dtypes.default_dtype("i")) for v in (x, y))
     if not dtypes.is_integer(x.dtype):
         raise TypeError(f"{called(name)}: operands must be integers, not {aval_of(x)} and {aval_of(y)}.")
     return (unsigned if dtypes.kind(x.dtype) == "u" else signed).bind(x, y)[0]
@@ -254,9 +257,10 @@ def nan_to_num(
 
     Args:
       copy: has no effect, as arrays are immutable.
-      nan: instead of nan.
+      nan: instead of nan; like the others a number, or an array that broadcasts to x.
       posinf, neginf: instead of infinities; the greatest and the least number of the dtype if None.
     Returns: the shape and dtype of x; integers and booleans as they are.
+    Raises: ValueError if a replacement does not broadcast to x.
     """
     x = number_operand("nan_to_num", x)
     if dtypes.is_complex(x.dtype):
@@ -267,7 +271,17 @@ def nan_to_num(
     info = dtypes.finfo(x.dtype)
     high = float(info.max) if posinf is None else posinf
     low = float(info.min) if neginf is None else neginf
-    return _nan_to_num(x, *(cast(v, x.dtype, x.weak_type) for v in (nan, high, low)))
+    return _nan_to_num(x, *(_replacement(v, x) for v in (nan, high, low)))
+
+
+def _replacement(v: ArrayLike, x: Any) -> Any:
+    """Convert v to the dtype of x and, if it has axes, to its shape."""
+    v = cast(v, x.dtype, x.weak_type)
+    if not shape_of(v):
+        return v
+    if not broadcasts_to(shape_of(v), x.shape):
+        raise ValueError(f"nan_to_num: a replacement, {aval_of(v)}, does not broadcast to the array, {x.aval}.")
+    return stretched(v, x.shape)
 
 
 @core.compound
@@ -311,6 +325,7 @@ def select_cases(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Arra
     """
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(f"select: {len(condlist)} conditions and {len(choicelist)} choices: give one for each.")
+    condlist = [by_protocol(condition) for condition in condlist]
     *choices, result = promoted_dtypes("select", *choicelist, default)
     common_shape("select", *map(shape_of, condlist), *map(shape_of, choices), shape_of(result))
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
@@ -326,8 +341,12 @@ def isclose(
 ) -> Array:
     """Tell whether |a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves, nan if `equal_nan`.
 
+    Keys of random numbers are close if they are equal.
+
     Raises: ValueError if shapes do not broadcast.
     """
+    if isinstance(a, Array) and dtypes.is_key(a.dtype):
+        return equal(a, b)
     a, b = promoted("isclose", a, b)
     if not dtypes.is_inexact(a.dtype):
         dtype = dtypes.inexact_of(a.dtype)

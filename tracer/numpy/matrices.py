@@ -15,7 +15,7 @@ from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.promotion import array_operand, as_array, check_no_out, number_operand
 from tapeless.tracer.numpy.reductions import total
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.operands import canonical_axis, constant, exact_integer
+from tapeless.tracer.primitives.operands import canonical_axis, constant, exact_integer, known_elements
 from tapeless.tracer.primitives.shape import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -32,10 +32,20 @@ from tapeless.tracer.types import aval_of
 # ---- identity and triangles ----------------------------------------------------------------------------------
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
-    """Make the N x M matrix with ones on diagonal k, above the main one if positive."""
+def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
+    """Make the N x M matrix with ones on diagonal k, above the main one if positive.
+
+    The number k may be a traced integer. Raises: TypeError if k is no integer, or N or M is not known.
+    """
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
-    return core.placed(_eye(shape=_sizes("eye", N, M), k=exact_integer(k, "eye: k"), dtype=dtype), device)
+    return core.placed(_by_diagonal(lax.eq, "eye", _sizes("eye", N, M), k, dtype), device)
+
+
+def _by_diagonal(compare: Any, name: str, shape: tuple[int, int], k: Any, dtype: np.dtype[Any]) -> Array:
+    """Compare row index + k with the column index, as numbers of `dtype`."""
+    if isinstance(k, Array) and known_elements(k) is None and not k.ndim and dtypes.is_integer(k.dtype):
+        return _by_traced_diagonal(k, compare=compare, shape=shape, dtype=dtype)
+    return _by_known_diagonal(compare=compare, shape=shape, k=exact_integer(k, f"{name}: k"), dtype=dtype)
 
 
 def _sizes(name: str, n: Any, m: Any) -> tuple[int, int]:
@@ -44,8 +54,16 @@ def _sizes(name: str, n: Any, m: Any) -> tuple[int, int]:
 
 
 @core.compound
-def _eye(*, shape: tuple[int, int], k: int, dtype: np.dtype[Any]) -> Array:
-    return lax.convert_element_type(lax.eq(*_rows_and_columns(shape, k)), dtype)
+def _by_known_diagonal(*, compare: Any, shape: tuple[int, int], k: int, dtype: np.dtype[Any]) -> Array:
+    return lax.convert_element_type(compare(*_rows_and_columns(shape, k)), dtype)
+
+
+@core.compound
+def _by_traced_diagonal(k: Any, *, compare: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
+    info = dtypes.iinfo(k.dtype)
+    inside = lax.clamp(max(-shape[0], int(info.min)), k, min(shape[1], int(info.max)))
+    rows, columns = _rows_and_columns(shape, 0)
+    return lax.convert_element_type(compare(lax.add(rows, lax.convert_element_type(inside, np.int32)), columns), dtype)
 
 
 def _rows_and_columns(shape: tuple[int, ...], k: int) -> tuple[Array, Array]:
@@ -60,15 +78,13 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Make the N x M matrix with ones on and below diagonal k; of float32 if no dtype is given, as in JAX."""
+def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None = None) -> Array:
+    """Make the N x M matrix with ones on and below diagonal k; of float32 if no dtype is given, as in JAX.
+
+    The number k may be a traced integer. Raises: TypeError if k is no integer, or N or M is not known.
+    """
     dtype = dtypes.canonical("float32" if dtype is None else dtype)
-    return _tri(shape=_sizes("tri", N, M), k=exact_integer(k, "tri: k"), dtype=dtype)
-
-
-@core.compound
-def _tri(*, shape: tuple[int, int], k: int, dtype: np.dtype[Any]) -> Array:
-    return lax.convert_element_type(lax.ge(*_rows_and_columns(shape, k)), dtype)
+    return _by_diagonal(lax.ge, "tri", _sizes("tri", N, M), k, dtype)
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
@@ -240,7 +256,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     step = x.shape[1] + 1 if x.ndim == 2 else sum(math.prod(x.shape[d + 1 :]) for d in range(x.ndim))
     end = x.size if wrap or x.ndim > 2 else min(x.shape) * x.shape[1]
     places = np.arange(0, end, step)
-    v = reshape(array_operand("fill_diagonal", val), (np.size(val),))
+    v = array_operand("fill_diagonal", val)
+    v = reshape(v, (v.size,))
     if v.size > 1:
         v = take(v, np.arange(places.size) % v.size)
     return reshape(AtIndexer(reshape(x, (x.size,)), places).set(v), x.shape)

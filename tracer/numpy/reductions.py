@@ -20,6 +20,7 @@ from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtrac
 from tapeless.tracer.numpy.logic import choose_between, isnan, truth
 from tapeless.tracer.numpy.promotion import (
     array_operand,
+    as_array,
     broadcasts_to,
     cast,
     check_no_out,
@@ -29,7 +30,7 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import reduction
-from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, known_elements
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, full, reshape
 from tapeless.tracer.types import aval_of
 
@@ -148,14 +149,22 @@ def checked_where(name: str, x: Array, where: ArrayLike) -> Any:
 
 
 def _checked_initial(name: str, y: Array, initial: ArrayLike) -> Any:
-    """Convert `initial` to the dtype of the result y. Raises: TypeError, ValueError, OverflowError."""
+    """Convert `initial` to the dtype of the result y; one of a higher kind of dtype if this does not change it.
+
+    Raises: TypeError, ValueError, OverflowError.
+    """
     check_operands(name, initial)
     aval = aval_of(initial)
     if aval.shape:
         raise ValueError(f"{name}: initial must be one number, not {aval}.")
-    if dtypes.rank(aval.dtype) > dtypes.rank(y.dtype):
+    if dtypes.rank(aval.dtype) <= dtypes.rank(y.dtype):
+        return fitted(initial, y.dtype)
+    known = None if dtypes.is_complex(aval.dtype) else known_elements(initial)
+    with np.errstate(invalid="ignore"):
+        number = None if known is None else known.astype(y.dtype)
+    if number is None or number != known:
         raise TypeError(f"{name}: initial, {aval}, cannot begin a result of {y.dtype}. Pass dtype, or convert it.")
-    return fitted(initial, y.dtype)
+    return as_array(number)
 
 
 def _strong(x: Array) -> Array:

@@ -223,8 +223,10 @@ def isscalar(element: Any) -> builtins.bool:
 
 
 def iscomplexobj(x: Any) -> builtins.bool:
-    """Tell whether an array, a number or another object with a dtype is complex."""
+    """Tell whether an array, a number, nested lists of these or another object with a dtype is complex; None is not."""
     x = by_protocol(x)
+    if x is None or isinstance(x, (list, tuple)):
+        return x is not None and dtypes.is_complex(asarray(x).dtype)
     described = hasattr(x, "dtype") and not is_arraylike(x)
     return dtypes.is_complex(np.dtype(x.dtype) if described else aval_of(x).dtype)
 

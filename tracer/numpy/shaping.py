@@ -65,7 +65,8 @@ def _completed(x: Array, shape: tuple[Any, ...]) -> tuple[int, ...]:
 
 def ravel(a: ArrayLike, order: str = "C") -> Array:
     """Flatten an array in row-major order, or column-major if `order` is "F". Raises: ValueError for another order."""
-    return reshape(array_operand("ravel", a), (-1,) if np.size(a) else (0,), order)
+    x = array_operand("ravel", a)
+    return reshape(x, (-1,) if x.size else (0,), order)
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:

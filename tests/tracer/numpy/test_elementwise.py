@@ -132,6 +132,14 @@ def test_rounding():
     check(tnp.round(tnp.asarray(FLOATS), 2), np.round(FLOATS, 2))
     check(tnp.round(tnp.asarray(FLOATS * 100), -1), np.round(FLOATS * 100, -1))
     check(tnp.round(tnp.asarray([0.5, 1.5, 2.5])), [0, 2, 2])
+    x = np.array([123, -5.5, np.inf, np.nan, 0, 3e38], np.float32)
+    for decimals in (39, 500):  # powers of 10 that float32 does not hold
+        np.testing.assert_array_equal(tnp.round(x, decimals), x)
+        np.testing.assert_array_equal(tnp.round(x, -decimals), np.where(np.isfinite(x), 0, x))
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = np.round(halves.astype(np.float64), -5).astype(np.float16)
+    np.testing.assert_array_equal(tnp.round(halves, -5), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -367,3 +375,26 @@ def test_spacing_of_small_numbers_is_subnormal(dtype):
     x = np.append(x, np.array([0, -0.0, 1, -1, 3e38, np.inf, -np.inf, np.nan], dtype))
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(tnp.spacing(x), np.spacing(x))
+
+
+def test_booleans_as_exponents_and_shifts():
+    mask = np.array([True, False])
+    np.testing.assert_array_equal(tnp.ldexp(np.float32([3, 3]), mask), np.ldexp(np.float32([3, 3]), mask))
+    for mine, theirs in ((tnp.left_shift, np.left_shift), (tnp.right_shift, np.right_shift)):
+        found = mine(mask, np.array([True, True]))
+        np.testing.assert_array_equal(found, theirs(mask, np.array([True, True])))
+        assert found.dtype == tnp.arange(1).dtype
+
+
+def test_replacements_of_nan_are_broadcast():
+    x, low = np.array([[np.nan, -np.inf], [-np.inf, 1]], np.float32), np.array([3, 4], np.float32)
+    np.testing.assert_array_equal(tnp.nan_to_num(x, neginf=low), np.nan_to_num(x, neginf=low))
+    message = "nan_to_num: a replacement, float32[3], does not broadcast to the array, float32[2,2]."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tnp.nan_to_num(x, nan=np.ones(3, np.float32))
+
+
+def test_what_is_complex_and_what_is_close_among_other_objects():
+    assert tnp.iscomplexobj([1, 2j]) and tnp.isrealobj((np.arange(5),)) and not tnp.iscomplexobj(None)
+    keys = tl.random.split(tl.random.key(0), 2)
+    np.testing.assert_array_equal(tnp.isclose(keys, keys[0]), [True, False])

@@ -289,6 +289,14 @@ def test_masks_without_elements_choose_nothing(shape):
         tnp.asarray(x)[np.ones((0, 5), bool)]
 
 
+def test_axes_without_elements_are_not_read():
+    message = "an index is out of bounds for axis 1 of float32[2,0], which has no element to read."
+    for read in (tl.jit(lambda i: tnp.ones((2, 0))[0, i]), lambda i: tnp.take(tnp.ones((2, 0)), np.array([i]), 1)):
+        with pytest.raises(IndexError, match=re.escape(message)):
+            read(0)
+    assert tnp.take(tnp.ones((2, 0)), np.zeros(0, int), 1).shape == (2, 0)
+
+
 def test_item_assignment_is_refused():
     with pytest.raises(TypeError, match=re.escape("x = x.at[i].set(y)")):
         tnp.zeros(3)[0] = 1
@@ -392,4 +400,6 @@ def test_take_along_axis(shape, data):
     places = data.draw(hnp.arrays(np.int32, shape, elements=st.integers(-n, n - 1)))
     expected = np.take_along_axis(x, places, axis)
     np.testing.assert_array_equal(tnp.take_along_axis(tnp.asarray(x), places, axis), expected)
+    np.testing.assert_array_equal(tnp.take_along_axis(x, places, axis, mode="one_hot"), expected)
+    assert not tnp.take_along_axis(x, places + x.shape[axis] * 2, axis, mode="one_hot").any()
     np.testing.assert_array_equal(tnp.take(x, places, axis), np.take(x, places, axis))

@@ -13,13 +13,16 @@ pytestmark = pytest.mark.usefixtures("eager_by_steps")
 
 
 class Wrapped:
-    """An array in an object, as a variable of a library holds it."""
+    """An array in an object, as a variable of a library holds it; NumPy's conversion fails, as it does for tracers."""
 
     def __init__(self, x: Any) -> None:
         self.x = x
 
     def __jax_array__(self) -> Any:
         return self.x
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise ValueError("__jax_array__ comes first")
 
 
 V, M, K = np.float32([0.5, 0.25, 0.75]), np.float32([[2, 0.5], [0.5, 1]]), np.int32([2, 1, 0])
@@ -32,6 +35,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys("trace tril diag transpose tril_indices_from diag_indices_from ravel matrix_power_2".split(), (M,)),
     **dict.fromkeys("matmul kron setdiff1d".split(), (M, M)),
     **dict.fromkeys("take take_along_axis roll delete where_index".split(), (V, K)),
+    **dict.fromkeys("hsplit_3 resize_4 piecewise select ravel_multi_index fill_diagonal".split(), (V, V > 0.3, K)),
     "where": (V > 0.3, V, V),
     "quantile": (V, V),
     "interp": (V, V, V),
@@ -40,6 +44,12 @@ CALLS: dict[str, tuple[Any, ...]] = {
 }
 OWN: dict[str, Any] = {
     "reshape_flat": lambda x: tnp.reshape(x, (-1,)),
+    "hsplit_3": lambda x, _, __: tnp.hsplit(x, 3),
+    "resize_4": lambda x, _, __: tnp.resize(x, 4),
+    "piecewise": lambda x, mask, _: tnp.piecewise(x, [mask], [tnp.sin, tnp.cos]),
+    "select": lambda x, mask, i: tnp.select([mask], [x], i),
+    "ravel_multi_index": lambda _, __, i: tnp.ravel_multi_index([i, i], (3, 4)),
+    "fill_diagonal": lambda x, _, __: tnp.fill_diagonal(tnp.zeros((3, 3)), x, inplace=False),
     "matrix_power_2": lambda x: tnp.linalg.matrix_power(x, 2),
     "where_index": lambda x, i: tnp.asarray(x)[tnp.asarray(i)],
     "einsum_ij": lambda x: tnp.einsum("ij,jk", x, x),
@@ -55,6 +65,17 @@ def test_functions(name: str):
     for a, b in zip(tl.tree.leaves(plain), tl.tree.leaves(wrapped), strict=True):
         np.testing.assert_array_equal(a, b)
         assert np.asarray(a).dtype == np.asarray(b).dtype
+
+
+def test_shape_and_dtype_come_before_the_protocol():
+    class Described:
+        shape, dtype = (2, 3), np.dtype("int8")
+
+        def __jax_array__(self) -> Any:
+            raise ValueError("shape and dtype come first")
+
+    for found in (tnp.zeros_like(Described()), tnp.full_like(Described(), 2)):
+        assert found.shape == (2, 3) and found.dtype == np.int8
 
 
 def test_operators_traced():

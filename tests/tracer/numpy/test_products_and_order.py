@@ -416,7 +416,17 @@ def test_calculus(f):
     check(tnp.gradient(x, 0.5, axis=1), np.gradient(x, 0.5, axis=1))
     check(tnp.trapezoid(x, dx=0.5), np.trapezoid(x, dx=0.5))
     check(tnp.trapezoid(x, y), np.trapezoid(x, y))
+    for dx, axis in [((6,), 0), ((5,), 1), ((2, 6), 0), ((3, 1), -1)]:  # dx broadcasts to the gaps, wherever `axis` is
+        check(
+            tnp.trapezoid(x, dx=y[: dx[-1]] * np.ones(dx), axis=axis),
+            np.trapezoid(x, dx=y[: dx[-1]] * np.ones(dx), axis=axis),
+        )
     check(tnp.unwrap(np.cumsum(f(20)) % 6), np.unwrap(np.cumsum(f(20) * 0) % 6), atol=99)
+    steps = np.array([[0, 3, 7, -2, 2], [5, 5, 1, -4, 0]], np.int8)
+    for period, discont in [(4, None), (5, None), (4, 3)]:
+        found = tnp.unwrap(steps, discont, period=period)
+        check(found, np.unwrap(steps, discont, period=period))
+        assert found.dtype == np.int8
     angles = (np.linspace(0, 20, 30) % (2 * np.pi)).astype(np.float32)
     check(tnp.unwrap(angles), np.unwrap(angles))
     at = np.linspace(-3, 3, 11, dtype=np.float32)

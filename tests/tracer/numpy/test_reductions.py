@@ -313,3 +313,14 @@ def test_positions_of_extremes_of_complex_numbers_are_numpys(name: str, axis: in
     x = np.array([[1 + 2j, nan + 1j, complex(3, nan), 2 + 9j], [0, -1, -1 - 1j, -1 + 3j], [inf - 1j, inf, 1j, -inf]])
     np.testing.assert_array_equal(getattr(tnp, name)(x, axis), getattr(np, name)(x, axis))
     assert getattr(tnp, name)(x, axis, keepdims=True).ndim == 2
+
+
+def test_initial_numbers_of_a_higher_kind_that_fit():
+    """A first number of another kind of dtype is taken if the dtype of the result holds it."""
+    for name, x, initial in [("max", [False], 1), ("min", [True], 0), ("sum", [1, 2], 2.0)]:
+        found, expected = getattr(tnp, name)(np.array(x), initial=initial), getattr(np, name)(x, initial=initial)
+        assert found == expected and found.dtype == np.array(x).dtype
+    for initial in (2, np.nan):
+        given = "int32[]" if initial == 2 else "float32[]"
+        with raises(TypeError, f"max: initial, {given}, cannot begin a result of bool. Pass dtype, or convert it."):
+            tnp.max(np.array([True]), initial=initial)

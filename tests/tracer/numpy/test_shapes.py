@@ -250,14 +250,41 @@ def test_roll_and_repeat(shape, data):
 def test_grids():
     check(tnp.mgrid[0:3, 0:1:5j], np.mgrid[0:3, 0:1:5j])
     check(tnp.ogrid[0:3, 1:5:2], np.ogrid[0:3, 1:5:2])
+    assert tnp.mgrid[()].shape == np.mgrid[()].shape == (0,)
     expected = M.copy()
     np.put_along_axis(expected, np.array([[1], [0], [3]]), 9, 1)
     check(tnp.put_along_axis(M, np.array([[1], [0], [3]]), 9, 1, inplace=False), expected)
 
 
+def test_shapes_and_ends_that_are_arrays():
+    """A shape may be an integer array of rank 0; ends of a range are broadcast."""
+    assert tnp.zeros(np.array(4)).shape == tnp.full(tnp.array(4), 1.5).shape == (4,)
+    with raises(TypeError, "zeros: shape must be a sequence of integers, not (array(1.5),)."):
+        tnp.zeros(np.array(1.5))
+    low, high = np.array([1, 2], np.float32), np.array([[3], [4]], np.float32)
+    check(tnp.linspace(low, high, 3, retstep=True), np.linspace(low, high, 3, retstep=True))
+    check(tnp.geomspace(low, high, 3, axis=1), np.geomspace(low, high, 3, axis=1))
+    for num, endpoint in [(0, True), (0, False), (1, True), (1, False)]:
+        steps = [f(0, 1, num, endpoint, retstep=True)[1] for f in (tnp.linspace, np.linspace)]
+        np.testing.assert_array_equal(*steps)
+
+
 def test_traced_shift():
     check(tl.jit(lambda x, n: tnp.roll(x, n))(V, 2), np.roll(V, 2))
     check(tl.jit(lambda x, n: tnp.roll(x, n, (0, 2)))(X, np.array([1, -2])), np.roll(X, (1, -2), (0, 2)))
+
+
+def test_traced_insertions():
+    """Repeated, narrow and unsigned positions; those outside are moved to the ends."""
+    for axis, places, values in [
+        (0, np.array([3, 0, 3, -1], np.int8), np.float32(9)),
+        (1, np.array([4, 1, 1], np.uint8), V[:3]),
+        (1, np.int32(-2), V[:3]),
+        (None, np.array([5]), V),
+    ]:
+        found = tl.jit(lambda x, i, v, axis=axis: tnp.insert(x, i, v, axis))(M, places, values)
+        check(found, np.insert(M, places.astype(np.int64), values, axis))
+    check(tl.jit(lambda i: tnp.insert(V, i, V[:1]))(77), np.append(V, V[:1]))
 
 
 def test_positions_of_flat_positions():
