@@ -58,6 +58,11 @@ def test_rank_promotion():
             tl.jit(tnp.add)(M, V)
         assert add(M, 1.0).shape == add(M, np.float32(1)).shape == add(M, V[None]).shape == (2, 3)
         assert (tl.nn.softmax(M).shape, tnp.var(M, 1).shape) == ((2, 3), (2,))
+        with raises(ValueError, f"hypot: {message}"):
+            tnp.hypot(M, V)
+        # Functions may broadcast arrays of their own.
+        assert (tl.scipy.fft.dct(M).shape, tl.image.resize(M, (4, 6), "linear").shape) == ((2, 3), (4, 6))
+        assert tl.scipy.linalg.solve_sylvester(tnp.eye(2), tnp.eye(3), M).shape == (2, 3)
     with tl.numpy_rank_promotion("warn"):
         for _ in range(2):  # not only when it is compiled
             with pytest.warns(UserWarning, match="differ in their numbers of axes") as told:
