@@ -50,8 +50,8 @@ def prefixed(what: str) -> str:
 def given_arrays(name: str, *shapes: tuple[int, ...]) -> bool:
     """Tell whether the public function that the user's line called was given arrays of all these shapes.
 
-    True if no such function is found, as of an operator. Functions compute with arrays of their own, too: settings about
-    operands of the user, such as `numpy_rank_promotion`, leave these alone.
+    True if no such function is found, as of an operator. Functions compute with arrays of their own, too: settings
+    about operands of the user, such as `numpy_rank_promotion`, leave these alone.
 
     Args:
       name: what the function that asks is called.
