@@ -17,6 +17,8 @@ _ROOT = __name__.rpartition(".tracer.")[0]
 # Namespaces of functions of arrays, with those in them. What transforms functions, or runs them, is not renamed.
 _PUBLIC = tuple(f"{_ROOT}.{name}" for name in ("numpy", "lax", "nn", "random", "scipy", "image", "ops"))
 _DEFINED = (*_PUBLIC, f"{_ROOT}.tracer", f"{_ROOT}.batch.reductions")
+# Modules of classes whose methods compute: these are called functions, too.
+_CLASSES = (*_PUBLIC, *(f"{_ROOT}.tracer.{name}" for name in ("kernel_density", "grid_interpolation", "rotations")))
 
 
 def called(name: str) -> str:
@@ -59,7 +61,9 @@ def given_arrays(name: str, *shapes: tuple[int, ...]) -> bool:
     for frame in _frames()[1]:
         if _is_operator(frame.f_code.co_name):
             return True
-        if frame.f_globals.get("__name__", "").startswith(_DEFINED) and _public_names(frame, name):
+        module = frame.f_globals.get("__name__", "")
+        of_class = module.startswith(_CLASSES) and frame.f_code.co_varnames[:1] == ("self",)
+        if of_class or (module.startswith(_DEFINED) and _public_names(frame, name)):
             return {*shapes} <= {*_shapes([*_arguments(frame)])}
     return True
 

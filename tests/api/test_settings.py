@@ -62,6 +62,7 @@ def test_rank_promotion():
             tnp.hypot(M, V)
         # Functions may broadcast arrays of their own.
         assert (tl.scipy.fft.dct(M).shape, tl.image.resize(M, (4, 6), "linear").shape) == ((2, 3), (4, 6))
+        assert tl.scipy.stats.gaussian_kde(tnp.arange(5.0)).pdf(V).shape == (3,)
         assert tl.scipy.linalg.solve_sylvester(tnp.eye(2), tnp.eye(3), M).shape == (2, 3)
     with tl.numpy_rank_promotion("warn"):
         for _ in range(2):  # not only when it is compiled
@@ -71,6 +72,13 @@ def test_rank_promotion():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         add(M, V)
+
+
+def test_functions_convert_arrays_of_their_own():
+    with tl.numpy_dtype_promotion("strict"):
+        x = np.ones(16, np.float32)
+        assert tl.scipy.signal.stft(x, nperseg=8)[2].dtype == np.complex64
+        assert tl.scipy.signal.welch(x, nperseg=8)[1].dtype == np.float32
 
 
 def test_dtype_promotion():
