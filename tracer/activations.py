@@ -4,6 +4,7 @@ At a kink the derivative is JAX's: most often that of the flat side. Left out: p
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -334,13 +335,13 @@ def _variance(x: Any, axis: Axis, mean: Any, where: Any, algorithm: str) -> Arra
     raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', not {algorithm!r}.")
 
 
-def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
     """Make one-hot vectors of length `num_classes` along a new axis: 1 at position x, else 0.
 
     A position out of range gives only zeros.
 
     Args:
-      x: [k..], integers.
+      x: [k..], integers, also in lists.
       dtype: the default float if None.
       axis: the position of the new axis in the result.
     Returns: [k.., num_classes] for axis -1.
@@ -349,7 +350,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
     count = exact_integer(num_classes, "one_hot: num_classes")
     if count < 0:
         raise ValueError(f"one_hot: there are no {count} classes.")
-    positions = tnp.expand_dims(array_operand("one_hot", x), axis)
+    positions = tnp.expand_dims(tnp.asarray(x) if isinstance(x, list | tuple) else array_operand("one_hot", x), axis)
     shape = [count if n == axis % positions.ndim else 1 for n in range(positions.ndim)]
     classes = tnp.reshape(tnp.arange(count, dtype=positions.dtype), shape)
     return (positions == classes).astype(dtypes.default_dtype("f") if dtype is None else dtype)

@@ -7,7 +7,7 @@ raised, the stack is walked from the user's frame inwards, to the first frame of
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -17,6 +17,8 @@ _ROOT = __name__.rpartition(".tracer.")[0]
 # Namespaces of functions of arrays, with those in them. What transforms functions, or runs them, is not renamed.
 _PUBLIC = tuple(f"{_ROOT}.{name}" for name in ("numpy", "lax", "nn", "random", "scipy", "image", "ops"))
 _DEFINED = (*_PUBLIC, f"{_ROOT}.tracer", f"{_ROOT}.batch.reductions")
+# Modules of classes whose methods compute: these are called functions, too.
+_CLASSES = (*_PUBLIC, *(f"{_ROOT}.tracer.{name}" for name in ("kernel_density", "grid_interpolation", "rotations")))
 
 
 def called(name: str) -> str:
@@ -47,6 +49,25 @@ def prefixed(what: str) -> str:
     return f"{found}: {what[named.end() :] if named else what}" if found else what
 
 
+def given_arrays(name: str, *shapes: tuple[int, ...]) -> bool:
+    """Tell whether the public function that the user's line called was given arrays of all these shapes.
+
+    True if no such function is found, as of an operator. Functions compute with arrays of their own, too: settings
+    about operands of the user, such as `numpy_rank_promotion`, leave these alone.
+
+    Args:
+      name: what the function that asks is called.
+    """
+    for frame in _frames()[1]:
+        if _is_operator(frame.f_code.co_name):
+            return True
+        module = frame.f_globals.get("__name__", "")
+        of_class = module.startswith(_CLASSES) and frame.f_code.co_varnames[:1] == ("self",)
+        if of_class or (module.startswith(_DEFINED) and _public_names(frame, name)):
+            return {*shapes} <= {*_shapes([*_arguments(frame)])}
+    return True
+
+
 def name_called(error: Exception, name: str) -> None:
     """Let the message of an error that begins with `name` begin with the function that was called."""
     if [*map(type, error.args)] == [str] and re.match(rf"{re.escape(name)}(: | is not defined)", error.args[0]):
@@ -60,6 +81,21 @@ def _frames() -> tuple[FrameType | None, list[FrameType]]:
         ours.append(frame)
         frame = frame.f_back
     return frame, ours[::-1]
+
+
+def _arguments(frame: FrameType) -> Iterator[Any]:
+    """Yield the arguments of the function that a frame runs."""
+    names, rest, keywords, values = inspect.getargvalues(frame)
+    yield from [values.get(name) for name in (*names, rest, keywords) if name]
+
+
+def _shapes(values: Iterable[Any]) -> Iterator[tuple[int, ...]]:
+    """Yield the shapes of arrays, also of those in sequences and dictionaries."""
+    for value in values:
+        if isinstance(value, list | tuple | dict):
+            yield from _shapes(value.values() if isinstance(value, dict) else value)
+        elif isinstance(shape := getattr(value, "shape", None), tuple):
+            yield shape
 
 
 def _is_operator(name: str) -> bool:

@@ -5,6 +5,7 @@ config.scope(...)`), which belongs to the current thread or task and goes before
 """
 
 import functools
+import importlib
 import os
 import warnings
 from collections.abc import Callable, Generator
@@ -12,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
-from tapeless.tracer import axes, settings_by_text
+from tapeless.tracer import axes
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -239,7 +240,7 @@ class Config:
 
         Raises: ModuleNotFoundError if absl-py is not installed.
         """
-        settings_by_text.define_flags(NAMES_OF_JAX, self.__getattr__, self.update)
+        _by_text().define_flags(NAMES_OF_JAX, self.__getattr__, self.update)
 
     def parse_flags_with_absl(self) -> None:
         """Set fields by flags of the command line: `--jax_enable_x64`, `--nojax_debug_nans`, `--jax_platforms=cpu`.
@@ -247,7 +248,7 @@ class Config:
         Other flags, and those behind `--`, are left alone.
         Raises: ModuleNotFoundError if absl-py is not installed; as `update` for values that are not allowed.
         """
-        settings_by_text.parse_flags(NAMES_OF_JAX, self.__getattr__, self.update)
+        _by_text().parse_flags(NAMES_OF_JAX, self.__getattr__, self.update)
 
     def __repr__(self) -> str:
         return f"config({', '.join(f'{name}={getattr(self, name)!r}' for name in _NAMES)})"
@@ -345,6 +346,11 @@ def enable_x64(new_val: bool = True) -> Scope:
     32
     """
     return config.scope(default_bits=_bits(new_val))
+
+
+def _by_text() -> Any:
+    """Return the module that reads flags, which is loaded when it is used."""
+    return importlib.import_module("tapeless.tracer.settings_by_text")
 
 
 def _bits(x64: bool) -> int:

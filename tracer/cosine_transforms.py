@@ -145,15 +145,21 @@ def _type_3(x: Any) -> Any:
     """Compute type 3, the transpose of type 2, except that the first element is halved."""
     n = x.shape[-1]
     halved = x * np.where(np.arange(n) == 0, 0.5, 1).astype(x.dtype)
-    ordered = 2 * tnp.real(fourier.fft(halved * _turns(x, np.arange(n) / (4 * n))))
+    ordered = 2 * tnp.real(fourier.fft(_turned(halved, np.arange(n) / (4 * n))))
     places = np.where(np.arange(n) % 2, n - 1 - np.arange(n) // 2, np.arange(n) // 2)
     return ordered[..., places]
 
 
 def _type_4(x: Any) -> Any:
     n = x.shape[-1]
-    found = fourier.fft(x * _turns(x, np.arange(n) / (4 * n)), 2 * n)[..., :n]
+    found = fourier.fft(_turned(x, np.arange(n) / (4 * n)), 2 * n)[..., :n]
     return 2 * tnp.real(found * _turns(x, (2 * np.arange(n) + 1) / (8 * n)))
+
+
+def _turned(x: Array, turns: Any) -> Array:
+    """Multiply real numbers by exp(-2 pi i turns), which strict promotion allows only between complex ones."""
+    factors = _turns(x, turns)
+    return x.astype(factors.dtype) * factors
 
 
 def _turns(x: Any, turns: np.ndarray[Any, Any]) -> Any:

@@ -128,7 +128,10 @@ def solve(
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ValueError(f"solve: assume_a must be 'gen', 'sym', 'her' or 'pos', not {assume_a!r}.")
-    return cho_solve(cho_factor(a, lower), b) if assume_a == "pos" else systems.solve(a, b)
+    if assume_a != "pos":
+        return systems.solve(a, b)
+    a, b = promoted_inexact_dtypes("solve", a, b)
+    return cho_solve(cho_factor(a, lower), b)
 
 
 def solved(name: str, a: Any, b: Any, solve: Callable[[Array, Array], Array]) -> Array:

@@ -274,12 +274,12 @@ def _spectra(
     rate = tnp.asarray(fs).astype(real)
     squares, total = tnp.sum(cut.window * cut.window), tnp.sum(cut.window)
     scale = 1 / (rate * squares) if scaling == "density" else 1 / (total * total)
-    found = found * (tnp.sqrt(scale) if name == "stft" else scale)
+    found = found * (tnp.sqrt(scale) if name == "stft" else scale).astype(found.dtype)
     if name != "stft":
         if halved:
             inner = np.full(found.shape[-1], 2)
             inner[[0, -1][: 1 + (cut.transform % 2 == 0)]] = 1
-            found = found * inner.astype(real)
+            found = found * inner.astype(found.dtype)
         found = tnp.real(found) if y is None else found
     places = (fourier.rfftfreq if halved else fourier.fftfreq)(cut.transform).astype(real) * rate
     last = moved[0].shape[-1] - cut.length / 2 + 1

@@ -53,7 +53,15 @@ def reduce(
         outs = [out if known is not None and known == own[1] else computation(out, inits[0])]
     else:
         outs = _reduced(combine, leaves, inits, axes)
+    weak = [x.aval.weak_type and aval_of(init).weak_type for x, init in zip(leaves, pytree.leaves(init_values))]
+    outs = [_of_weak_type(out, w) for out, w in zip(outs, weak, strict=True)]
     return pytree.unflatten(pytree.structure(operands), outs)
+
+
+def _of_weak_type(x: Any, weak: bool) -> Any:
+    """Make x weakly typed, or not."""
+    same = x.aval.weak_type == weak
+    return x if same else elementwise.convert_element_type_p.bind(x, dtype=x.dtype, weak_type=weak)[0]
 
 
 _REDUCTIONS: dict[Any, tuple[Callable[..., Any], float]] = {

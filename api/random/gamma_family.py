@@ -136,7 +136,7 @@ def beta(key: KeyLike, a: ArrayLike, b: ArrayLike, shape: Shape | None = None, d
     """
     key, sizes, dtype = request_with("beta", key, shape, dtype, a=a, b=b)
     for_a, for_b = two(key)
-    log_a, log_b = loggamma(for_a, spread(a, sizes, dtype)), loggamma(for_b, spread(b, sizes, dtype))
+    log_a, log_b = loggamma(for_a, a, sizes, dtype), loggamma(for_b, b, sizes, dtype)
     most = tnp.maximum(log_a, log_b)
     share_a, share_b = tnp.exp(log_a - most), tnp.exp(log_b - most)
     return share_a / (share_a + share_b)
@@ -158,7 +158,7 @@ def dirichlet(key: KeyLike, alpha: ArrayLike, shape: Shape | None = None, dtype:
     batch, n = shape_of(alpha)[:-1], shape_of(alpha)[-1]
     key, sizes, dtype = request("dirichlet", key, batch if shape is None else shape, dtype, "f")
     check_broadcast("dirichlet", sizes, **{"alpha without its last axis": batch})
-    return softmax(loggamma(key, spread(alpha, (*sizes, n), dtype)), -1)
+    return softmax(loggamma(key, alpha, (*sizes, n), dtype), -1)
 
 
 def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -171,7 +171,7 @@ def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DT
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
     key, sizes, dtype = request_with("chisquare", key, shape, dtype, df=df)
-    return tnp.exp(loggamma(key, spread(df, sizes, dtype) / 2)) * 2
+    return tnp.exp(loggamma(key, spread(df, sizes, dtype) / 2, sizes, dtype)) * 2
 
 
 def f(
@@ -203,7 +203,7 @@ def t(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike 
     key, sizes, dtype = request_with("t", key, shape, dtype, df=df)
     for_normal, for_gamma = two(key)
     half = spread(df, sizes, dtype) / 2
-    return normal(for_normal, sizes, dtype) * tnp.sqrt(half / gamma(for_gamma, half))
+    return normal(for_normal, sizes, dtype) * tnp.sqrt(half / gamma(for_gamma, half, sizes, dtype))
 
 
 def generalized_normal(key: KeyLike, p: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:

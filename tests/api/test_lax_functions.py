@@ -441,3 +441,27 @@ def test_long_integers_of_python_become_floats(dtype):
             found = convert(n, dtype)
             assert (found.dtype.name, found.weak_type) == (dtype, False)
             assert np.asarray(found) == np.asarray(float(n)).astype(found.dtype)
+
+
+def test_operands_of_two_dtypes_that_the_result_holds():
+    x, y = RNG.normal(size=(4, 3)).astype(tnp.float8_e4m3fn), RNG.normal(size=(3, 2)).astype(tnp.float8_e5m2)
+    found = lax.dot(x, y, preferred_element_type=np.float32)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, x.astype(np.float32) @ y.astype(np.float32), rtol=1e-6)
+    i, u = RNG.integers(-9, 9, (4, 3)).astype(np.int8), RNG.integers(200, 255, (3, 2)).astype(np.uint8)
+    np.testing.assert_array_equal(lax.dot(i, u, preferred_element_type=np.int32), i.astype(int) @ u.astype(int))
+    for narrow in (None, np.int8):
+        with raises(TypeError, "dot: operands differ in dtype: int8[4,3] and uint8[3,2]. Convert with astype."):
+            lax.dot(i, u, preferred_element_type=narrow)
+
+
+def test_one_case():
+    np.testing.assert_array_equal(lax.select_n(np.array([True, False]), np.arange(2.0)), [0.0, 1.0])
+    with pytest.raises(TypeError, match=r"select_n: a bool, bool\[2\], chooses between 2 cases, not 3: float64"):
+        lax.select_n(np.array([True, False]), *[np.arange(2.0)] * 3)
+
+
+def test_positions_that_int32_does_not_hold():
+    axis = "top_k: positions are int32, and the axis of float32[2147483648] that is searched"
+    with raises(ValueError, f"{axis} is longer than 2147483647."):
+        tl.eval_shape(lambda x: lax.top_k(x, 1), tl.ShapeDtypeStruct((2**31,), np.float32))

@@ -58,6 +58,12 @@ def test_rank_promotion():
             tl.jit(tnp.add)(M, V)
         assert add(M, 1.0).shape == add(M, np.float32(1)).shape == add(M, V[None]).shape == (2, 3)
         assert (tl.nn.softmax(M).shape, tnp.var(M, 1).shape) == ((2, 3), (2,))
+        with raises(ValueError, f"hypot: {message}"):
+            tnp.hypot(M, V)
+        # Functions may broadcast arrays of their own.
+        assert (tl.scipy.fft.dct(M).shape, tl.image.resize(M, (4, 6), "linear").shape) == ((2, 3), (4, 6))
+        assert tl.scipy.stats.gaussian_kde(tnp.arange(5.0)).pdf(V).shape == (3,)
+        assert tl.scipy.linalg.solve_sylvester(tnp.eye(2), tnp.eye(3), M).shape == (2, 3)
     with tl.numpy_rank_promotion("warn"):
         for _ in range(2):  # not only when it is compiled
             with pytest.warns(UserWarning, match="differ in their numbers of axes") as told:
@@ -66,6 +72,15 @@ def test_rank_promotion():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         add(M, V)
+
+
+def test_functions_convert_arrays_of_their_own():
+    with tl.numpy_dtype_promotion("strict"):
+        x = np.ones(16, np.float32)
+        assert tl.scipy.signal.stft(x, nperseg=8)[2].dtype == np.complex64
+        assert tl.scipy.fft.idct(x, 2).dtype == tl.scipy.fft.dct(x, 3).dtype == np.float32
+        assert tl.scipy.linalg.solve(np.eye(2, dtype=np.int32), np.ones(2, np.int32), assume_a="pos").tolist() == [1, 1]
+        assert tl.scipy.signal.welch(x, nperseg=8)[1].dtype == np.float32
 
 
 def test_dtype_promotion():

@@ -108,6 +108,7 @@ def test_one_hot():
         found = nn.one_hot(np.array([[0, 2], [3, -1]], np.int32), 3, **more)
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(nn.one_hot([[0], [2]], 3), np.eye(3)[[[0], [2]]])
 
 
 def test_numbers_of_classes_that_are_none():

@@ -12,7 +12,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called, prefixed
+from tapeless.tracer.called_functions import called, given_arrays, prefixed
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import ConcretizationTypeError
@@ -309,9 +309,13 @@ def _broadcast2(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
 
 
 def check_ranks(name: str, *xs: Any) -> None:
-    """Warn of operands with different numbers of axes, numbers aside, or raise ValueError, as the config says."""
+    """Warn of the user's operands with different numbers of axes, numbers aside, or raise, as the config says.
+
+    Raises: ValueError naming their shapes.
+    """
     how = config.numpy_rank_promotion
-    if how == "allow" or len({len(np.shape(x)) for x in xs} - {0}) < 2:
+    arrays = [shape for x in xs if (shape := tuple(np.shape(x)))]
+    if how == "allow" or len({*map(len, arrays)}) < 2 or not given_arrays(name, *arrays):
         return
     shapes = " and ".join(format_shape(np.shape(x)) for x in xs)
     message = (

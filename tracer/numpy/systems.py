@@ -318,13 +318,12 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Args:
       a: [.., n, n].
-      method: None or "lu".
+      method: None, "lu" or "qr": accepted, as in JAX; the factorization is LU.
     Returns: (sign, logabsdet), a named tuple, each [..]; the logarithm is real.
-    Raises: ValueError if a is not a square matrix, TypeError if it is of half precision; NotImplementedError for
-      another method.
+    Raises: ValueError if a is not a square matrix or for another method, TypeError if it is of half precision.
     """
-    if method not in (None, "lu"):
-        raise NotImplementedError(f"slogdet: method must be 'lu' or None, not {method!r}.")
+    if method not in (None, "lu", "qr"):
+        raise ValueError(f"slogdet: method must be 'lu', 'qr' or None, not {method!r}.")
     x = matrix_operand("slogdet", a)
     check_square("slogdet", x.aval, f"{x.aval}")
     return SlogdetResult(*_slogdet(x))

@@ -108,7 +108,8 @@ def dot_general(
 
     Args:
       lhs: [b.., m.., k..] in any axis order.
-      rhs: [b.., n.., k..], dtype of lhs, or one of two that the other is promoted to: bfloat16 with float32.
+      rhs: [b.., n.., k..], dtype of lhs, or one of two that the other is promoted to: bfloat16 with float32; any two
+        that `preferred_element_type` holds: float8_e4m3fn with float8_e5m2 for float32.
       dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)).
       precision: Precision or its name, or a pair of these; or DotAlgorithmPreset, which counts for floating point; if
         None, `config.default_matmul_precision`.
@@ -120,7 +121,7 @@ def dot_general(
     """
     if out_sharding is not None:
         raise not_supported("dot_general", "out_sharding", out_sharding)
-    lhs, rhs = _of_one_dtype(lhs, rhs)
+    lhs, rhs = _of_one_dtype(lhs, rhs, preferred_element_type)
     dims = _canonical_dims("dot_general", lhs, rhs, dimension_numbers)
     return _dot_general(lhs, rhs, dims, precision, preferred_element_type)
 
@@ -152,7 +153,7 @@ def dot(
     if not 1 <= x.ndim <= 2 or not 1 <= y.ndim <= 2:
         raise TypeError(f"dot: operands must be vectors or matrices, not {x} and {y}. Use dot_general.")
     dims = (((x.ndim - 1,), (0,)), ((), ()))
-    lhs, rhs = _of_one_dtype(lhs, rhs)
+    lhs, rhs = _of_one_dtype(lhs, rhs, preferred_element_type)
     check_operands("dot", lhs, rhs, dims)
     return _dot_general(lhs, rhs, dims, precision, preferred_element_type)
 
@@ -177,10 +178,17 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array
     return _dot_general(lhs, rhs, dims, precision, None)
 
 
-def _of_one_dtype(lhs: ArrayLike, rhs: ArrayLike) -> tuple[ArrayLike, ArrayLike]:
-    """Convert one operand to the dtype of the other if that holds both (`dtypes.holding_both`); else keep both."""
+def _of_one_dtype(lhs: ArrayLike, rhs: ArrayLike, preferred: Any = None) -> tuple[ArrayLike, ArrayLike]:
+    """Convert one operand to the dtype of the other if that holds both (`dtypes.holding_both`); else keep both.
+
+    If neither does, both are converted to `preferred`, the dtype of the result, if that has all their numbers.
+    """
     x, y = aval_of(lhs).dtype, aval_of(rhs).dtype
     common = dtypes.holding_both(x, y)
+    if x != y and common is None and preferred is not None:
+        wide = dtypes.canonical(preferred)
+        if np.can_cast(x, wide) and np.can_cast(y, wide):
+            return convert_element_type(lhs, wide), convert_element_type(rhs, wide)
     if x == y or common is None:
         return lhs, rhs
     return (convert_element_type(lhs, common), rhs) if common == y else (lhs, convert_element_type(rhs, common))

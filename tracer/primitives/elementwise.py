@@ -444,7 +444,7 @@ def is_finite(x: ArrayLike) -> Array:
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
-    """Select for each element the case `which`: boolean for two cases, else an integer below len(cases).
+    """Select for each element the case `which`: boolean for at most two cases, or an integer below len(cases).
 
     Args:
       which: [...] or a scalar; bool or integer.
@@ -454,7 +454,8 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """
     typed = next((x for x in cases if hasattr(x, "dtype")), None)
     dtype = aval_of(which).dtype
-    if dtypes.is_integer(dtype) and dtype != np.int32:
+    one = len(cases) == 1 and dtypes.is_bool(dtype)
+    if one or (dtypes.is_integer(dtype) and dtype != np.int32):
         which = convert_element_type(which, np.int32)
     return select_n_p.bind(which, *[matched(x, typed)[0] if typed is not None else x for x in cases])[0]
 

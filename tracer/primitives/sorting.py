@@ -85,10 +85,15 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     return transpose(values, swap), transpose(positions, swap)
 
 
+_MOST = int(np.iinfo(np.int32).max)
+
+
 def _top_k_type(x: ShapedArray, *, k: int) -> tuple[ShapedArray, ...]:
     joint_type("top_k", (x,), REAL)
     if not x.shape or not 0 <= k <= x.shape[-1]:
         raise ValueError(f"top_k: k = {k} is not from 0 to the length of the axis of {x} that is searched.")
+    if x.shape[-1] > _MOST:
+        raise ValueError(f"top_k: positions are int32, and the axis of {x} that is searched is longer than {_MOST}.")
     out = x.update(shape=(*x.shape[:-1], k))
     return out, out.update(dtype=dtypes.canonical("int32"), weak_type=False)
 

@@ -82,6 +82,8 @@ def padtype_to_pads(
 
     Raises: ValueError for another word, or if there are not as many windows and positive strides as axes.
     """
+    in_shape = [exact_integer(n, "padtype_to_pads: in_shape") for n in in_shape]
+    window_shape = [exact_integer(n, "padtype_to_pads: window_shape") for n in window_shape]
     strides = per_axis("padtype_to_pads", "window_strides", window_strides, len(in_shape))
     if len(window_shape) != len(in_shape):
         raise ValueError(f"padtype_to_pads: {tuple(window_shape)} is not a window of the shape {tuple(in_shape)}.")

@@ -48,6 +48,12 @@ def test_order_is_kept_and_structures_are_taken():
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+def test_weak_types():
+    for f in (lax.add, lambda x, y: x + y):
+        for x, init, weak in ((2, 1, True), (2, tnp.int32(1), False), (tnp.int32(2), 1, False)):
+            assert lax.reduce(tnp.broadcast_to(x, (3,)), init, f, (0,)).weak_type == weak
+
+
 def test_integers_booleans_and_nothing():
     i = np.array([[5, 3], [6, 7]], np.int32)
     for f, g in ((lax.bitwise_and, np.bitwise_and), (lax.bitwise_or, np.bitwise_or), (lax.bitwise_xor, np.bitwise_xor)):
@@ -145,6 +151,8 @@ def test_what_is_refused():
 def test_small_names():
     assert lax.padtype_to_pads((5, 4), (2, 2), (1, 2), "SAME") == [(0, 1), (0, 0)]
     assert lax.padtype_to_pads((5, 4), (2, 2), (1, 2), "VALID") == [(0, 0), (0, 0)]
+    of_arrays = lax.padtype_to_pads(np.array([5, 4]), np.array([2, 2]), np.array([1, 2]), "SAME")
+    assert of_arrays == [(0, 1), (0, 0)] and {type(n) for pair in of_arrays for n in pair} == {int}
     keys, values = lax.sort_key_val(np.array([3, 1, 2]), np.array([0.3, 0.1, 0.2]))
     np.testing.assert_array_equal(keys, [1, 2, 3])
     np.testing.assert_array_equal(values, [0.1, 0.2, 0.3])

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,17 @@ CASES: dict[str, Case] = {
 }
 RATES = [[0.1], [0.5], [0.9], [np.nan], [-0.2]]
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="compared with jax")
+
+
+def test_the_dtype_that_is_asked_for():
+    one, names = F32(1), "beta chisquare f gamma generalized_normal loggamma pareto rayleigh t wald lognormal".split()
+    for dtype in ("float16", "float32", "float64"):
+        for name in names:
+            numbers = [one] * (2 if name in ("beta", "f") else 1)
+            draw = partial(getattr(random, name), shape=(3,), dtype=dtype)
+            assert tl.eval_shape(draw, random.key(0), *numbers).dtype == dtype, name
+        points = tl.eval_shape(partial(random.dirichlet, shape=(2,), dtype=dtype), random.key(0), np.ones(3, F32))
+        assert (points.shape, points.dtype) == ((2, 3), dtype)
 
 
 @needs_jax
