@@ -211,6 +211,6 @@ def module_cost(client: Any, text: str) -> dict[str, float]:
     return dict(jaxlib_core.hlo_module_cost_analysis(client, hlo))
 
 
-def hlo_text(text: str) -> str:
-    """Print a StableHLO module as HLO, before XLA optimises it."""
-    return jaxlib_core.mlir.mlir_module_to_xla_computation(text).as_hlo_text()
+def hlo(text: str) -> Any:
+    """Convert a StableHLO module to HLO, before XLA optimises it: an `XlaComputation`."""
+    return jaxlib_core.mlir.mlir_module_to_xla_computation(text)

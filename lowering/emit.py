@@ -63,11 +63,6 @@ def written(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platfo
     return Emitted(writing.text(ordering.in_order(jaxpr), frozenset(donated)), writing.callbacks)
 
 
-def module_text(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit") -> str:
-    """Return the text of the module for the CPU, as `module` emits it."""
-    return module(jaxpr, donated, name).text
-
-
 # Limit on the depth of nested calls in a module. XLA inlines calls by recursion: a depth of 200 ends the process
 # (jaxlib 0.10.2), with or without JAX.
 MOST_NESTED_CALLS = 64

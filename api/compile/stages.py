@@ -13,7 +13,7 @@ from tapeless.compile.references import ProgramReferences
 from tapeless.lowering import compat, devices, dispatch, emit, nonfinite
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, duplicate
-from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation
+from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation, parse
 from tapeless.lowering.key_array import run_followed, wrapped
 from tapeless.tracer import dtypes, pytree, weak_int_overflow
 from tapeless.tracer.config import config
@@ -245,27 +245,32 @@ class Traced(_Stage):
         """Lower the program to a StableHLO module.
 
         Args:
-          lowering_platforms: the platform that is used now, as a sequence of one, or None.
-        Raises: NotImplementedError for others.
+          lowering_platforms: a platform, "cpu", "cuda" or "tpu", as a sequence of one; by default the one that is used
+            now. For another one, which need not be there, the module can be read, and not compiled.
+        Raises: ValueError for several platforms, or one that there is not.
         """
-        here = devices.current_device().platform
-        if lowering_platforms is not None and tuple(lowering_platforms) != (here,):
-            raise NotImplementedError(
-                f"lower: programs are lowered for the platform that is used now, ({here!r},), "
-                f"not for {tuple(lowering_platforms)!r}.\n  Use another with tl.default_device(device)."
-            )
-        return Lowered(self)
+        return Lowered(self, _platform(lowering_platforms))
 
 
+def _platform(given: Sequence[str] | None) -> str:
+    """Return our name of a platform. Raises: ValueError for several, or one that there is not."""
+    if given is None:
+        return devices.current_device().platform
+    if len(given) == 1 and given[0] in _PLATFORMS:
+        return _PLATFORMS[given[0]]
+    raise ValueError(f"lower: lowering_platforms must be one of {', '.join(_PLATFORMS)}, not {tuple(given)!r}.")
+
+
+_PLATFORMS = {"cpu": "cpu", "gpu": "gpu", "cuda": "gpu", "tpu": "tpu"}
 _LOCATION = re.compile(r" loc\(#loc\d+\)$|\n#loc\d+ = .*$", re.MULTILINE)
 
 
 class Lowered(_Stage):
-    """A program as a StableHLO module. `.as_text()`, `.compile()`."""
+    """A program as a StableHLO module for a platform. `.as_text()`, `.compile()`."""
 
-    def __init__(self, traced: Traced) -> None:
+    def __init__(self, traced: Traced, platform: str) -> None:
         super().__init__(traced.type, traced.donated)
-        self._traced = traced
+        self._traced, self._platform = traced, platform
 
     def __repr__(self) -> str:
         return f"<Lowered {self.type}>"
@@ -276,23 +281,36 @@ class Lowered(_Stage):
         Args:
           dialect: "stablehlo", or "hlo" for XLA's own text.
           debug_info: whether StableHLO says of each operation where it comes from: its line and scopes.
-        Raises: ValueError for another dialect.
+        Raises: ValueError for another dialect; NotImplementedError for an operation that the platform lacks.
         """
-        if dialect not in ("stablehlo", "hlo"):
-            raise ValueError(f"as_text: the dialect must be 'stablehlo' or 'hlo', not {dialect!r}.")
-        traced = self._traced
-        donated = tuple(len(traced.to_compile.consts) + i for i in traced.donated)
-        text = emit.module_text(traced.to_compile.jaxpr, donated, traced.to_compile.jaxpr.name)
-        text = text if debug_info else _LOCATION.sub("", text)
-        return text if dialect == "stablehlo" else compat.hlo_text(text)
+        _check_dialect("as_text", dialect)
+        if dialect == "hlo":
+            return self.compiler_ir("hlo").as_hlo_text()
+        text = self._module()
+        return text if debug_info else _LOCATION.sub("", text)
+
+    def compiler_ir(self, dialect: str = "stablehlo") -> Any:
+        """Return the module as an object of jaxlib's: of MLIR, or, for "hlo", an `XlaComputation`.
+
+        Raises: as `as_text`.
+        """
+        _check_dialect("compiler_ir", dialect)
+        return compat.hlo(self._module()) if dialect == "hlo" else parse(self._module())
+
+    def _module(self) -> str:
+        program = self._traced.to_compile
+        donated = tuple(len(program.consts) + i for i in self._traced.donated)
+        return emit.module(program.jaxpr, donated, program.jaxpr.name, self._platform).text
 
     def cost_analysis(self) -> Any:
         """Return XLA's counts for the module before it is compiled: flops, bytes accessed, transcendentals."""
         return compat.module_cost(dispatch.device_of(()).client, self.as_text())
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> "Compiled":
-        """Compile the module for the default device."""
-        traced = self._traced
+        """Compile the module for the default device. Raises: ValueError if it is for another platform."""
+        traced, device = self._traced, dispatch.device_of(())
+        if device.platform != self._platform:
+            raise ValueError(f"compile: the module is for {self._platform}, and the default device is {device}.")
         options = {**traced.options, **(compiler_options or {})}
         again = Traced(
             traced.jaxpr,
@@ -304,7 +322,12 @@ class Lowered(_Stage):
             self.type.names,
             traced.references,
         )
-        return Compiled(CompiledCall.compiled(again, dispatch.device_of(())))
+        return Compiled(CompiledCall.compiled(again, device))
+
+
+def _check_dialect(who: str, dialect: str) -> None:
+    if dialect not in ("stablehlo", "hlo"):
+        raise ValueError(f"{who}: the dialect must be 'stablehlo' or 'hlo', not {dialect!r}.")
 
 
 class Compiled(_Stage):

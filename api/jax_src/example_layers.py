@@ -40,17 +40,33 @@ from tapeless.tracer.initializers import glorot_normal, normal, ones, zeros
 logsoftmax: Final = log_softmax
 glorot: Final = glorot_normal
 randn: Final = normal
-Dense, Dropout, BatchNorm = dense, dropout, batch_norm
-GeneralConv, GeneralConvTranspose = general_conv, general_conv_transpose
-Conv = partial(general_conv, ("NHWC", "HWIO", "NHWC"))
-Conv1DTranspose = partial(general_conv_transpose, ("NHC", "HIO", "NHC"))
-ConvTranspose = partial(general_conv_transpose, ("NHWC", "HWIO", "NHWC"))
-MaxPool, SumPool, AvgPool = max_pool, sum_pool, avg_pool
-Flatten, Identity, FanOut, FanInSum, FanInConcat = flatten, identity, fan_out, fan_in_sum, fan_in_concat
-Tanh, Relu, Exp = elementwise(tnp.tanh), elementwise(relu), elementwise(tnp.exp)
-LogSoftmax, Softmax = elementwise(log_softmax, axis=-1), elementwise(softmax, axis=-1)
-Softplus, Sigmoid, Elu = elementwise(softplus), elementwise(sigmoid), elementwise(elu)
-LeakyRelu, Selu, Gelu = elementwise(leaky_relu), elementwise(selu), elementwise(gelu)
+Dense: Final = dense
+Dropout: Final = dropout
+BatchNorm: Final = batch_norm
+GeneralConv: Final = general_conv
+GeneralConvTranspose: Final = general_conv_transpose
+Conv: Final = partial(general_conv, ("NHWC", "HWIO", "NHWC"))
+Conv1DTranspose: Final = partial(general_conv_transpose, ("NHC", "HIO", "NHC"))
+ConvTranspose: Final = partial(general_conv_transpose, ("NHWC", "HWIO", "NHWC"))
+MaxPool: Final = max_pool
+SumPool: Final = sum_pool
+AvgPool: Final = avg_pool
+Flatten: Final = flatten
+Identity: Final = identity
+FanOut: Final = fan_out
+FanInSum: Final = fan_in_sum
+FanInConcat: Final = fan_in_concat
+Tanh: Final = elementwise(tnp.tanh)
+Relu: Final = elementwise(relu)
+Exp: Final = elementwise(tnp.exp)
+LogSoftmax: Final = elementwise(log_softmax, axis=-1)
+Softmax: Final = elementwise(softmax, axis=-1)
+Softplus: Final = elementwise(softplus)
+Sigmoid: Final = elementwise(sigmoid)
+Elu: Final = elementwise(elu)
+LeakyRelu: Final = elementwise(leaky_relu)
+Selu: Final = elementwise(selu)
+Gelu: Final = elementwise(gelu)
 
 __all__ = [
     "AvgPool",

@@ -25,5 +25,5 @@ def check_close(xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: s
     assert treedef == other, f"{treedef} is not {other}. {err_msg}"
     for x, y in zip(left, right, strict=True):
         widest = max(_TOLERANCES.get(str(aval_of(v).dtype), 0.0) for v in (x, y))
-        given = {"atol": widest if atol is None else atol, "rtol": widest if rtol is None else rtol}
-        np.testing.assert_allclose(np.asarray(x), np.asarray(y), **given, err_msg=err_msg)
+        absolute, relative = [widest if given is None else given for given in (atol, rtol)]
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), relative, absolute, err_msg=err_msg)

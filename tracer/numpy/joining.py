@@ -352,7 +352,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
         x, v, axis = reshape(x, (x.size,)), reshape(v, (v.size,)), 0
     axis = canonical_axis(axis, x.ndim)
     traced = isinstance(obj, Array) and known_elements(obj) is None and obj.ndim < 2 and dtypes.is_integer(obj.dtype)
-    places = obj if traced else _insertions(obj, x, axis)
+    places: Any = obj if traced else _insertions(obj, x, axis)
     v = reshape(v, (1,) * (x.ndim - v.ndim) + v.shape)
     v = moveaxis(v, 0, axis) if not places.ndim and v.ndim == x.ndim else v
     count = v.shape[axis] if places.size == 1 and v.ndim == x.ndim else places.size
@@ -360,13 +360,11 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     if not broadcasts_to(v.shape, wanted):
         raise ValueError(f"insert: values {aval_of(v)} do not broadcast to {wanted}, the parts to be inserted.")
     v = stretched(v, wanted)
-    if traced:
-        order = _order_by_traced(places, old=x.shape[axis], new=count)
-        return getitem(shapes.concatenate([x, v], axis), (slice(None),) * axis + (order,))
-    if places.size == 1:
+    if isinstance(places, np.ndarray) and places.size == 1:
         at = int(places.reshape(()))
         return shapes.concatenate([slice_in_dim(x, 0, at, axis=axis), v, slice_in_dim(x, at, None, axis=axis)], axis)
-    order = _inserted_order(x.shape[axis], places)
+    old, known = x.shape[axis], isinstance(places, np.ndarray)
+    order = _inserted_order(old, places) if known else _order_by_traced(places, old=old, new=count)
     return getitem(shapes.concatenate([x, v], axis), (slice(None),) * axis + (order,))
 
 
