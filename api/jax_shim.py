@@ -145,11 +145,11 @@ def _enable_x64(new_val: bool = True) -> Generator[None]:
 
 
 def _canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
-    """Return the dtype that is meant, of 32 bits unless `jax_enable_x64` is set.
+    """Return the dtype that is meant, by None the default one, of 32 bits unless `jax_enable_x64` is set.
 
     Raises: TypeError if there is none, or it is that of keys and extended dtypes are not allowed.
     """
-    found = dtypes.canonical(dtype)
+    found = dtypes.canonical(float if dtype is None else dtype)
     if dtypes.is_key(found) and not allow_extended_dtype:
         raise TypeError(f"canonicalize_dtype: {found} is an extended dtype, which is not allowed here.")
     return dtypes.numpy_dtype(found)

@@ -235,7 +235,9 @@ def test_doors_for_libraries():
         import numpy as np, tapeless as tl
         with tl.as_jax():
             import jax, jax.numpy as jnp
-            from jax._src import compiler
+            from jax._src import compiler, dtypes
+            assert [dtypes.to_complex_dtype(d) for d in ("int32", "float64", "bfloat16")] == ["F", "D", "F"]
+            assert [dtypes.to_inexact_dtype(d) for d in ("int32", "float16", "D")] == ["f", "e", "D"]
             from jax._src.public_test_util import check_close
             class Variable:
                 def __array__(self, dtype=None, copy=None):

@@ -212,6 +212,7 @@ def test_categories():
     assert not dtypes.issubdtype("uint4", np.signedinteger)
     assert dtypes.issubdtype(bool, np.generic) and not dtypes.issubdtype(bool, np.number)
     assert dtypes.issubdtype("float32", np.float32) and not dtypes.issubdtype("float32", np.float64)
+    assert dtypes.issubdtype(None, np.floating) and not dtypes.issubdtype(None, np.integer)  # as NumPy reads None
 
 
 def test_casts():
