@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
-from tapeless.jax_src import absent, version
+from tapeless.jax_src import absent, meshes, version
 from tapeless.lowering import compat, host
 from tapeless.tracer import dtypes, settings_by_text
 from tapeless.tracer.config import NAMES_OF_JAX, config
@@ -30,6 +30,7 @@ _ELSEWHERE = {
     "jax.interpreters": "tapeless.extend.interpreters",
     "jax.test_util": "tapeless.testing",
     "jax.version": "tapeless.jax_src.version",
+    "jax._src.checkify": "tapeless.experimental.checkify",
     "jax._src": "tapeless.jax_src",
 }
 
@@ -103,8 +104,8 @@ class Namespace(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         whole = f"{self.__name__}.{name}"
-        if whole in _BY_WIDTH:
-            return _BY_WIDTH[whole]
+        if whole in _INSTEAD:
+            return _INSTEAD[whole]
         if whole in _ELSEWHERE:
             return importlib.import_module(whole)
         if name not in self._members and whole in absent.NAMES:
@@ -160,12 +161,13 @@ def _result_type(*args: Any) -> Any:
     return dtypes.numpy_dtype(result_type(*args))
 
 
-_BY_WIDTH = {
+_INSTEAD = {
     "jax.dtypes.canonicalize_dtype": _canonicalize_dtype,
     "jax.dtypes.result_type": _result_type,
     "jax.numpy.result_type": _result_type,
     "jax._src.dtypes.canonicalize_dtype": _canonicalize_dtype,
     "jax._src.dtypes.result_type": _result_type,
+    **{f"jax.sharding.{name}": getattr(meshes, name) for name in meshes.__all__},
 }
 
 

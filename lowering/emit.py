@@ -178,8 +178,9 @@ class _Module:
 
 
 def _plain(name: str) -> str:
-    """Replace the characters of a name that MLIR reads only in quotes."""
-    return "".join(c if c.isalnum() else "_" for c in name)
+    """Replace the characters of a name that MLIR reads only in quotes, as a digit in front."""
+    plain = "".join(c if c.isalnum() else "_" for c in name)
+    return f"_{plain}" if plain[:1].isdigit() else plain
 
 
 def _dataflow(arguments: Sequence[Value], called: bool) -> Dataflow:

@@ -373,10 +373,7 @@ _RANGES = {dtype: _range(dtype) for dtype, kind in _KINDS.items() if kind in "iu
 
 
 def issubdtype(dtype: Any, category: Any) -> bool:
-    """Tell whether `dtype` is in a category (np.integer, np.floating, np.number, ...), or is the dtype `category`.
-
-    None is the default dtype of numbers, as for NumPy.
-    """
+    """Tell whether `dtype`, None for the default, is in a category (np.integer, ...) or is the dtype `category`."""
     kinds = _CATEGORIES.get(category) if isinstance(category, type) else None
     found = of_elements(float if dtype is None else dtype)
     return found == canonical(category) if kinds is None else _KINDS[found] in kinds

@@ -48,7 +48,7 @@ def trace_to_jaxpr(
     except RecursionError as error:
         raise core.nested_too_deeply(error, trace) from None
     after = [] if references is None else trace.taken_references(references)
-    return trace.finish([trace.atom(x) for x in [*outs, *after]], getattr(function or f, "__name__", "f"))
+    return trace.finish([trace.atom(x) for x in [*outs, *after]], str(getattr(function or f, "__name__", "f")))
 
 
 def trace_closed(

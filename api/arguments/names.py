@@ -1,11 +1,23 @@
 """Names of the leaves of arguments, as the function's signature has them: `params['w']`, `args[1]`."""
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from tapeless.tracer import core, pytree
+
+
+def shown_attributes(fun: Any, names: Sequence[str] = functools.WRAPPER_ASSIGNMENTS) -> list[str]:
+    """List those attributes of `names` that a function can take from `fun`, which it wraps.
+
+    Callable objects may have a name that is no text, or answer for every attribute.
+    """
+    return [name for name in names if isinstance(getattr(fun, name, None), _OF_FUNCTIONS.get(name, object))]
+
+
+_OF_FUNCTIONS = {"__name__": str, "__qualname__": str, "__annotations__": dict, "__type_params__": tuple}
 
 
 def describe_inputs(fun: Any, tree: Any, removed: Sequence[int], inputs: Sequence[int]) -> str:

@@ -5,12 +5,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
+from tapeless.arguments.names import shown_attributes
+
 _SHOWN = "__module__", "__name__", "__qualname__", "__doc__"
 
 
 def with_result(derived: Any, function: Any, result: Any = inspect.Signature.empty) -> Any:
     """Name, document and annotate a derived function as the function it is derived from, but for the result."""
-    functools.update_wrapper(derived, function, _SHOWN, updated=())
+    functools.update_wrapper(derived, function, shown_attributes(function, _SHOWN), updated=())
     derived.__wrapped__ = WithResult(function, result)
     return derived
 

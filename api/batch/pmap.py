@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tapeless.arguments.checks import check_callable
+from tapeless.arguments.names import shown_attributes
 
 
 def pmap(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., NoReturn]:
@@ -25,7 +26,7 @@ def pmap(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., No
     """
     check_callable("pmap", fun)
 
-    @functools.wraps(fun)
+    @functools.wraps(fun, shown_attributes(fun))
     def refused(*args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(
             "pmap: a program runs on one device; several are not supported yet.\n"

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from tapeless.arguments.checks import check_arrays, check_callable
-from tapeless.arguments.names import leaf_names, naming
+from tapeless.arguments.names import leaf_names, naming, shown_attributes
 from tapeless.batch.references import BatchedReferences
 from tapeless.interpreters import vmap as batching
 from tapeless.tracer import core, leaks, pytree
@@ -68,7 +68,7 @@ def vmap(
     _check_name("axis_name", axis_name, (int, float, complex, tuple, list))
     _check_name("spmd_axis_name", spmd_axis_name, (int, float, complex, list))
 
-    @functools.wraps(fun)
+    @functools.wraps(fun, shown_attributes(fun))
     def batched(*args: Any, **kwargs: Any) -> Any:
         flat, tree = pytree.flatten((args, kwargs))
         arrays = values_of(flat)
@@ -264,7 +264,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = (
     _check_excluded(excluded)
     given = None if signature is None else _parsed(signature)
 
-    @functools.wraps(pyfunc)
+    @functools.wraps(pyfunc, shown_attributes(pyfunc))
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         positions = [i for i, x in enumerate(args) if i not in excluded and x is not None]
         cores = _cores_of(given, signature, args, excluded)

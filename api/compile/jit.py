@@ -399,7 +399,7 @@ class Jitted(Generic[P, R]):
             function=self._fun,
             arguments=self._describes(statics, tree),
         )
-        name = getattr(self._fun, "__name__", "f")
+        name = str(getattr(self._fun, "__name__", "f"))
         closed = ClosedJaxpr(closed.jaxpr.replace(name="f" if name == "<lambda>" else name), closed.consts)
         donated = self._donated.leaves(tree, removed)
         function = core.describe_function(self._fun)

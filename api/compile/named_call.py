@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapeless.arguments.checks import check_callable
+from tapeless.arguments.names import shown_attributes
 from tapeless.tracer.source import named_scope
 
 
@@ -14,9 +15,9 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     Raises: TypeError if `fun` is not callable, or `name` no string.
     """
     check_callable("named_call", fun)
-    scope = fun.__name__ if name is None else name
+    scope = str(getattr(fun, "__name__", type(fun).__name__)) if name is None else name
 
-    @functools.wraps(fun)
+    @functools.wraps(fun, shown_attributes(fun))
     def named(*args: Any, **kwargs: Any) -> Any:
         with named_scope(scope):
             return fun(*args, **kwargs)

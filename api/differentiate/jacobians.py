@@ -10,7 +10,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from tapeless.arguments.checks import check_callable, no_derivative
-from tapeless.arguments.names import argument_name
+from tapeless.arguments.names import argument_name, shown_attributes
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.autodiff import (
     FlatFunction,
@@ -324,7 +324,7 @@ def _differentiated(
     for i in positions:
         check_inputs(who, args[i], i, of, holomorphic, allow_int)
 
-    @functools.wraps(fun)
+    @functools.wraps(fun, shown_attributes(fun))
     def rest(*new: Any) -> Any:
         return with_arguments(fun, args, kwargs, positions, *new)
 

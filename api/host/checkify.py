@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.arguments.checks import check_callable
 from tapeless.arguments.result_annotations import with_result
+from tapeless.host.callbacks import key_impl_of, received, sent
 from tapeless.interpreters.checks import UserCheck
 from tapeless.interpreters.error_values import ErrorPlace, ErrorValues
 from tapeless.tracer import numpy as tnp
@@ -174,8 +175,8 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     if not is_arraylike(pred) or aval_of(pred).shape != () or aval_of(pred).dtype != np.dtype(bool):
         told = str(aval_of(pred)) if is_arraylike(pred) else repr(pred)
         raise TypeError(f"check: pred must be a boolean scalar, not {told}.")
-    callback = UserCheck(partial(_formatted, msg, tree), JaxRuntimeError, debug=debug)
-    debug_callback(callback, pred, *leaves)
+    message = partial(_formatted, msg, tree, [*map(key_impl_of, leaves)])
+    debug_callback(UserCheck(message, JaxRuntimeError, debug=debug), pred, *map(sent, leaves))
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
@@ -200,6 +201,6 @@ def _told(places: tuple[ErrorPlace, ...], state: Sequence[Any]) -> str:
     return str(Error(state, places).get())
 
 
-def _formatted(msg: str, tree: Any, values: Sequence[Any]) -> str:
-    args, kwargs = pytree.unflatten(tree, [x[()] if np.ndim(x) == 0 else x for x in map(np.asarray, values)])
+def _formatted(msg: str, tree: Any, impls: Sequence[str], values: Sequence[Any]) -> str:
+    args, kwargs = pytree.unflatten(tree, [received(np.asarray(x), impl) for x, impl in zip(values, impls)])
     return f"{msg.format(*args, **kwargs)} (`check` failed)"

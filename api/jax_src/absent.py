@@ -9,13 +9,12 @@ from typing import Any, NoReturn
 NAMES = frozenset(
     """
     jax.shard_map
-    jax.sharding.AbstractMesh jax.sharding.AxisType jax.sharding.Mesh jax.sharding.NamedSharding
-    jax.sharding.PartitionSpec
+    jax.sharding.AbstractMesh jax.sharding.Mesh jax.sharding.NamedSharding jax.sharding.PartitionSpec
     jax.example_libraries.optimizers.sm3
     jax.experimental.layout.Format jax.experimental.layout.Layout
     jax.experimental.mesh_utils.create_device_mesh jax.experimental.multihost_utils.sync_global_devices
     jax.experimental.sparse.BCOO
-    jax._src.checkify.Error jax._src.checkify.JaxException jax._src.checkify.Out jax._src.checkify.user_checks
+    jax._src.checkify.JaxException jax._src.checkify.Out
     jax.extend.core.DropVar jax.extend.core.set_current_trace jax.extend.core.take_current_trace
     jax.extend.core.primitives.call_p jax.extend.core.primitives.closed_call_p
     """.split()

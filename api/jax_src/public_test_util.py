@@ -1,5 +1,6 @@
 """Comparisons for tests: the names of `jax._src.public_test_util` that libraries use."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,20 @@ _TOLERANCES = {
 
 
 def check_close(xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: str = "") -> None:
-    """Check that pytrees of arrays are close, and of the same structure; tolerances by default as the dtypes allow.
+    """Check that pytrees of arrays are close, and of the same structure.
 
+    Args:
+      atol, rtol: a number, or numbers by the names of dtypes; by default as the dtypes allow.
     Raises: AssertionError if they are not.
     """
     (left, treedef), (right, other) = pytree.flatten(xs), pytree.flatten(ys)
     assert treedef == other, f"{treedef} is not {other}. {err_msg}"
     for x, y in zip(left, right, strict=True):
-        widest = max(_TOLERANCES.get(str(aval_of(v).dtype), 0.0) for v in (x, y))
-        absolute, relative = [widest if given is None else given for given in (atol, rtol)]
+        absolute, relative = [max(_tolerance(given, str(aval_of(v).dtype)) for v in (x, y)) for given in (atol, rtol)]
         np.testing.assert_allclose(np.asarray(x), np.asarray(y), relative, absolute, err_msg=err_msg)
+
+
+def _tolerance(given: Any, dtype: str) -> float:
+    if given is None or isinstance(given, Mapping):
+        return {**_TOLERANCES, **{str(np.dtype(key)): value for key, value in (given or {}).items()}}.get(dtype, 0.0)
+    return given

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from tapeless.arguments.checks import array, check_arrays, check_call, check_callable
-from tapeless.arguments.names import describe_inputs
+from tapeless.arguments.names import describe_inputs, shown_attributes
 from tapeless.arguments.static import Arguments, has_hash
 from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_none
 from tapeless.tracer import core, pytree
@@ -77,7 +77,7 @@ def checkpoint(
     traced = _TracedCheckpoint(fun, Arguments.of(fun, static_argnums, names, "static", "checkpoint"), policy)
     how: dict[str, Any] = {"policy": save_none if policy is None else policy, "prevent_cse": prevent_cse}
 
-    @functools.wraps(fun)
+    @functools.wraps(fun, shown_attributes(fun))
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         closed, leaves, out_tree = traced(args, kwargs)
         return pytree.unflatten(out_tree, primitives.checkpoint(closed.jaxpr, *closed.consts, *leaves, **how))

@@ -250,6 +250,7 @@ def test_doors_for_libraries():
             del handlers[Variable]
             assert not hasattr(Variable, "__jax_array__")
             check_close(dict(a=jnp.ones(2)), dict(a=np.ones(2) + 1e-7))
+            check_close(jnp.ones(2), np.ones(2) + 1e-3, atol=dict(float32=1e-2, float64=1e-2))
             for bad in (dict(a=jnp.ones(2) + 1e-3), dict(b=jnp.ones(2)), dict(a=np.array([1, 2]))):
                 try:
                     check_close(dict(a=jnp.ones(2)), bad)
@@ -261,6 +262,14 @@ def test_doors_for_libraries():
             except NotImplementedError as error:
                 assert str(error) == "jax._src.compiler.backend_compile_and_load: {LACKING}"
             assert not hasattr(compiler, "other")
+            assert jax.sharding.get_abstract_mesh().empty and jax.sharding.get_mesh().shape == dict()
+            assert jax.sharding.AxisType.Auto in list(jax.sharding.AxisType)
+            from jax._src import checkify
+            def checked(key, x):
+                checkify.check(x > 0, "{{key}} and {{x}}", key=key, x=x)
+                return x
+            error, _ = jax.jit(checkify.checkify(checked))(jax.random.key(0), -1.0)
+            assert str(error.get()).startswith("Array((), dtype=key<fry>) overlaying:") and " and -1.0 (" in error.get()
             class Refused(Exception): ...
             def refuse(x):
                 raise Refused("no")

@@ -462,3 +462,18 @@ WRONG = [
 def test_vectorize_errors(call, kind, text):
     with raises(kind, text):
         call()
+
+
+class _Named:
+    """A callable object with attributes of functions that are no text, as modules of neural networks may have."""
+
+    __name__ = __annotations__ = 3
+
+    def __call__(self, x):
+        return x * x
+
+
+@pytest.mark.parametrize("transform", [tl.vmap, tl.jit, tl.checkpoint, tl.named_call, tl.jacfwd, tl.value_and_grad])
+def test_callable_objects_whose_name_is_no_text(transform):
+    x = 2.0 if transform in (tl.jacfwd, tl.value_and_grad) else np.array([2.0])
+    assert np.asarray(transform(_Named())(x)).ravel()[0] == 4
