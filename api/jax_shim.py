@@ -40,8 +40,8 @@ def as_jax() -> Generator[ModuleType]:
     """Make `import jax` import Tapeless within a with block, which is given the module that replaces jax.
 
     NumPy's arrays of 64 bits are taken as of 32, unless `jax_enable_x64` is set, as in JAX, and environment variables
-    such as JAX_ENABLE_X64 and JAX_PLATFORMS are obeyed; the settings before are back outside. An exception that a
-    callback raises inside of a compiled program is a JaxRuntimeError, caused by it.
+    such as JAX_ENABLE_X64 and JAX_PLATFORMS are obeyed; custom rules are not checked to be linear. The settings before
+    are back outside. An exception that a callback raises inside of a compiled program is a JaxRuntimeError.
     Libraries are imported anew inside, also if they were imported with the real JAX before; outside, the other way
     round. Modules belong to the whole process: no other thread should import any meanwhile, and functions of the real
     JAX, which imports parts of itself while it runs, should not be called inside.
@@ -56,7 +56,7 @@ def as_jax() -> Generator[ModuleType]:
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         yield importlib.import_module("jax")
         return
-    finder, before = _Finder(), {name: getattr(config, name) for name in ("default_bits", "numpy_bits", *NAMES_OF_JAX)}
+    finder, before = _Finder(), {name: getattr(config, name) for name in (*_SET, *NAMES_OF_JAX)}
     finder.install()
     host.raised_as.append(_runtime_error)
     compat.around_imports_of_jax.append(finder.suspended)
@@ -64,6 +64,7 @@ def as_jax() -> Generator[ModuleType]:
         for name, value in settings_by_text.in_environment(NAMES_OF_JAX, config.__getattr__).items():
             config.update(name, value)
         config.numpy_bits = config.default_bits  # JAX has one width for both
+        config.check_linear_rules = False  # of libraries, which cannot say that a rule is not meant to be linear
         yield importlib.import_module("jax")
     finally:
         for name, value in before.items():
@@ -72,6 +73,9 @@ def as_jax() -> Generator[ModuleType]:
         compat.around_imports_of_jax.remove(finder.suspended)
         host.raised_as.remove(_runtime_error)
         finder.remove()
+
+
+_SET = ("default_bits", "numpy_bits", "check_linear_rules")
 
 
 def _runtime_error(error: BaseException) -> BaseException:

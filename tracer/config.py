@@ -112,6 +112,8 @@ class Config:
     disable_jit: whether jitted functions, branches and loops run as the Python that they are written in.
     platform_name: the platform to compute on, as "cpu" or "gpu"; "" for the best that there is.
     check_programs: whether every program that is built is type-checked; the tests do.
+    check_linear_rules: whether rules of custom_jvp and custom_vjp are checked to be linear, unless they say that they
+      are not meant to be, as by `defvjp(..., check_linear=False)`.
     check_tracer_leaks: whether traced arrays that outlive their function are searched for: an error names the holder.
     no_tracing, no_execution: whether tracing for `jit`, or running anything, is an error.
     log_compiles, explain_cache_misses: whether each compilation, or the reason why a function is traced again, is
@@ -154,6 +156,7 @@ class Config:
     disable_jit: Field[bool] = Field(False, (False, True))
     platform_name: Field[str] = Field("", None)
     check_programs: Field[bool] = Field(False, (False, True))
+    check_linear_rules: Field[bool] = Field(True, (False, True), keyed=False)
     check_tracer_leaks: Field[bool] = Field(False, (False, True))
     no_tracing: Field[bool] = Field(False, (False, True), keyed=False)
     no_execution: Field[bool] = Field(False, (False, True))
@@ -372,7 +375,7 @@ def _field(name: str) -> Field[Any]:
 
 
 # The settings that are set by flags and environment variables of JAX's names.
-_GIVEN_OTHERWISE = frozenset("default_bits numpy_bits check_programs platform_name".split())
+_GIVEN_OTHERWISE = frozenset("default_bits numpy_bits check_programs check_linear_rules platform_name".split())
 NAMES_OF_JAX = (
     *("jax_enable_x64", "jax_enable_checks", "jax_platforms"),
     *[f"jax_{name}" for name in _NAMES if name not in _GIVEN_OTHERWISE],

@@ -60,11 +60,16 @@ class CustomFunction(Generic[P, R]):
         self.fun: Callable[P, R] = fun
         self.nondiff_argnums: tuple[int, ...] = (*numbers, *[self._position(name) for name in names])
         self.cache: RuleCache = RuleCache()
-        self.is_linear: bool = True  # unless the user says that it is not meant to be
+        self._check_linear: bool = True  # unless the user says that the rule is not meant to be linear
 
     def _forget(self, check_linear: bool) -> None:
         """Forget what was cached for another rule."""
-        self.is_linear, self.cache = check_linear, RuleCache()
+        self._check_linear, self.cache = check_linear, RuleCache()
+
+    @property
+    def is_linear(self) -> bool:
+        """Tell whether the rule must be linear."""
+        return self._check_linear and config.check_linear_rules
 
     def __repr__(self) -> str:
         return f"<{self.primitive} of {core.describe_function(self.fun)}>"

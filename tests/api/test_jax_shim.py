@@ -270,6 +270,11 @@ def test_doors_for_libraries():
                 return x
             error, _ = jax.jit(checkify.checkify(checked))(jax.random.key(0), -1.0)
             assert str(error.get()).startswith("Array((), dtype=key<fry>) overlaying:") and " and -1.0 (" in error.get()
+            @jax.custom_vjp
+            def clipped(x):
+                return x
+            clipped.defvjp(lambda x: (x, None), lambda _, ct: (jnp.sign(ct),))
+            assert jax.grad(lambda x: 5 * clipped(x))(1.0) == 1  # a rule that is not linear
             class Refused(Exception): ...
             def refuse(x):
                 raise Refused("no")

@@ -8,7 +8,8 @@ appears twice in an operand takes its diagonal.
 import itertools
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,11 +51,11 @@ def einsum(
       optimize: the order of contraction. True, "auto", "optimal", "dp": the one with the fewest multiplications, up to
         eight operands, above that "greedy"; False: from left to right; or a path, as `numpy.einsum_path` gives it.
       precision, preferred_element_type: as for `lax.dot_general`.
-      _dot_general: the function that contracts two operands, a keyword that libraries for JAX pass: `lax.dot_general`
-        or None.
+      _dot_general: a function to contract two operands by, with the arguments of `lax.dot_general`, a keyword that
+        libraries for JAX pass; None for `lax.dot_general`.
     Returns: an array of the common dtype, or `preferred_element_type`.
     Raises: ValueError if subscripts do not fit the operands, all are named; or for another `optimize`;
-      NotImplementedError for another `_dot_general`, or an `out_sharding`.
+      NotImplementedError for an `out_sharding`.
 
     >>> import tapeless.numpy as tnp
     >>> tnp.einsum("ij,ij->i", tnp.ones((2, 3)), tnp.ones((2, 3))).tolist()
@@ -63,19 +64,14 @@ def einsum(
     check_no_out("einsum", out)
     if out_sharding is not None:
         raise not_supported("einsum", "out_sharding", out_sharding)
-    if _dot_general is not None and _dot_general is not dot_general:
-        raise NotImplementedError(f"einsum: _dot_general={_dot_general!r} is not supported, only lax.dot_general.")
     text, arrays = (subscripts, operands) if isinstance(subscripts, str) else _interleaved((subscripts, *operands))
     xs = promoted_dtypes("einsum", *arrays)
     labels, result = _parsed(text, [x.shape for x in xs])
-    return _einsum(
-        *xs,
-        labels=tuple(labels),
-        out=result,
-        order=canonical_optimize(optimize, len(xs)),
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    order = canonical_optimize(optimize, len(xs))
+    how = {"order": order, "precision": precision, "preferred_element_type": preferred_element_type}
+    if _dot_general is None:
+        return _einsum(*xs, labels=tuple(labels), out=result, **how)
+    return contract(list(xs), labels, result, **how, dot=_dot_general)
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[Any], str]:
@@ -182,11 +178,12 @@ def contract(
     order: str | Path = "optimal",
     precision: Any = None,
     preferred_element_type: Any = None,
+    dot: Callable[..., Any] = dot_general,
 ) -> Array:
     """Sum the products of labelled arrays over all labels not in `out`; axes of length 1 broadcast.
 
-    `order` is one of `contraction_order.contraction_path`. Sums are of the wider of `preferred_element_type` and the
-    operands' dtype; the result is of `preferred_element_type`, if given.
+    `dot` multiplies two arrays as `dot_general` does. `order` is one of `contraction_order.contraction_path`. Sums are
+    of the wider of `preferred_element_type` and the operands' dtype; the result is of `preferred_element_type`, if any.
     """
     wide = (
         None if preferred_element_type is None else dtypes.wider(xs[0].dtype, dtypes.canonical(preferred_element_type))
@@ -199,7 +196,7 @@ def contract(
     for i, j in contraction_path(order, [names for _, names in terms], out, sizes):
         y, x = terms.pop(j), terms.pop(i)
         needed = {*out, *itertools.chain.from_iterable(names for _, names in terms)}
-        terms.append(_product(x, y, needed, precision, wide))
+        terms.append(_product(x, y, needed, wide, partial(dot, precision=precision, preferred_element_type=wide)))
     found = _arranged(terms[0], out, wide)
     return found if wide is None else lax.convert_element_type(found, preferred_element_type)
 
@@ -224,7 +221,7 @@ def _without_ones(term: Labelled, sizes: dict[Label, int]) -> Labelled:
     return reshape(x, tuple(x.shape[i] for i in kept)), tuple(names[i] for i in kept)
 
 
-def _product(a: Labelled, b: Labelled, needed: set[Label], precision: Any, dtype: Any) -> Labelled:
+def _product(a: Labelled, b: Labelled, needed: set[Label], dtype: Any, dot: Callable[..., Any]) -> Labelled:
     """Multiply two terms, and sum over the labels that are not in `needed`."""
     (x, xs), (y, ys) = _summed(a, needed | {*b[1]}, dtype), _summed(b, needed | {*a[1]}, dtype)
     if x.dtype != y.dtype:  # one is already a sum, of the wider dtype
@@ -233,7 +230,7 @@ def _product(a: Labelled, b: Labelled, needed: set[Label], precision: Any, dtype
     batch, gone = [n for n in shared if n in needed], [n for n in shared if n not in needed]
     contracted = tuple(xs.index(n) for n in gone), tuple(ys.index(n) for n in gone)
     batched = tuple(xs.index(n) for n in batch), tuple(ys.index(n) for n in batch)
-    z = dot_general(x, y, (contracted, batched), precision, dtype)
+    z = dot(x, y, (contracted, batched))
     return z, (*batch, *(n for n in xs if n not in shared), *(n for n in ys if n not in shared))
 
 
