@@ -39,14 +39,14 @@ def _placed(leaf: Any, device: devices.Device | None) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """Copy the arrays of a pytree to the host, as read-only NumPy arrays. Numbers and keys are returned unchanged.
+    """Copy the arrays of a pytree to the host, as read-only NumPy arrays.
 
-    Raises: TracerArrayConversionError for a traced array.
+    Numbers, keys and traced arrays are returned unchanged.
     """
     return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, _KEPT) else array.device_get(leaf), x)
 
 
-_KEPT = (KeyArray, bool, int, float, complex)
+_KEPT = (KeyArray, Tracer, bool, int, float, complex)
 
 
 def copy_to_host_async(x: Any) -> Any:

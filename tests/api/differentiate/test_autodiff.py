@@ -357,3 +357,9 @@ def test_scope_of_the_default_width():
         value, gradient = tl.value_and_grad(tnp.sin)(1.0)
     assert push_forward(1.0).dtype == F64
     close([value, gradient], [math.sin(1), math.cos(1)])
+
+
+def test_device_get_keeps_traced_arrays():
+    """Functions that fetch their results can be differentiated, as in JAX."""
+    assert tl.grad(lambda x: tl.device_get({"y": x})["y"] ** 2)(3.0) == 6 == tl.jit(lambda x: 2 * tl.device_get(x))(3.0)
+    assert isinstance(tl.device_get(tnp.ones(2)), np.ndarray)
