@@ -157,8 +157,11 @@ def _params(params: dict[str, Any], titles: dict[Any, str], written: str = "") -
 def is_default(value: Any) -> bool:
     """Tell whether a param is not printed, as it has its default value: None, or the default precision."""
     if isinstance(value, tuple) and len(value) == 2:
-        return all(isinstance(item, Enum) and str(item) == "Precision.DEFAULT" for item in value)
+        return all(isinstance(item, Enum) and (type(item).__name__, item.name) == _DEFAULT for item in value)
     return value is None
+
+
+_DEFAULT = ("Precision", "DEFAULT")
 
 
 def _param(value: Any, titles: dict[Any, str]) -> str:

@@ -89,7 +89,7 @@ def trace(
 
 def _name(fun: Any) -> str:
     name = getattr(fun, "__name__", "f")
-    return "f" if name == "<lambda>" else name
+    return "f" if name == "<lambda>" else str(name)
 
 
 def described(result: Any) -> str:

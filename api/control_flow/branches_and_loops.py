@@ -110,15 +110,16 @@ def check_operands(who: str, fun: Any, operands: Sequence[Any]) -> None:
 
 
 def chosen(who: str, index: Any, names: Sequence[str], functions: Sequence[Any], operands: tuple[Any, ...]) -> Any:
-    """Trace all functions, and return the results of the one that `index` chooses: for a boolean, the first if true."""
+    """Trace each function once, and return the results of the one `index` chooses: for a boolean, the first if true."""
     leaves, tree = pytree.flatten(holding(operands))
     avals = [aval_of(x) for x in leaves]
     for name, f in zip(names, functions):
         check_takes(f"{who}: {name}, {core.describe_function(f)},", f, len(operands), "the operands")
-    traced = [
-        trace(who, f, lambda *xs, f=f: f(*pytree.unflatten(tree, xs)), avals, taking_references=True) for f in functions
-    ]
-    bodies = references.aligned(traced)
+    traced = {
+        id(f): trace(who, f, lambda *xs, f=f: f(*pytree.unflatten(tree, xs)), avals, taking_references=True)
+        for f in {id(f): f for f in functions}.values()
+    }
+    bodies = references.aligned([traced[id(f)] for f in functions])
     programs, consts = joined(who, names, functions, bodies)
     in_order = programs[::-1] if aval_of(index).dtype == np.dtype(bool) else programs
     outs = forwarding.cond(index, [*consts, *leaves, *values_of(bodies[0].references)], in_order)

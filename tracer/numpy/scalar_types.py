@@ -51,7 +51,7 @@ class ScalarType(type):
             return False
 
     def __hash__(cls) -> int:
-        return hash(cls.dtype)
+        return hash(cls.dtype.type)  # as of the scalar type of NumPy, for sets of either
 
     def __repr__(cls) -> str:
         return f"tapeless.numpy.{cls.__name__}"

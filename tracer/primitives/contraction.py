@@ -36,6 +36,9 @@ class Precision(Enum):
     # Enum's hash is written in Python, and every look-up of a product's type calls it.
     __hash__: Callable[[Any], int] = object.__hash__
 
+    def __str__(self) -> str:
+        return self.name
+
 
 Precisions = tuple[Any, Any]  # of Precision, or one DotAlgorithmPreset twice
 _PRECISIONS = {

@@ -486,3 +486,15 @@ def test_gradients_of_a_switch_with_an_index_out_of_range(dtype):
         index, expected = tnp.asarray(np.array(i, dtype)), (0, 6, 2)[min(max(i, 0), 2)] * x
         for each in (gradient, tl.jit(gradient), lambda x, i: tl.vmap(gradient, (None, 0))(x, i[None])[0]):
             np.testing.assert_array_equal(each(tnp.asarray(x), index), expected)
+
+
+def test_a_function_that_is_several_branches_is_traced_once():
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return x + 1
+
+    found = tl.jit(lambda i, x: lax.switch(i, [f, lambda x: 2 * x, f], x))
+    assert [float(found(i, 3.0)) for i in range(3)] == [4, 6, 4] and len(calls) == 1
+    assert tl.jit(lambda p, x: lax.cond(p, f, f, x))(True, 3.0) == 4 and len(calls) == 2

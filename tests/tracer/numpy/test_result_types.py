@@ -127,3 +127,11 @@ def test_arrays_full_of_a_number_of_python_are_weak(make):
     assert tnp.zeros_like(weak).weak_type and tnp.ones_like(2).weak_type and tnp.full_like(weak, 1).weak_type
     assert not tnp.zeros_like(weak, np.float32).weak_type and not tnp.zeros_like(half).weak_type
     assert make((), 2.5).weak_type and make((), 2.5).shape == ()
+
+
+def test_scalar_types_in_sets():
+    """They are equal to the scalar types of NumPy, so they have the same hash."""
+    for name in ("int32", "float64", "bool_", "complex64", "bfloat16"):
+        ours, theirs = getattr(tnp, name), np.dtype(getattr(tnp, name)).type
+        assert ours == theirs and ours in {theirs} and theirs in {ours} and {ours: 1}[theirs] == 1
+    assert str(tl.lax.Precision.HIGHEST) == "HIGHEST"  # as of JAX
