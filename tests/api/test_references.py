@@ -6,7 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tests.messages import raises
+from tests.messages import place, raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
 
@@ -67,6 +67,10 @@ def test_the_type_never_changes():
     ref = tl.new_ref(0.0)
     ref[...] = tnp.asarray(2)
     assert (ref.dtype, ref.weak_type, ref[...].weak_type) == (np.float32, True, True)
+    strong = tl.new_ref(tnp.zeros(()))
+    strong[...] = tnp.asarray(2.0)
+    strong.addupdate(1)
+    assert (strong.weak_type, strong[...].weak_type) == (False, False)
     with pytest.raises(TypeError, match=r"float32\[\] cannot be written into int32\[\]"):
         tl.new_ref(tnp.zeros((), int))[...] = tnp.ones(())
     with pytest.raises(ValueError, match="do not broadcast"):
@@ -538,3 +542,64 @@ def test_integers_in_references_must_fit():
     ref[...] = 300
     with pytest.raises(OverflowError, match="300"):
         f(ref, np.ones(2, np.int8))
+
+
+# ---- loops over references -----------------------------------------------------------------------------------
+
+
+def over_references(x, y, reverse=False):
+    """Running sums of x in place, and y as it is read."""
+    xs, ys = tl.new_ref(x), tl.new_ref(y)
+
+    def step(total, each):
+        x, y, k = each["x"], each["y"], each["k"]
+        x[0] = total + x[0] * y[...]
+        x.addupdate(k, 1)
+        return x[0], y[...] + x[1]
+
+    each = {"x": xs, "y": ys, "k": np.arange(3.0, dtype=np.float32)}
+    total, outs = lax.scan(step, 0.0, each, reverse=reverse)
+    return total, outs, xs[...], ys[...]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scan_over_references(reverse):
+    x, y = np.arange(6.0, dtype=np.float32).reshape(3, 2), X
+    want, outs, total = x.copy(), np.zeros(3), 0.0
+    for i in [2, 1, 0] if reverse else range(3):
+        total = want[i, 0] = total + want[i, 0] * y[i]
+        want[i, 1] += i
+        outs[i] = y[i] + want[i, 1]
+    for way in (over_references, tl.jit(over_references, static_argnames="reverse")):
+        for found, expected in zip(way(x, y, reverse=reverse), (total, outs, want, y), strict=True):
+            close(found, expected)
+    with tl.disable_jit():
+        close(over_references(x, y, reverse=reverse)[2], want)
+    mapped = tl.vmap(lambda x: over_references(x, y, reverse)[2])(np.stack([x, 2 * x]))
+    close(mapped[0], want)
+    tl.testing.check_grads(lambda x, y: over_references(x, y, reverse)[:3], (x, y), order=1, atol=0.02, rtol=0.02)
+
+
+def test_loops_over_references_of_outside():
+    ref = tl.new_ref(tnp.zeros(3))
+    tl.jit(lambda: lax.scan(lambda c, x: (c + 1, x[0].set(c)), 1, (ref,)))()
+    close(ref[...], [1, 2, 3])
+    close(lax.map(lambda x: x[...] * 2, ref), [2, 4, 6])
+    shared = tl.vmap(lambda k: lax.map(lambda x: x[...] * k, ref))(np.arange(2.0, dtype=np.float32))  # is only read
+    close(shared, [[0, 0, 0], [1, 2, 3]])
+    with raises(TypeError, f"scan: the result[1] of {place(returning)} is Ref{{float32[]}} of type Ref, {NO_ARRAY}"):
+        lax.scan(returning, 0, ref)
+    with pytest.raises(ValueError, match="a reference is used while it is an argument of scan, by another name"):
+        lax.scan(lambda c, x: (c, ref[0]), 0, ref)
+    with pytest.raises(ValueError, match="a reference is used while it is an argument of scan, by another name"):
+        lax.scan(lambda c, x: (c, None), 0, (ref, ref))
+    with raises(ValueError, "scan: xs['a'] is float32[], which has no leading axis to go along."):
+        lax.scan(lambda c, x: (c, None), 0, {"a": tl.new_ref(0.0)})
+    close(ref[...], [1, 2, 3])
+
+
+def returning(carry, x):
+    return carry, x
+
+
+NO_ARRAY = "which is not an array.\n  A reference is no array: read what is in it, ref[...]."
