@@ -13,7 +13,7 @@ Source: the semantics are those of `jax.ref`; threading the store is the state m
 computation and monads".
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
@@ -298,7 +298,7 @@ def typeof(x: Any) -> Any:
 
 
 @contextmanager
-def lent(references: Iterable[Ref], to: str) -> Iterator[None]:
+def lent(references: Iterable[Ref], to: str) -> Generator[None]:
     """Let nobody else use references in a with block, while they are arguments of `to`.
 
     Raises: ValueError if somebody does, or one is there twice.
