@@ -405,6 +405,9 @@ def test_nan_in_a_loop_names_the_line(under: Any):
         with raises(FloatingPointError, f"nan in the result of 'log', at {place(logarithm, 'tnp.log')}."):
             under(lambda p, x: lax.cond(p, lambda x: logarithm(0, x)[0], lambda x: x, x))(True, -1.0)
         assert lax.cond(False, lambda x: logarithm(0, x)[0], lambda x: x, -1.0) == -1
+        with pytest.raises(FloatingPointError, match="nan in the result of 'cond', at "):
+            under(lambda p: lax.cond(p, lambda: np.nan, lambda: 2.0))(True)
+        assert under(lambda p: lax.cond(p, lambda: np.nan, lambda: 2.0))(False) == 2
 
 
 # ---- how often bodies are traced -------------------------------------------------------------------------------
