@@ -331,7 +331,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
     >>> linear_transpose(lambda x: 3 * x, 1.0)(2.0)
     (Array(6., dtype=float32),)
     """
-    f, tree, linear, consts = linear_jaxpr("linear_transpose", fun, primals)
+    f, tree, linear, consts = linear_jaxpr("linear_transpose", fun, primals, weak=True)
     halves = unzip_jaxpr(linear, linear.linear_in)
     known = eval_jaxpr(halves.primal, consts)
     residuals = known[len(known) - halves.residuals :]
@@ -345,13 +345,19 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
 
 
 def linear_jaxpr(
-    who: str, fun: Callable[..., Any], args: Sequence[Any], argnums: Any = None, strict: bool = False
+    who: str,
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    argnums: Any = None,
+    strict: bool = False,
+    weak: bool = False,
 ) -> tuple["FlatFunction", Any, Jaxpr, tuple[Any, ...]]:
     """Trace a function that must be linear, and check that its program is.
 
     Args:
       args: pytrees of arrays or of anything with shape and dtype.
       argnums: in which arguments it is linear; all of them if None.
+      weak: whether arguments that are weakly typed are so in the program.
     Returns: the flat function, the structure of its arguments, the program with linear inputs, and its constants.
     Raises: TypeError if `fun` is no function, an argument no array, or such an argument not inexact; LinearityError
       if the function is not linear.
@@ -360,7 +366,7 @@ def linear_jaxpr(
     chosen = range(len(args)) if argnums is None else canonical_argnums(who, argnums, args, fun)
     flat, tree = pytree.flatten(tuple(args))
     is_linear = [i in chosen for i, x in enumerate(args) for _ in pytree.flatten(x)[0]]
-    avals = [_type_of(who, x).strong() for x in flat]
+    avals = [_type_of(who, x) if weak else _type_of(who, x).strong() for x in flat]
     for aval, linear in zip(avals, is_linear):
         if linear and not dtypes.is_inexact(aval.dtype):
             raise TypeError(f"{who}: arguments must be floating point or complex, not {aval}.")
@@ -590,4 +596,4 @@ def _type_of(who: str, x: Any) -> ShapedArray:
         return aval_of(x)
     if not (hasattr(x, "shape") and hasattr(x, "dtype")):
         raise TypeError(f"{who}: expected arrays, or their types, not {x!r} of type {type(x).__name__}.")
-    return ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype))
+    return ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype), bool(getattr(x, "weak_type", False)))
