@@ -414,7 +414,6 @@ def test_nan_in_a_loop_names_the_line(under: Any):
     "init, step, dtype, weak",
     [
         (0, lambda c: c + 1.5, "float32", False),  # a carry that takes another dtype is strong, as in JAX
-        (True, lambda c: c + 1, "int32", False),
         (1.0, lambda c: c * 1j, "complex64", False),
         (0, lambda c: c + 1, "int32", True),
         (0.0, lambda c: c + 1, "float32", True),
