@@ -329,7 +329,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
       not linear.
 
     >>> linear_transpose(lambda x: 3 * x, 1.0)(2.0)
-    (Array(6., dtype=float32),)
+    (Array(6., dtype=float32, weak_type=True),)
     """
     f, tree, linear, consts = linear_jaxpr("linear_transpose", fun, primals, weak=True)
     halves = unzip_jaxpr(linear, linear.linear_in)
