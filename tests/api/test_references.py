@@ -424,8 +424,6 @@ def test_cotangents_are_plumbed_out():
     one = tl.new_ref(0.0)
     with pytest.raises(NotImplementedError, match=r"a reference from outside is used where it cannot be: Ref\{float32"):
         tl.grad(lambda x: lax.scan(lambda c, _: (stash(one, c) * x, None), 1.0, None, 3)[0])(2.0)
-    with pytest.raises(NotImplementedError, match="traced for checkpoint"):
-        tl.checkpoint(lambda x: x * one[...])(1.0)
 
 
 LOOPS = {
@@ -603,3 +601,42 @@ def returning(carry, x):
 
 
 NO_ARRAY = "which is not an array.\n  A reference is no array: read what is in it, ref[...]."
+
+
+# ---- checkpoints ---------------------------------------------------------------------------------------------
+
+
+def test_checkpoints_read_and_write_references_of_outside():
+    factor, calls = tl.new_ref(3.0), tl.new_ref(0)
+
+    @tl.checkpoint
+    def f(x):
+        calls[...] += 1
+        return tnp.sin(x) * factor[...]
+
+    looped = lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]  # noqa: E731
+    for n, way in enumerate((lambda g: g, tl.jit)):
+        close(way(tl.grad(f))(2.0), 3 * np.cos(2.0))
+        close(way(tl.grad(looped))(2.0), 9 * np.cos(2.0) * np.cos(3 * np.sin(2.0)))
+        assert int(calls[...]) == 3 * (n + 1)  # what is computed again is not written again
+    factor[...] = 5.0
+    close(tl.grad(f)(2.0), 5 * np.cos(2.0))
+    close(tl.vmap(tl.checkpoint(lambda x: x * factor[...]))(X), 5 * X)
+    with pytest.raises(ValueError, match="a value that is differentiated is written into a reference of outside"):
+        tl.grad(tl.checkpoint(lambda x: (factor.set(x), x)[1]))(2.0)
+
+
+def test_checkpoints_write_references_of_the_function_that_is_differentiated():
+    def f(x):
+        ref = tl.new_ref(x)
+
+        def inner(y):
+            ref[...] *= y
+            return tnp.sin(ref[...])
+
+        return tl.checkpoint(inner)(2 * x) * ref[...]
+
+    same = lambda x: tnp.sin(2 * x**2) * 2 * x**2  # noqa: E731
+    for transformation in (lambda g: g, tl.grad, tl.hessian):
+        close(tl.jit(transformation(f))(0.7), transformation(same)(0.7))
+    close(tl.vmap(tl.grad(f))(X), tl.vmap(tl.grad(same))(X))
