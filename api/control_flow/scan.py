@@ -74,7 +74,7 @@ def scan(
     check_arrays("scan: init{}", init, CLOSE_OVER)
     written = references.ElementReferences(xs)
     steps = _length("scan", written.arrays, length)
-    how = {"reverse": bool(reverse), "unroll": steps_at_once("scan", unroll, steps)}
+    how: dict[str, Any] = {"reverse": bool(reverse), "unroll": steps_at_once("scan", unroll, steps)}
     return _over("scan", f, f, init, written, steps, **how)
 
 

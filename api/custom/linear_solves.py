@@ -232,7 +232,9 @@ def custom_root(
         _check_like(_OF_GUESS, solve, x, initial_guess, avals)
         return found
 
-    solved, of_solve, aux = None, (), None
+    solved: Jaxpr | None = None
+    of_solve: Sequence[Any] = ()
+    aux: Any = None
     if closed_over(solve):  # what the solver reads has no derivative: its program takes it as operands
         solved, every, aux = _solver(_OF_GUESS, solve, program, consts, avals, initial_guess, has_aux)
         of_solve = every[: len(every) - len(consts)]

@@ -164,7 +164,7 @@ class _TracedCheckpoint:
 
         describe = functools.partial(describe_inputs, self._fun, tree, self._static.positions(statics))
         avals, taken = [aval_of(x) for x in leaves], list[Ref]()
-        how = {"what": "checkpoint", "function": self._fun, "arguments": describe, "references": taken}
+        how: dict[str, Any] = {"what": "checkpoint", "function": self._fun, "arguments": describe, "references": taken}
         jaxpr, consts = trace_to_jaxpr(flat, avals, **how)
         if getattr(self._policy, "names", ()):
             checks = importlib.import_module("tapeless.remat.policy_names")
