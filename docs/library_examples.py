@@ -213,6 +213,9 @@ tl.debug.log("x is {}", tnp.array(1.5))
     "experimental": """
 tl.experimental.io_callback(print, None, 0.5)
 """,
+    "experimental.jet": """
+tl.experimental.jet.fact(3)
+""",
     "experimental.checkify": """
 tl.experimental.checkify.checkify(lambda x: tl.experimental.checkify.NAME(x > 0, "x is {}", x))(1.0)[0] | check
 tl.experimental.checkify.checkify(lambda x: tl.experimental.checkify.NAME(x > 0, "x is {}", x))(1.0)[0] | debug_check

@@ -49,7 +49,6 @@ NOT_YET = {
     "value_and_grad": {"reduce_axes"},
     "vjp": {"reduce_axes"},
     "linear_transpose": {"reduce_axes"},
-    "make_jaxpr": {"axis_env"},
     "vmap": {"sum_match"},
     "device_put": {"src"},
 }

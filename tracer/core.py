@@ -574,12 +574,19 @@ def check_alive(args: Sequence[Any]) -> None:
             raise leak_error(x)
 
 
+def function_name(f: Any) -> str:
+    """Return the name of a function, of a `partial` that of its function, of another callable that of its class."""
+    while isinstance(f, functools.partial):
+        f = f.func
+    return str(getattr(f, "__name__", None) or getattr(f, "name", None) or type(f).__name__)
+
+
 def describe_function(f: Any) -> str:
     """Describe a function in a message: `loss at model.py:12`."""
     while isinstance(f, functools.partial):
         f = f.func
-    name = getattr(f, "__name__", None) or getattr(f, "name", None) or type(f).__name__
+    name = function_name(f)
     while hasattr(f, "__wrapped__"):
         f = f.__wrapped__
     code = getattr(f, "__code__", None)
-    return f"{name} at {source.Source(code, 0).file_line()}" if code else str(name)
+    return f"{name} at {source.Source(code, 0).file_line()}" if code else name

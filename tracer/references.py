@@ -13,7 +13,8 @@ Source: the semantics are those of `jax.ref`; threading the store is the state m
 computation and monads".
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from tapeless.tracer import core
@@ -294,6 +295,23 @@ def addupdate(ref: Ref, idx: Any, x: ArrayLike) -> None:
 def typeof(x: Any) -> Any:
     """Return the type of an array, a number or a reference. Raises: TypeError for anything else."""
     return x.aval if isinstance(x, Ref) else aval_of(x)
+
+
+@contextmanager
+def lent(references: Iterable[Ref], to: str) -> Generator[None]:
+    """Let nobody else use references in a with block, while they are arguments of `to`.
+
+    Raises: ValueError if somebody does, or one is there twice.
+    """
+    done: list[Ref] = []
+    try:
+        for ref in references:
+            ref.lend(to)
+            done.append(ref)
+        yield
+    finally:
+        for ref in done:
+            ref.lend("")
 
 
 def values_of(leaves: Iterable[Any]) -> list[Any]:

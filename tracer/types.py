@@ -183,6 +183,12 @@ def is_arraylike(value: Any) -> bool:
     return ours or (isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)) and not is_masked(value))
 
 
+def check_unmasked(value: Any, described: str) -> None:
+    """Raises: TypeError if a value that NumPy would convert to an array is a masked array, whose mask would be lost."""
+    if is_masked(value):
+        raise TypeError(f"{described} is a masked array.{conversion_hint(value)}")
+
+
 def by_protocol(value: Any) -> Any:
     """Convert an object to an array by its method `__jax_array__`; return any other value as it is."""
     method = getattr(type(value), "__jax_array__", None)

@@ -1,7 +1,7 @@
 """Pytrees of arrays as vectors."""
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -15,7 +15,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
-def ravel_pytree(pytree: Any) -> tuple[Array, trees.Partial]:
+def ravel_pytree(pytree: Any) -> tuple[Array, "Unravel"]:
     """Join the elements of all arrays of a pytree in one vector of their common dtype.
 
     Returns: the vector [n], and a function that makes such a pytree of a vector [n]: shapes and dtypes are those given.
@@ -24,15 +24,30 @@ def ravel_pytree(pytree: Any) -> tuple[Array, trees.Partial]:
     check_arrays("ravel_pytree: pytree{}", pytree)
     leaves, tree = trees.flatten(pytree)
     flat = tnp.concatenate([tnp.ravel(x) for x in leaves]) if leaves else tnp.zeros(0)
-    return flat, trees.Partial(partial(_unraveled, tree, [aval_of(x) for x in leaves], flat.aval))
+    return flat, Unravel(tree, tuple(map(aval_of, leaves)), flat.aval)
 
 
-def _unraveled(tree: Any, avals: Sequence[ShapedArray], wanted: ShapedArray, flat: Any) -> Any:
-    have = aval_of(flat)
-    if (have.shape, have.dtype) != (wanted.shape, wanted.dtype):
-        raise TypeError(f"the inverse of ravel_pytree takes {wanted}, not {have}.{_advice(avals, wanted, have)}")
-    parts = tnp.split(flat, list(accumulate([aval.size for aval in avals]))[:-1])
-    return trees.unflatten(tree, [part.reshape(aval.shape).astype(aval.dtype) for part, aval in zip(parts, avals)])
+@trees.register_static
+@dataclass(frozen=True, slots=True)
+class Unravel:
+    """The inverse of `ravel_pytree`: those for pytrees of one structure and of the same types are equal.
+
+    It is a pytree node without leaves: compiled functions take it as any argument.
+    """
+
+    tree: trees.PyTreeDef
+    avals: tuple[ShapedArray, ...]
+    flat: ShapedArray
+
+    def __call__(self, vector: Any) -> Any:
+        """Make a pytree of a vector. Raises: TypeError for another length or dtype."""
+        have, avals = aval_of(vector), self.avals
+        if (have.shape, have.dtype) != (self.flat.shape, self.flat.dtype):
+            advice = _advice(avals, self.flat, have)
+            raise TypeError(f"the inverse of ravel_pytree takes {self.flat}, not {have}.{advice}")
+        parts = tnp.split(vector, list(accumulate([aval.size for aval in avals]))[:-1])
+        leaves = [part.reshape(aval.shape).astype(aval.dtype) for part, aval in zip(parts, avals)]
+        return trees.unflatten(self.tree, leaves)
 
 
 def _advice(avals: Sequence[ShapedArray], wanted: ShapedArray, have: ShapedArray) -> str:

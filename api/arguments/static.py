@@ -20,8 +20,8 @@ class Arguments:
         self._who = who
 
     @classmethod
-    def of(cls, fun: Any, numbers: Any, names: Any, what: str, who: str = "jit") -> "Arguments":
-        """Collect argnums and argnames of `who`; the signature of `fun` completes each by the other.
+    def of(cls, fun: Any, numbers: Any, names: Any, what: str, who: str = "jit", completed: bool = True) -> "Arguments":
+        """Collect argnums and argnames of `who`; if `completed`, the signature of `fun` completes each by the other.
 
         Raises: ValueError for an argument that the function does not have, or not under a name; TypeError for what is
           neither number nor name.
@@ -34,6 +34,8 @@ class Arguments:
         variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         exact = tuple(_in_range(i, len(positional), variadic, f"{who}: {what}", fun) for i in given)
         _check_names(named, parameters, f"{who}: {what}", fun)
+        if not completed:
+            return cls(tuple(sorted({*exact})), named, who)
         implied = {positional[i] for i in exact if i < len(positional)}
         numbers = {*exact, *(positional.index(n) for n in named if n in positional)}
         return cls(tuple(sorted(numbers)), tuple(sorted({*named, *implied})), who)

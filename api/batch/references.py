@@ -1,20 +1,20 @@
 """References among the arguments of a mapped function: each example has a part of the array in them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from tapeless.interpreters import vmap as batching
 from tapeless.interpreters.vmap import Dim
 from tapeless.tracer import core
-from tapeless.tracer.references import Ref
+from tapeless.tracer.references import Ref, lent
 
 
 class BatchedReferences:
-    """The references among flat arguments whose mapped axes are at `dims`. Within a with block nobody else uses them.
+    """The references among flat arguments whose mapped axes are at `dims`.
 
     values: the arguments, with the arrays of mapped references in their places. Those that are not mapped stay what
       they are: the same for all examples.
-    Raises: ValueError if a reference is mapped twice.
     """
 
     def __init__(self, flat: Sequence[Any], dims: Sequence[Dim], size: int) -> None:
@@ -23,24 +23,9 @@ class BatchedReferences:
         self._inner: list[Ref] = []
         self.values: Final = [self._mapped[i].get() if i in self._mapped else x for i, x in enumerate(flat)]
 
-    def __enter__(self) -> "BatchedReferences":
-        lent: list[Ref] = []
-        try:
-            for ref in self._mapped.values():
-                ref.lend("vmap")
-                lent.append(ref)
-        except ValueError:
-            self._return(lent)
-            raise
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._return(self._mapped.values())
-
-    @staticmethod
-    def _return(references: Iterable[Ref]) -> None:
-        for ref in references:
-            ref.lend("")
+    def lent(self) -> AbstractContextManager[None]:
+        """Let nobody else use the references in a with block. Raises: ValueError if one is mapped twice."""
+        return lent(self._mapped.values(), "vmap")
 
     def given(self, flat: Sequence[Any]) -> Sequence[Any]:
         """Make the arguments of one example from flat values: a reference of its own for each that is mapped."""
@@ -57,7 +42,6 @@ class BatchedReferences:
     def put_back(self, outs: Sequence[Any], dims: Sequence[Dim]) -> tuple[Sequence[Any], Sequence[Dim]]:
         """Write the last results into the references; return the others, and where their mapped axes are."""
         n = len(outs) - len(self._mapped)
-        self._return(self._mapped.values())
         for (i, ref), x, d in zip(self._mapped.items(), outs[n:], dims[n:], strict=True):
             place = self._dims[i]
             assert place is not None

@@ -76,11 +76,12 @@ def vmap(
             args, kwargs = pytree.unflatten(tree, arrays)
         dims = _in_dims(fun, in_axes, args, kwargs, arrays)
         size = _size(fun, args, kwargs, arrays, dims, axis_size)
-        with BatchedReferences(flat, dims, size) as references:
+        references = BatchedReferences(flat, dims, size)
+        with references.lent():
             f = _FlatBatched(fun, tree, references)
             mapped = batching.vmap, f, references.values, dims, size, fun, axis_name, spmd_axis_name
             outs, out_dims = leaks.checked(lambda: batching.choosing(control_flow, *mapped))
-            outs, out_dims = references.put_back(outs, out_dims)
+        outs, out_dims = references.put_back(outs, out_dims)
         return _placed(f, outs, out_dims, out_axes, size)
 
     return batched

@@ -101,8 +101,9 @@ def jit(
     Args:
       fun: a pure function. Arrays it closes over are arguments of the program, read when it is traced; whatever else it
         reads, such as a global variable, is what it was then.
-      static_argnums, static_argnames: arguments that are not arrays: hashable, compiled in.
-      donate_argnums, donate_argnames: arguments whose memory the results may take; they are deleted.
+      static_argnums, static_argnames: arguments that are not arrays: hashable, compiled in. One of the two is enough,
+        however they are given in calls; if both are there, those at the positions and those given by the names.
+      donate_argnums, donate_argnames: arguments whose memory the results may take, named as these; they are deleted.
       keep_unused: accepted for compatibility; unused arguments are always kept.
       device: where to compute; by default where the arguments are. It may be named by `backend`, the platform of which
         it is the first, or by the leaves of `in_shardings` and `out_shardings` that are not None, as well.
@@ -123,12 +124,16 @@ def jit(
 
     def jitted(fun: Callable[..., Any]) -> Jitted[..., Any]:
         check_callable("jit", fun)
-        static = Arguments.of(fun, static_argnums, static_argnames, "static")
-        donated = Arguments.of(fun, donate_argnums, donate_argnames, "donate")
+        static = _arguments(fun, static_argnums, static_argnames, "static")
+        donated = _arguments(fun, donate_argnums, donate_argnames, "donate")
         static.check_apart(donated, fun)
         return Jitted(fun, static, donated, device, inline, compiler_options)
 
     return jitted if fun is None else jitted(fun)
+
+
+def _arguments(fun: Any, numbers: Any, names: Any, what: str) -> Arguments:
+    return Arguments.of(fun, numbers, names, what, completed=numbers is None or names is None)
 
 
 def program_of(who: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> ClosedJaxpr:

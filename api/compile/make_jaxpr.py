@@ -1,6 +1,7 @@
 """Looking at a function without running it: its program, the types of its results."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from inspect import Signature
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
@@ -10,7 +11,7 @@ from tapeless.arguments.checks import check_callable
 from tapeless.arguments.result_annotations import with_result
 from tapeless.compile.jit import tracing_of
 from tapeless.compile.stages import ShapeDtypeStruct
-from tapeless.tracer import pytree
+from tapeless.tracer import axes, pytree
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.references import Ref
 from tapeless.tracer.types import is_arraylike
@@ -30,23 +31,38 @@ class TracingFunction(Protocol[P, Program]):
 
 @overload
 def make_jaxpr(
-    fun: Callable[P, Any], static_argnums: int | Sequence[int] = (), *, return_shape: Literal[False] = False
+    fun: Callable[P, Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    return_shape: Literal[False] = False,
 ) -> TracingFunction[P, ClosedJaxpr]: ...
 @overload
 def make_jaxpr(
-    fun: Callable[P, Any], static_argnums: int | Sequence[int] = (), *, return_shape: Literal[True]
+    fun: Callable[P, Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    *,
+    return_shape: Literal[True],
 ) -> TracingFunction[P, tuple[ClosedJaxpr, Any]]: ...
 @overload
 def make_jaxpr(
-    fun: Callable[P, Any], static_argnums: int | Sequence[int] = (), *, return_shape: bool
+    fun: Callable[P, Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    *,
+    return_shape: bool,
 ) -> TracingFunction[P, Any]: ...
 def make_jaxpr(
-    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: bool = False
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    return_shape: bool = False,
 ) -> Callable[..., Any]:
     """Make a function that traces `fun` for its arguments, and returns the program, which can be printed.
 
     Args:
       static_argnums: arguments that are not arrays.
+      axis_env: names of axes with their sizes, for collectives in `fun`, as if `vmap` had named them.
       return_shape: return shapes and dtypes of the results too.
     Returns: a function of the arguments of `fun`, or of their types (`tl.ShapeDtypeStruct`), giving a `ClosedJaxpr`, or
       that and the result's pytree with a ShapeDtypeStruct at each leaf.
@@ -62,7 +78,10 @@ def make_jaxpr(
     check_callable("make_jaxpr", fun)
 
     def jaxpr(*args: Any, **kwargs: Any) -> Any:
-        traced = tracing_of("make_jaxpr", fun, static_argnums).trace(*args, **kwargs)
+        trace = tracing_of("make_jaxpr", fun, static_argnums).trace
+        for name, size in reversed(axis_env or ()):
+            trace = partial(axes.binding, name, size, trace)
+        traced = trace(*args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
     with_result(jaxpr, fun, Signature.empty if return_shape else ClosedJaxpr)

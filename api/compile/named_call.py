@@ -6,6 +6,7 @@ from typing import Any
 
 from tapeless.arguments.checks import check_callable
 from tapeless.arguments.names import shown_attributes
+from tapeless.tracer.core import function_name
 from tapeless.tracer.source import named_scope
 
 
@@ -15,7 +16,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     Raises: TypeError if `fun` is not callable, or `name` no string.
     """
     check_callable("named_call", fun)
-    scope = str(getattr(fun, "__name__", type(fun).__name__)) if name is None else name
+    scope = function_name(fun) if name is None else name
 
     @functools.wraps(fun, shown_attributes(fun))
     def named(*args: Any, **kwargs: Any) -> Any:

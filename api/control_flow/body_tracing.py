@@ -191,7 +191,7 @@ def _met(before: ShapedArray, after: ShapedArray) -> ShapedArray:
     if not before.weak_type or before.shape != after.shape:
         return before
     dtype, weak = dtypes.result_type(before, after)
-    return before.update(dtype=dtype, weak_type=weak and after.weak_type)
+    return before.update(dtype=dtype, weak_type=weak and after.weak_type and dtype == before.dtype)
 
 
 def gives_way(aval: ShapedArray, to: ShapedArray) -> bool:

@@ -1,13 +1,56 @@
-"""References of outside in the bodies of loops and branches: a part of the carry, or one more operand and result."""
+"""References in the bodies of loops and branches.
 
-from collections.abc import Sequence
-from typing import Any
+Those of outside are a part of the carry, or one more operand and result. Those that a loop goes over are elements and
+results that are stacked.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from tapeless.control_flow.body_tracing import TracedBody
-from tapeless.tracer.core import describe_function
+from tapeless.tracer import core, pytree
+from tapeless.tracer import numpy as tnp
 from tapeless.tracer.jaxpr import Var
 from tapeless.tracer.passes import rearranged
-from tapeless.tracer.references import Ref
+from tapeless.tracer.references import Ref, lent, values_of
+
+
+class ElementReferences:
+    """The references among `xs`, which a loop goes over: each step has references to its elements of their arrays.
+
+    arrays: `xs`, with the arrays of references in their places.
+    """
+
+    def __init__(self, xs: Any) -> None:
+        leaves, self._tree = pytree.flatten(xs)
+        self._references = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
+        self.arrays: Final = pytree.unflatten(self._tree, values_of(leaves)) if self._references else xs
+
+    def __bool__(self) -> bool:
+        return bool(self._references)
+
+    def step(self, f: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Any, Any], tuple[Any, Any]]:
+        """Make `f` a step over `arrays`, which also gives the elements after it, to be stacked."""
+
+        def stepped(carry: Any, x: Any) -> tuple[Any, Any]:
+            leaves = pytree.leaves(x)
+            inner = {i: Ref(tnp.asarray(leaves[i]), core.current_trace(), borrowed=True) for i in self._references}
+            carry, y = f(carry, pytree.unflatten(self._tree, [inner.get(i, x) for i, x in enumerate(leaves)]))
+            return carry, (y, [ref.value for ref in inner.values()])
+
+        return stepped
+
+    def run(self, who: str, loop: Callable[[], tuple[Any, tuple[Any, list[Any]]]]) -> tuple[Any, Any]:
+        """Run a loop with such steps while nobody else uses the references, and write them; return what steps gave.
+
+        Raises: ValueError if somebody does, or one is there twice.
+        """
+        with lent(self._references.values(), who):
+            carry, (ys, after) = loop()
+        for ref, x in zip(self._references.values(), after, strict=True):
+            if x is not ref.get():
+                ref.put(x)
+        return carry, ys
 
 
 def aligned(bodies: Sequence[TracedBody]) -> list[TracedBody]:
@@ -60,7 +103,8 @@ def verdict_only(cond_fun: Any, condition: TracedBody) -> TracedBody:
     for ref, is_written in zip(condition.references, written_by(condition), strict=True):
         if is_written:
             raise ValueError(
-                f"while_loop: {describe_function(cond_fun)} writes a reference, {ref.aval}: a condition only reads.\n"
+                f"while_loop: {core.describe_function(cond_fun)} writes a reference, {ref.aval}: a condition only "
+                "reads.\n"
                 "  Write it in the body of the loop."
             )
     return condition._replace(jaxpr=rearranged(condition.jaxpr, range(len(condition.jaxpr.invars)), [0]))

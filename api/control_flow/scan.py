@@ -58,7 +58,8 @@ def scan(
     Args:
       f: (carry, element of xs) -> (carry, y), the carry of the same structure and types; y is any pytree.
       init: the carry to begin with, a pytree of arrays. Bare numbers take the type that `f` gives them.
-      xs: pytree of arrays [length, ...]; may be None if `length` is given.
+      xs: pytree of arrays [length, ...], and of references to such arrays, of which `f` gets a reference to one
+        element each, and may write it; may be None if `length` is given.
       reverse: from the last element to the first; each y stands where its element of xs does.
       unroll: steps that the compiled loop takes at once, to the same results; True or 0 means all.
       _split_transpose: accepted for compatibility.
@@ -71,8 +72,32 @@ def scan(
     """
     check_callable("scan", f, "f")
     check_arrays("scan: init{}", init, CLOSE_OVER)
-    steps = _length("scan", xs, length)
-    return scanned("scan", f, f, init, xs, steps, reverse=bool(reverse), unroll=steps_at_once("scan", unroll, steps))
+    written = references.ElementReferences(xs)
+    steps = _length("scan", written.arrays, length)
+    how: dict[str, Any] = {"reverse": bool(reverse), "unroll": steps_at_once("scan", unroll, steps)}
+    return _over("scan", f, f, init, written, steps, **how)
+
+
+def _over(
+    who: str,
+    fun: Any,
+    f: Callable[..., Any],
+    init: Any,
+    xs: references.ElementReferences,
+    length: int,
+    of_user: Callable[[Any], Any] = lambda pair: pair,
+    **how: Any,
+) -> tuple[Any, Any]:
+    """Run `scanned` over arrays and references."""
+    if not xs:
+        return scanned(who, fun, f, init, xs.arrays, length, of_user=of_user, **how)
+    step = xs.step(lambda carry, x: _pair(who, fun, f(carry, x)))
+    how["of_user"] = lambda out: of_user((out[0], out[1][0]))
+    return xs.run(who, lambda: scanned(who, fun, step, init, xs.arrays, length, **how))
+
+
+def _second(pair: Any) -> Any:
+    return pair[1]
 
 
 def scanned(
@@ -83,12 +108,14 @@ def scanned(
     xs: Any,
     length: int,
     rewritten: Callable[[TracedBody], tuple[TracedBody, list[Any]]] | None = None,
+    of_user: Callable[[Any], Any] | None = None,
     **how: Any,
 ) -> tuple[Any, Any]:
     """Run `scan` of `f`, which calls the user's `fun`.
 
     Args:
       rewritten: of the body that was traced, it gives another one, and arrays whose elements are its last inputs.
+      of_user: what `fun` returned in the result of `f`, if that is not all.
     """
     if length and without_jit.known() and rewritten is None:
         return without_jit.scan(
@@ -101,8 +128,7 @@ def scanned(
         return _pair(who, fun, f(*pytree.unflatten(tree, flat)))
 
     def traced(avals: Sequence[ShapedArray]) -> TracedBody:
-        result = (lambda out: out[1]) if who == "map" else None
-        return trace(who, fun, step, [*avals, *elements], taking_references=True, of_user=result)
+        return trace(who, fun, step, [*avals, *elements], taking_references=True, of_user=of_user)
 
     body, carry = unify_carry_types(who, fun, init, traced, lambda out: out[0], others=pytree.leaves(xs))
     arrays, n = pytree.leaves(xs), len(carry)
@@ -182,10 +208,11 @@ def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:
     Array([0, 1, 4], dtype=int32)
     """
     check_callable("map", f, "f")
-    n = _length("map", xs, None)
+    written = references.ElementReferences(xs)
+    n = _length("map", xs if batch_size is not None else written.arrays, None)
     if batch_size is not None and n:
         return _in_batches(f, xs, n, _positive(batch_size) or n)
-    return scanned("map", f, lambda _, x: ((), f(x)), (), xs, n)[1]
+    return _over("map", f, lambda _, x: ((), f(x)), (), written, n, of_user=_second)[1]
 
 
 def _positive(batch_size: Any) -> int:
@@ -201,7 +228,7 @@ def _in_batches(f: Callable[[Any], Any], xs: Any, n: int, size: int) -> Any:
     if n <= size:
         return of_batch(xs)
     batches = pytree.tree_map(lambda x: reshape(slice_in_dim(x, 0, end), (end // size, size, *shape_of(x)[1:])), xs)
-    ys = scanned("map", f, lambda _, x: ((), of_batch(x)), (), batches, end // size)[1]
+    ys = scanned("map", f, lambda _, x: ((), of_batch(x)), (), batches, end // size, of_user=_second)[1]
     flat = pytree.tree_map(lambda y: reshape(y, (end, *shape_of(y)[2:])), ys)
     if end == n:
         return flat

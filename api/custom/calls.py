@@ -53,6 +53,7 @@ class CustomFunction(Generic[P, R]):
         self, fun: Callable[P, R], nondiff_argnums: Sequence[int], nondiff_argnames: str | Sequence[str]
     ) -> None:
         check_callable(self.primitive.name, fun)
+        self.__name__ = core.function_name(fun)
         functools.update_wrapper(self, fun, updated=())
         self._signature = signature_of(fun)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
@@ -138,11 +139,13 @@ class CustomFunction(Generic[P, R]):
 
 
 def signature_of(fun: Any) -> inspect.Signature | None:
-    """Return the signature of a function, or None: some functions written in C have none."""
+    """Return the signature of a function, without what a `partial` gives by name; None if it has none, as some in C."""
     try:
-        return inspect.signature(fun)
+        found = inspect.signature(fun)
     except (TypeError, ValueError):
         return None
+    given = fun.keywords if isinstance(fun, functools.partial) else ()
+    return found.replace(parameters=[p for p in found.parameters.values() if p.name not in given]) if given else found
 
 
 def positional(

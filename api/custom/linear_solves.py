@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from tapeless.arguments.checks import check_arrays, check_callable, structure
 from tapeless.control_flow.body_tracing import as_type, trace
+from tapeless.custom.closures import closed_over
 from tapeless.custom.jvp import custom_jvp
 from tapeless.custom.symbolic_zeros import zero_from_primal
 from tapeless.differentiate.autodiff import jvp
@@ -221,15 +222,25 @@ def custom_root(
         )
 
     @custom_jvp
-    def root(consts: Sequence[Any], guess: Any) -> Any:
+    def root(consts: Sequence[Any], guess: Any, of_solve: Sequence[Any]) -> Any:
+        if solved is not None:
+            outs = eval_jaxpr(solved, [*of_solve, *consts, *pytree.leaves(guess)])
+            x = pytree.unflatten(tree, outs[: len(avals)])
+            return (x, pytree.unflatten(aux, outs[len(avals) :])) if has_aux else x
         found = solve(lambda x: applied(consts, x), guess)
         x = _split(_OF_GUESS, solve, found)[0] if has_aux else found
         _check_like(_OF_GUESS, solve, x, initial_guess, avals)
         return found
 
+    solved: Jaxpr | None = None
+    of_solve: Sequence[Any] = ()
+    aux: Any = None
+    if closed_over(solve):  # what the solver reads has no derivative: its program takes it as operands
+        solved, every, aux = _solver(_OF_GUESS, solve, program, consts, avals, initial_guess, has_aux)
+        of_solve = every[: len(every) - len(consts)]
     root.defjvp(_root_jvp(root, applied, tangent_solve, has_aux))
     guess = pytree.unflatten(tree, [as_type(x, a) for x, a in zip(leaves, avals)])
-    return root(list(consts), guess)
+    return root(list(consts), guess, list(of_solve))
 
 
 def _root_jvp(root: Any, applied: Callable[[Sequence[Any], Any], Any], tangent_solve: Any, has_aux: bool) -> Any:
@@ -237,7 +248,7 @@ def _root_jvp(root: Any, applied: Callable[[Sequence[Any], Any], Any], tangent_s
 
     def derivative(primals: Any, tangents: Any) -> Any:
         found = root(*primals)
-        (consts, _), (moved, _) = primals, tangents
+        (consts, *_), (moved, *_) = primals, tangents
         x, others = found if has_aux else (found, None)
         _, right = jvp(lambda *cs: applied(cs, x), tuple(consts), tuple(moved))
         t = _linear_solve(

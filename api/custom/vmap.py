@@ -11,7 +11,7 @@ from tapeless.control_flow.scan import scan
 from tapeless.custom.calls import positional, signature_of
 from tapeless.tracer import pytree
 from tapeless.tracer.config import config
-from tapeless.tracer.core import Tracer
+from tapeless.tracer.core import Tracer, function_name
 from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.primitives import custom_vmap as primitives
 from tapeless.tracer.recency import Recent
@@ -48,6 +48,7 @@ class custom_vmap(Generic[P, R]):
 
     def __init__(self, fun: Callable[P, R]) -> None:
         check_callable("custom_vmap", fun)
+        self.__name__ = function_name(fun)
         functools.update_wrapper(self, fun, updated=())
         self.fun: Final[Callable[P, R]] = fun
         self.vmap_rule: Callable[..., Any] | None = None

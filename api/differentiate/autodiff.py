@@ -27,6 +27,7 @@ from tapeless.interpreters import linearize as linearization
 from tapeless.interpreters.analysis.linearity import check_linear
 from tapeless.interpreters.partial_eval import unzip_jaxpr
 from tapeless.tracer import dtypes, leaks, pytree
+from tapeless.tracer.core import function_name
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.linear_vars import mark_linear
@@ -223,7 +224,7 @@ def vjp_of(who: str, fun: Callable[..., Any], primals: Sequence[Any], has_aux: b
     check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
     if has_references(primals):
         return _vjp_of_references(who, OfArrays(fun, primals, has_aux), has_aux)
-    check_arguments(who, fun, _name(fun), primals)
+    check_arguments(who, fun, function_name(fun), primals)
     values, pull_back, aux = _vjp(who, fun, primals, has_aux, fun)
     return (values, pull_back, aux) if has_aux else (values, pull_back)
 
@@ -262,7 +263,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     _check_sequences(primals, tangents)
     if has_references(primals):
         return _jvp_of_references(OfArrays(fun, primals, has_aux), OfArrays(fun, tangents, has_aux), has_aux)
-    check_arguments("jvp", fun, _name(fun), primals)
+    check_arguments("jvp", fun, function_name(fun), primals)
     flat, tree = pytree.flatten(tuple(primals))
     flat_tangents, tangent_tree = pytree.flatten(tuple(tangents))
     if tree != tangent_tree:
@@ -310,7 +311,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 def linearize_of(who: str, fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> Any:
     """Compute `linearize`, for which `who` is asked, in messages."""
     check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
-    check_arguments(who, fun, _name(fun), primals)
+    check_arguments(who, fun, function_name(fun), primals)
     values, f, derivative = _linearized(who, fun, primals, has_aux, fun, "linearize")
     result = f.unflatten(values), derivative
     return (*result, f.aux(values)) if has_aux else result
@@ -328,9 +329,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
       not linear.
 
     >>> linear_transpose(lambda x: 3 * x, 1.0)(2.0)
-    (Array(6., dtype=float32),)
+    (Array(6., dtype=float32, weak_type=True),)
     """
-    f, tree, linear, consts = linear_jaxpr("linear_transpose", fun, primals)
+    f, tree, linear, consts = linear_jaxpr("linear_transpose", fun, primals, weak=True)
     halves = unzip_jaxpr(linear, linear.linear_in)
     known = eval_jaxpr(halves.primal, consts)
     residuals = known[len(known) - halves.residuals :]
@@ -344,13 +345,19 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
 
 
 def linear_jaxpr(
-    who: str, fun: Callable[..., Any], args: Sequence[Any], argnums: Any = None, strict: bool = False
+    who: str,
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    argnums: Any = None,
+    strict: bool = False,
+    weak: bool = False,
 ) -> tuple["FlatFunction", Any, Jaxpr, tuple[Any, ...]]:
     """Trace a function that must be linear, and check that its program is.
 
     Args:
       args: pytrees of arrays or of anything with shape and dtype.
       argnums: in which arguments it is linear; all of them if None.
+      weak: whether arguments that are weakly typed are so in the program.
     Returns: the flat function, the structure of its arguments, the program with linear inputs, and its constants.
     Raises: TypeError if `fun` is no function, an argument no array, or such an argument not inexact; LinearityError
       if the function is not linear.
@@ -359,7 +366,7 @@ def linear_jaxpr(
     chosen = range(len(args)) if argnums is None else canonical_argnums(who, argnums, args, fun)
     flat, tree = pytree.flatten(tuple(args))
     is_linear = [i in chosen for i, x in enumerate(args) for _ in pytree.flatten(x)[0]]
-    avals = [_type_of(who, x).strong() for x in flat]
+    avals = [_type_of(who, x) if weak else _type_of(who, x).strong() for x in flat]
     for aval, linear in zip(avals, is_linear):
         if linear and not dtypes.is_inexact(aval.dtype):
             raise TypeError(f"{who}: arguments must be floating point or complex, not {aval}.")
@@ -396,7 +403,7 @@ class FlatFunction:
         self.out_tree: Any = None
         self.num_results: int = 0
         self._aux_tree: Any = None
-        self.__name__: Final = _name(function or fun)
+        self.__name__: Final = function_name(function or fun)
 
     def __call__(self, *flat: Any) -> list[Any]:
         args = pytree.unflatten(self.in_tree, flat)
@@ -468,8 +475,9 @@ def named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], 
     """Name a derived function after `fun`, keeping its documentation, and its signature if it is the same."""
 
     def decorate(derived: Any) -> Any:
-        derived.__name__ = derived.__qualname__ = f"{kind}_of_{_name(fun)}"
-        derived.__doc__ = f"The {kind.replace('_', ' ')} of {_name(fun)}.\n\n{getattr(fun, '__doc__', None) or ''}"
+        name = function_name(fun)
+        derived.__name__ = derived.__qualname__ = f"{kind}_of_{name}"
+        derived.__doc__ = f"The {kind.replace('_', ' ')} of {name}.\n\n{getattr(fun, '__doc__', None) or ''}"
         derived.__module__ = getattr(fun, "__module__", None) or derived.__module__
         if same_arguments:
             derived.__wrapped__ = WithResult(fun)
@@ -479,12 +487,6 @@ def named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], 
 
 
 # ---- what users give -----------------------------------------------------------------------------------------
-
-
-def _name(fun: Any) -> str:
-    while isinstance(fun, functools.partial):
-        fun = fun.func
-    return getattr(fun, "__name__", None) or type(fun).__name__
 
 
 def check_argnums(who: str, argnums: Any) -> tuple[int, ...]:
@@ -513,23 +515,23 @@ def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> 
     for i in chosen:
         if not -len(args) <= i < len(args):
             raise ValueError(
-                f"{who}: argnums={argnums!r} names argument {i!r}, but {_name(fun)} was called with "
+                f"{who}: argnums={argnums!r} names argument {i!r}, but {function_name(fun)} was called with "
                 f"{len(args)} positional argument{'s' * (len(args) != 1)}.{_by_position(fun, i)}"
             )
     positions = tuple(int(i) % len(args) for i in chosen)
     if len(set(positions)) < len(positions):
-        raise ValueError(f"{who}: argnums={argnums!r} names an argument of {_name(fun)} twice.")
+        raise ValueError(f"{who}: argnums={argnums!r} names an argument of {function_name(fun)} twice.")
     return positions
 
 
 def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_int: bool | None) -> None:
     """Check argument i. Raises: TypeError naming the leaf that has no derivative; allow_int=None offers no zeros."""
-    check_arguments(who, fun, _name(fun), (arg,), (i,))
+    check_arguments(who, fun, function_name(fun), (arg,), (i,))
     fits = dtypes.is_complex if holomorphic else dtypes.is_inexact
     if (allow_int and not holomorphic) or all(fits(aval_of(leaf).dtype) for leaf in pytree.leaves(arg)):
         return
     path, leaf = next(pair for pair in pytree.leaves_with_path(arg) if not fits(aval_of(pair[1]).dtype))
-    where, aval = f"argument {argument_name(fun, i, path)} of {_name(fun)}", aval_of(leaf)
+    where, aval = f"argument {argument_name(fun, i, path)} of {function_name(fun)}", aval_of(leaf)
     if holomorphic:
         raise TypeError(f"{who}: with holomorphic=True inputs must be complex, but {where} is {aval}.")
     raise TypeError(
@@ -542,24 +544,26 @@ def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_
 def _check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorphic: bool) -> None:
     if len(leaves) != 1 or tree.num_nodes != 1:
         raise TypeError(
-            f"{who}: {_name(fun)} must return a scalar, but returned {structure(tree, leaves)}.\n"
+            f"{who}: {function_name(fun)} must return a scalar, but returned {structure(tree, leaves)}.\n"
             "  Use has_aux=True if it returns (scalar, aux), else tl.vjp or tl.jacrev."
         )
     aval = aval_of(leaves[0])
     if aval.shape:
         raise TypeError(
-            f"{who}: {_name(fun)} must return a scalar, but returned {aval}.\n"
+            f"{who}: {function_name(fun)} must return a scalar, but returned {aval}.\n"
             "  Reduce it (tnp.sum or tnp.mean), or use tl.vjp or tl.jacrev."
         )
     if holomorphic and not dtypes.is_complex(aval.dtype):
-        raise TypeError(f"{who}: with holomorphic=True the result must be complex, but {_name(fun)} returned {aval}.")
+        raise TypeError(
+            f"{who}: with holomorphic=True the result must be complex, but {function_name(fun)} returned {aval}."
+        )
     if not holomorphic and dtypes.is_complex(aval.dtype):
         raise TypeError(
-            f"{who}: {_name(fun)} returned {aval}; a gradient is defined for real results.\n"
+            f"{who}: {function_name(fun)} returned {aval}; a gradient is defined for real results.\n"
             "  Take the real part or a modulus, or pass holomorphic=True."
         )
     if not dtypes.is_inexact(aval.dtype):
-        raise TypeError(f"{who}: {_name(fun)} returned {aval}, and {no_derivative(aval)}")
+        raise TypeError(f"{who}: {function_name(fun)} returned {aval}, and {no_derivative(aval)}")
 
 
 def _explain_lists(who: str, error: TypeError, args: Sequence[Any]) -> None:
@@ -592,4 +596,4 @@ def _type_of(who: str, x: Any) -> ShapedArray:
         return aval_of(x)
     if not (hasattr(x, "shape") and hasattr(x, "dtype")):
         raise TypeError(f"{who}: expected arrays, or their types, not {x!r} of type {type(x).__name__}.")
-    return ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype))
+    return ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype), bool(getattr(x, "weak_type", False)))

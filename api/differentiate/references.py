@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tapeless.tracer import core, pytree
 from tapeless.tracer.numpy import zeros_like
-from tapeless.tracer.references import Ref, values_of
+from tapeless.tracer.references import Ref, lent, values_of
 
 
 class _Word:
@@ -78,19 +78,9 @@ class OfArrays:
         return ((out[0], after), out[1]) if is_pair else out  # what is no pair is refused
 
     def lent(self, call: Callable[[], Any], who: str) -> Any:
-        """Run `call()` while nobody else uses the references.
-
-        Raises: ValueError if somebody does, or one is there twice.
-        """
-        lent: list[Ref] = []
-        try:
-            for ref in self.references.values():
-                ref.lend(who)
-                lent.append(ref)
+        """Run `call()` while nobody else uses the references. Raises: as `references.lent`."""
+        with lent(self.references.values(), who):
             return call()
-        finally:
-            for ref in lent:
-                ref.lend("")
 
     def put_back(self, after: Sequence[Any]) -> None:
         """Write into the references the arrays that they hold after the call."""

@@ -13,7 +13,7 @@ from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.core import describe_function
 from tapeless.tracer.primitives import callback as primitives
 from tapeless.tracer.primitives.random import random_unwrap, random_wrap
-from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, key_dtype_of
+from tapeless.tracer.types import ShapedArray, aval_of, check_unmasked, holds_keys, key_dtype_of
 
 __all__ = ["effects_barrier", "io_callback", "pure_callback"]
 
@@ -147,9 +147,10 @@ class _HostFunction:
 
     def _checked(self, x: Any, wanted: ShapedArray, path: str) -> np.ndarray[Any, Any]:
         """Check that a result has the wanted type. Raises: TypeError if it has another."""
+        where = f" as result{path}" if path else ""
+        check_unmasked(x, f"{self._described()}: what it returned{where}")
         y = np.asarray(x)
         if y.shape != wanted.shape or y.dtype not in (wanted.dtype, _WIDER.get(wanted.dtype)):
-            where = f" as result{path}" if path else ""
             shape = ",".join(map(str, y.shape))
             raise TypeError(
                 f"{self._described()} returned {y.dtype}[{shape}]{where}, but result_shape_dtypes says {wanted}."

@@ -3,7 +3,7 @@
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 from tapeless.arguments.checks import array, check_arrays, check_call, check_callable
 from tapeless.arguments.names import describe_inputs, shown_attributes
@@ -15,6 +15,7 @@ from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.primitives import checkpoint as primitives
 from tapeless.tracer.recency import Recent
+from tapeless.tracer.references import Ref, values_of
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of, is_arraylike
 
@@ -79,8 +80,10 @@ def checkpoint(
 
     @functools.wraps(fun, shown_attributes(fun))
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        closed, leaves, out_tree = traced(args, kwargs)
-        return pytree.unflatten(out_tree, primitives.checkpoint(closed.jaxpr, *closed.consts, *leaves, **how))
+        body, leaves = traced(args, kwargs)
+        operands = [*body.closed.consts, *leaves, *values_of(body.references)]
+        outs = primitives.checkpoint(body.closed.jaxpr, *operands, **how)
+        return pytree.unflatten(body.out_tree, body.put_back(outs))
 
     return checkpointed
 
@@ -104,15 +107,32 @@ _ADVICE = "\n  Make it static (static_argnums or static_argnames)."
 _PROGRAMS_LIMIT = 256  # of one function
 
 
+class _CheckpointedProgram(NamedTuple):
+    """A function as a program: constants, arguments, arrays in references -> leaves of the result, arrays."""
+
+    closed: ClosedJaxpr
+    out_tree: Any
+    references: Sequence[Ref]  # of outside, that it reads or writes
+
+    def put_back(self, outs: Sequence[Any]) -> Sequence[Any]:
+        """Write the last results into the references that the function writes; return the others."""
+        n, program = len(outs) - len(self.references), self.closed.jaxpr
+        first = len(program.invars) - len(self.references)
+        for ref, before, after, x in zip(self.references, program.invars[first:], program.outvars[n:], outs[n:]):
+            if before is not after:
+                ref.put(x)
+        return outs[:n]
+
+
 class _TracedCheckpoint:
     """A function as a program, traced once for all arguments of the same types."""
 
     def __init__(self, fun: Callable[..., Any], static: Arguments, policy: Any) -> None:
         self._fun, self._static, self._policy = fun, static, policy
-        self._programs: Recent[Any, tuple[ClosedJaxpr, Any]] = Recent(_PROGRAMS_LIMIT)
+        self._programs: Recent[Any, _CheckpointedProgram] = Recent(_PROGRAMS_LIMIT)
 
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, list[Any], Any]:
-        """Return the program, the arguments it is called with, and the structure of its results."""
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_CheckpointedProgram, list[Any]]:
+        """Return the program, and the arguments it is called with."""
         statics: Any = ()
         if self._static:
             args, kwargs, statics = self._static.take_out(args, kwargs, self._fun, hashed=False)
@@ -121,17 +141,16 @@ class _TracedCheckpoint:
             name = core.describe_function(self._fun)
             check_call("checkpoint", self._fun, name, args, kwargs, _ADVICE, self._static.positions(statics))
         if not has_hash(statics):
-            traced = self._trace(leaves, tree, statics)  # they may have changed since they were compared last
-            return traced[0], leaves, traced[1]
+            return self._trace(leaves, tree, statics), leaves  # they may have changed since they were compared last
         key = (tuple(map(aval_of, leaves)), tree.snapshot(), statics, config.trace_key())
         found = self._programs.get(key) or self._programs.recall(key)
         if found is None:
             found = self._trace(leaves, tree, statics)
-            if not found[0].consts:  # what it closes over may be another array next time
+            if not found.closed.consts and not found.references:  # what it closes over may be another one next time
                 self._programs.enter(key, found)
-        return found[0], leaves, found[1]
+        return found, leaves
 
-    def _trace(self, leaves: Sequence[Any], tree: Any, statics: Any) -> tuple[ClosedJaxpr, Any]:
+    def _trace(self, leaves: Sequence[Any], tree: Any, statics: Any) -> _CheckpointedProgram:
         out_tree: Any = None
 
         def flat(*xs: Any) -> list[Any]:
@@ -144,13 +163,14 @@ class _TracedCheckpoint:
             return outs
 
         describe = functools.partial(describe_inputs, self._fun, tree, self._static.positions(statics))
-        avals = [aval_of(x) for x in leaves]
-        jaxpr, consts = trace_to_jaxpr(flat, avals, what="checkpoint", function=self._fun, arguments=describe)
+        avals, taken = [aval_of(x) for x in leaves], list[Ref]()
+        how: dict[str, Any] = {"what": "checkpoint", "function": self._fun, "arguments": describe, "references": taken}
+        jaxpr, consts = trace_to_jaxpr(flat, avals, **how)
         if getattr(self._policy, "names", ()):
             checks = importlib.import_module("tapeless.remat.policy_names")
             checks.warn_of_misspelt(self._policy, jaxpr, core.describe_function(self._fun))
         name = "f" if jaxpr.name == "<lambda>" else jaxpr.name
-        return ClosedJaxpr(jaxpr.replace(name=name), consts), out_tree
+        return _CheckpointedProgram(ClosedJaxpr(jaxpr.replace(name=name), consts), out_tree, taken)
 
 
 def _check(fun: Any, policy: Any, prevent_cse: Any) -> None:

@@ -23,7 +23,7 @@ from tapeless.saving.stored_elements import Elements, restored, stored, stored_s
 from tapeless.saving.tree_nodes import Node, TreePart, shown
 from tapeless.tracer import dtypes, prng_keys, pytree
 from tapeless.tracer.array import Array
-from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, key_dtype_of, physical
+from tapeless.tracer.types import ShapedArray, aval_of, check_unmasked, holds_keys, key_dtype_of, physical
 
 _FORMAT, _TREE, _CHECKSUM, _VERSION = "tapeless.format", "tapeless.tree", "tapeless.crc32", "1"
 _KIND = "tapeless.kind"
@@ -99,6 +99,7 @@ def _array_node(part: TreePart, arrays: dict[str, tuple[str, Elements]]) -> Node
             f"save: the leaf {shown(part.path)} is {value}of type {type(x).__name__}; "
             f"files hold arrays, keys, numbers, strings and None.{advice}"
         )
+    check_unmasked(x, f"save: the leaf {shown(part.path)}")
     if isinstance(x, Array) and holds_keys(x.aval):
         name, crc = _enter(arrays, part, np.asarray(prng_keys.key_data(x)))
         return ["key", name, key_dtype_of(x.aval).tag, x.shape, crc]

@@ -222,7 +222,10 @@ in_place_loops.loops[c.scan_p] = "n_consts"
 def _run_cond(index: Any, *operands: Any, branches: tuple[Jaxpr, ...]) -> Any:
     """Run the selected branch, and no other."""
     c.cond_p.type((aval_of(index), *map(aval_of, operands)), {"branches": branches})
-    return dispatch.run(branches[min(max(int(index), 0), len(branches) - 1)], operands)
+    outs = dispatch.run(branches[min(max(int(index), 0), len(branches) - 1)], operands)
+    if nonfinite.are_watched():
+        nonfinite.check(c.cond_p, outs, operands)
+    return outs
 
 
 def _run_while(*operands: Any, body: Jaxpr, **params: Any) -> Any:

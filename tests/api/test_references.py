@@ -6,7 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tests.messages import raises
+from tests.messages import place, raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
 
@@ -67,6 +67,10 @@ def test_the_type_never_changes():
     ref = tl.new_ref(0.0)
     ref[...] = tnp.asarray(2)
     assert (ref.dtype, ref.weak_type, ref[...].weak_type) == (np.float32, True, True)
+    strong = tl.new_ref(tnp.zeros(()))
+    strong[...] = tnp.asarray(2.0)
+    strong.addupdate(1)
+    assert (strong.weak_type, strong[...].weak_type) == (False, False)
     with pytest.raises(TypeError, match=r"float32\[\] cannot be written into int32\[\]"):
         tl.new_ref(tnp.zeros((), int))[...] = tnp.ones(())
     with pytest.raises(ValueError, match="do not broadcast"):
@@ -420,8 +424,6 @@ def test_cotangents_are_plumbed_out():
     one = tl.new_ref(0.0)
     with pytest.raises(NotImplementedError, match=r"a reference from outside is used where it cannot be: Ref\{float32"):
         tl.grad(lambda x: lax.scan(lambda c, _: (stash(one, c) * x, None), 1.0, None, 3)[0])(2.0)
-    with pytest.raises(NotImplementedError, match="traced for checkpoint"):
-        tl.checkpoint(lambda x: x * one[...])(1.0)
 
 
 LOOPS = {
@@ -538,3 +540,103 @@ def test_integers_in_references_must_fit():
     ref[...] = 300
     with pytest.raises(OverflowError, match="300"):
         f(ref, np.ones(2, np.int8))
+
+
+# ---- loops over references -----------------------------------------------------------------------------------
+
+
+def over_references(x, y, reverse=False):
+    """Running sums of x in place, and y as it is read."""
+    xs, ys = tl.new_ref(x), tl.new_ref(y)
+
+    def step(total, each):
+        x, y, k = each["x"], each["y"], each["k"]
+        x[0] = total + x[0] * y[...]
+        x.addupdate(k, 1)
+        return x[0], y[...] + x[1]
+
+    each = {"x": xs, "y": ys, "k": np.arange(3.0, dtype=np.float32)}
+    total, outs = lax.scan(step, 0.0, each, reverse=reverse)
+    return total, outs, xs[...], ys[...]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scan_over_references(reverse):
+    x, y = np.arange(6.0, dtype=np.float32).reshape(3, 2), X
+    want, outs, total = x.copy(), np.zeros(3), 0.0
+    for i in [2, 1, 0] if reverse else range(3):
+        total = want[i, 0] = total + want[i, 0] * y[i]
+        want[i, 1] += i
+        outs[i] = y[i] + want[i, 1]
+    for way in (over_references, tl.jit(over_references, static_argnames="reverse")):
+        for found, expected in zip(way(x, y, reverse=reverse), (total, outs, want, y), strict=True):
+            close(found, expected)
+    with tl.disable_jit():
+        close(over_references(x, y, reverse=reverse)[2], want)
+    mapped = tl.vmap(lambda x: over_references(x, y, reverse)[2])(np.stack([x, 2 * x]))
+    close(mapped[0], want)
+    tl.testing.check_grads(lambda x, y: over_references(x, y, reverse)[:3], (x, y), order=1, atol=0.02, rtol=0.02)
+
+
+def test_loops_over_references_of_outside():
+    ref = tl.new_ref(tnp.zeros(3))
+    tl.jit(lambda: lax.scan(lambda c, x: (c + 1, x[0].set(c)), 1, (ref,)))()
+    close(ref[...], [1, 2, 3])
+    close(lax.map(lambda x: x[...] * 2, ref), [2, 4, 6])
+    shared = tl.vmap(lambda k: lax.map(lambda x: x[...] * k, ref))(np.arange(2.0, dtype=np.float32))  # is only read
+    close(shared, [[0, 0, 0], [1, 2, 3]])
+    with raises(TypeError, f"scan: the result[1] of {place(returning)} is Ref{{float32[]}} of type Ref, {NO_ARRAY}"):
+        lax.scan(returning, 0, ref)
+    with pytest.raises(ValueError, match="a reference is used while it is an argument of scan, by another name"):
+        lax.scan(lambda c, x: (c, ref[0]), 0, ref)
+    with pytest.raises(ValueError, match="a reference is used while it is an argument of scan, by another name"):
+        lax.scan(lambda c, x: (c, None), 0, (ref, ref))
+    with raises(ValueError, "scan: xs['a'] is float32[], which has no leading axis to go along."):
+        lax.scan(lambda c, x: (c, None), 0, {"a": tl.new_ref(0.0)})
+    close(ref[...], [1, 2, 3])
+
+
+def returning(carry, x):
+    return carry, x
+
+
+NO_ARRAY = "which is not an array.\n  A reference is no array: read what is in it, ref[...]."
+
+
+# ---- checkpoints ---------------------------------------------------------------------------------------------
+
+
+def test_checkpoints_read_and_write_references_of_outside():
+    factor, calls = tl.new_ref(3.0), tl.new_ref(0)
+
+    @tl.checkpoint
+    def f(x):
+        calls[...] += 1
+        return tnp.sin(x) * factor[...]
+
+    looped = lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]  # noqa: E731
+    for n, way in enumerate((lambda g: g, tl.jit)):
+        close(way(tl.grad(f))(2.0), 3 * np.cos(2.0))
+        close(way(tl.grad(looped))(2.0), 9 * np.cos(2.0) * np.cos(3 * np.sin(2.0)))
+        assert int(calls[...]) == 3 * (n + 1)  # what is computed again is not written again
+    factor[...] = 5.0
+    close(tl.grad(f)(2.0), 5 * np.cos(2.0))
+    close(tl.vmap(tl.checkpoint(lambda x: x * factor[...]))(X), 5 * X)
+    with pytest.raises(ValueError, match="a value that is differentiated is written into a reference of outside"):
+        tl.grad(tl.checkpoint(lambda x: (factor.set(x), x)[1]))(2.0)
+
+
+def test_checkpoints_write_references_of_the_function_that_is_differentiated():
+    def f(x):
+        ref = tl.new_ref(x)
+
+        def inner(y):
+            ref[...] *= y
+            return tnp.sin(ref[...])
+
+        return tl.checkpoint(inner)(2 * x) * ref[...]
+
+    same = lambda x: tnp.sin(2 * x**2) * 2 * x**2  # noqa: E731
+    for transformation in (lambda g: g, tl.grad, tl.hessian):
+        close(tl.jit(transformation(f))(0.7), transformation(same)(0.7))
+    close(tl.vmap(tl.grad(f))(X), tl.vmap(tl.grad(same))(X))

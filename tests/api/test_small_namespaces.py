@@ -46,6 +46,23 @@ def test_vectors_of_another_width_and_what_to_do():
         unravel(tnp.ones(1))
 
 
+def test_functions_that_unravel_are_equal():
+    """So a function that takes one is not traced again."""
+    traced = []
+
+    def run(vector, unravel):
+        traced.append(vector)
+        return unravel(vector + 1)
+
+    as_leafless, as_static = tl.jit(run), tl.jit(run, static_argnums=1)
+    for k in (1, 2):
+        vector, unravel = ravel_pytree((np.arange(2) * k, np.ones((1, 2)) * k))
+        for f in (as_leafless, as_static):
+            np.testing.assert_array_equal(f(vector, unravel)[1], [[k + 1, k + 1]])
+    assert len(traced) == 2
+    assert unravel != ravel_pytree((np.arange(2), np.ones((2, 1))))[1]
+
+
 def test_unraveling_is_differentiated_and_compiled():
     tree = {"w": tnp.ones((2, 2)), "b": tnp.zeros(2)}
     flat, unravel = ravel_pytree(tree)

@@ -333,6 +333,7 @@ INDEXING = {
         [call(numbers(d, (3, 4)), numbers(d, ())) for d in ALL]
         + [call(X[:2, :2, :2], 7), call(numbers("float32", (5, 2)), V[:2])]
         + [call(V, 1), call(numbers("float32", (7, 3)), 5, True), call(X, 1), call(numbers("float32", (3, 3)), V)],
+        ours=partial(tnp.fill_diagonal, inplace=False),
         numpy=written(np.fill_diagonal),
     ),
     "vander": Row(

@@ -249,6 +249,8 @@ def whole(name: str, x: Array, values: ArrayLike) -> Array:
     """Convert values to the type and shape of x, all of which they replace. Raises: as the methods of AtIndexer."""
     y = as_array(_values(name, x, values))
     _check_values(name, x.shape, y)
+    if aval_of(y).weak_type and not x.weak_type:
+        y = lax.convert_element_type(y, x.dtype)
     return stretched(reshape(y, y.shape[max(y.ndim - x.ndim, 0) :]), x.shape)
 
 

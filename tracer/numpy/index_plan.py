@@ -21,7 +21,7 @@ from tapeless.tracer.numpy.promotion import common_shape, concrete, format_shape
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt, select_n
 from tapeless.tracer.primitives.elementwise import min as lax_min
 from tapeless.tracer.source import describe_here
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, check_unmasked
 
 _MASK_HELP = "Use tnp.where(mask, x, other) instead of x[mask], or tnp.nonzero(mask, size=...) for positions."
 
@@ -195,6 +195,7 @@ def _read(item: Any) -> list[Any]:
     kind = type(item)
     if kind is int or kind is slice or item is None or item is Ellipsis:
         return [item]
+    check_unmasked(item, "an index")
     if isinstance(item, (list, tuple)):
         item = _listed(item)
     elif kind is bool:
@@ -216,6 +217,8 @@ def _read(item: Any) -> list[Any]:
 
 def _listed(items: Sequence[Any]) -> np.ndarray[Any, Any]:
     help = "Write tnp.array(...) around the list."
+    for x in items:
+        check_unmasked(x, "an index")
     found = np.asarray([concrete("index", x, help) if isinstance(x, Array) else x for x in items])
     return found.astype(np.int32) if not found.size else found
 

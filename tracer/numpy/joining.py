@@ -32,7 +32,7 @@ from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, exact_integer, known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, reshape, slice_in_dim
 from tapeless.tracer.primitives.sorting import sort_key_val
-from tapeless.tracer.types import aval_of, by_protocol
+from tapeless.tracer.types import aval_of, by_protocol, check_unmasked
 
 # ---- joining -------------------------------------------------------------------------------------------------
 
@@ -200,6 +200,7 @@ def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: 
         count = _sections("array_split", indices_or_sections)
         short, longer = divmod(n, count)
         return list(shapes.split(x, [short + (k < longer) for k in range(count)], axis))
+    check_unmasked(indices_or_sections, "array_split: indices_or_sections")
     places = np.asarray(indices_or_sections).tolist()
     bounds = [0, *[slice(p).indices(n)[1] for p in places], n]
     return [slice_in_dim(x, a, max(a, b), axis=axis) for a, b in itertools.pairwise(bounds)]

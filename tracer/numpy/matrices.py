@@ -241,15 +241,18 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return default if kind in "biu" and dtypes.bits_of(dtype) < dtypes.bits_of(default) else dtype
 
 
-def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = False) -> Array:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """Replace the main diagonal of a by the elements of `val`, repeated as needed; returns a new array.
 
     Args:
       wrap: below the last square of a matrix with more rows than columns a diagonal begins anew, a row further down.
-    Raises: ValueError if `inplace`: arrays are never changed; if there are more than two axes, of different lengths.
+      inplace: must be False, as arrays are immutable.
+    Raises: NotImplementedError if `inplace`; ValueError if there are more than two axes, of different lengths.
     """
     if inplace:
-        raise ValueError("fill_diagonal: arrays are never changed in place; pass inplace=False and use the result.")
+        raise NotImplementedError(
+            "fill_diagonal: arrays are never changed in place; pass inplace=False and use the result."
+        )
     x = _matrices("fill_diagonal", a)
     if x.ndim > 2 and len(set(x.shape)) > 1:
         raise ValueError(f"fill_diagonal: axes of different lengths have no diagonal: {x.aval}.")

@@ -20,7 +20,14 @@ from tapeless.tracer.incoming import exact, incoming, incoming_number
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p
 from tapeless.tracer.primitives.operands import constant, converted, known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
-from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, conversion_hint, is_arraylike
+from tapeless.tracer.types import (
+    ShapedArray,
+    aval_of,
+    by_protocol,
+    check_unmasked,
+    conversion_hint,
+    is_arraylike,
+)
 
 Operand: TypeAlias = Array | np.ndarray[Any, Any]  # ours, or a constant of the program
 _NUMBERS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
@@ -371,6 +378,7 @@ def stretched(x: Any, shape: tuple[int, ...]) -> Any:
 
 def concrete(name: str, x: Any, advice: str) -> np.ndarray[Any, Any]:
     """Return the elements of x. Raises: ConcretizationTypeError with `advice` if x is traced; TypeError for keys."""
+    check_unmasked(x, called(name) + ": an argument")
     known = known_elements(x)
     if known is None:
         check_operands(name, x)

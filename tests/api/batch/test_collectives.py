@@ -563,3 +563,16 @@ def test_error_no_name(name):
     if not isinstance(name, tuple):
         with raises(TypeError, f"vmap: spmd_axis_name must be a string or another name, not {name!r}."):
             tl.vmap(lambda x: x, spmd_axis_name=name)
+
+
+def test_programs_of_axes_that_no_vmap_names():
+    def f(x):
+        return lax.all_gather(lax.psum(x, ("i", "j")) * lax.axis_size("i"), "j"), lax.axis_index("i")
+
+    given = np.ones(2, np.float32)
+    program = tl.make_jaxpr(f, axis_env=[("i", 4), ("j", 3)])(given)
+    assert [str(aval) for aval in program.out_avals] == ["float32[3,2]", "int32[]"]
+    again = tl.make_jaxpr(f, axis_env=[("i", 5), ("j", 2)])(given)
+    assert [str(aval) for aval in again.out_avals] == ["float32[2,2]", "int32[]"]
+    with pytest.raises(NameError, match="psum: found an unbound axis name: 'i'"):
+        tl.make_jaxpr(f)(given)

@@ -103,6 +103,22 @@ def test_static_arguments_by_number_name_and_default():
     assert negative(2, 3.0, 1) == 10.0
 
 
+def test_static_by_position_and_by_name_are_taken_as_they_are():
+    """As in JAX, if both are given; else one completes the other."""
+
+    def is_traced(x, n, m=1):
+        seen.append(tuple(isinstance(v, tl.core.Tracer) for v in (x, n, m)))
+        return x
+
+    seen = []
+    both, one = tl.jit(is_traced, static_argnums=1, static_argnames="m"), tl.jit(is_traced, static_argnums=(1, 2))
+    both(1.0, 2, np.ones(2))
+    both(1.0, 2, m=3)
+    both(1.0, n=np.ones(2), m=3)
+    one(1.0, n=2, m=3)
+    assert seen == [(True, False, True), (True, False, False), (True, True, False), (True, False, False)]
+
+
 def test_what_looks_different_is_different():
     shown = tl.jit(lambda n: np.frombuffer(repr(n).encode().ljust(16), np.uint8), static_argnums=0)
     values = [1, 1.0, True, np.float64(1), (1,), (1.0,), ((True,),), ((1,),), 0.0, -0.0, (0.0,), (-0.0,), 0j, -0j]

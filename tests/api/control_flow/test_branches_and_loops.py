@@ -405,6 +405,25 @@ def test_nan_in_a_loop_names_the_line(under: Any):
         with raises(FloatingPointError, f"nan in the result of 'log', at {place(logarithm, 'tnp.log')}."):
             under(lambda p, x: lax.cond(p, lambda x: logarithm(0, x)[0], lambda x: x, x))(True, -1.0)
         assert lax.cond(False, lambda x: logarithm(0, x)[0], lambda x: x, -1.0) == -1
+        with pytest.raises(FloatingPointError, match="nan in the result of 'cond', at "):
+            under(lambda p: lax.cond(p, lambda: np.nan, lambda: 2.0))(True)
+        assert under(lambda p: lax.cond(p, lambda: np.nan, lambda: 2.0))(False) == 2
+
+
+@pytest.mark.parametrize(
+    "init, step, dtype, weak",
+    [
+        (0, lambda c: c + 1.5, "float32", False),  # a carry that takes another dtype is strong, as in JAX
+        (1.0, lambda c: c * 1j, "complex64", False),
+        (0, lambda c: c + 1, "int32", True),
+        (0.0, lambda c: c + 1, "float32", True),
+        (0, lambda c: c + tnp.int8(1), "int8", False),
+    ],
+)
+def test_carries_that_begin_as_python_numbers(init: Any, step: Any, dtype: str, weak: bool) -> None:
+    loops = lax.fori_loop(0, 2, lambda _, c: step(c), init), lax.scan(lambda c, _: (step(c), None), init, length=2)[0]
+    for found in loops:
+        assert (found.dtype.name, found.weak_type) == (dtype, weak)
 
 
 # ---- how often bodies are traced -------------------------------------------------------------------------------

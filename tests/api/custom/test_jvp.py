@@ -459,3 +459,26 @@ def test_it_prints_as_what_it_is_of():
         return 2.0 * x
 
     assert repr(tl.custom_jvp(doubled)) == f"<custom_jvp of {place(doubled)}>"
+
+
+def of_a(x, y, a):
+    return x + y * a
+
+
+class Nameless:
+    def __call__(self, x, y):
+        return of_a(x, y, 0.5)
+
+
+@pytest.mark.parametrize("f", [functools.partial(of_a, a=0.5), Nameless()], ids=["partial", "object"])
+def test_callables_without_a_name(f):
+    with_jvp, with_vjp, mapped = tl.custom_jvp(f), tl.custom_vjp(f), tl.custom_batching.custom_vmap(f)
+    with_jvp.defjvp(lambda primals, tangents: (f(*primals), 2 * sum(tangents)))
+    with_vjp.defvjp(lambda x, y: (f(x, y), None), lambda _, ct: (2 * ct, 3 * ct))
+    mapped.def_vmap(lambda n, _, x, y: (x * y, True))
+    assert tl.grad(lambda a: with_jvp(*a))((1.0, 2.0)) == (2, 2) and with_jvp(1.0, y=2.0) == 2
+    assert tl.grad(with_vjp, (0, 1))(1.0, 2.0) == (2, 3)
+    assert list(tl.vmap(mapped)(tnp.arange(2.0), tnp.arange(2.0))) == [0, 1]
+    assert tl.named_call(f)(1.0, 2.0) == 2
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'a'"):
+        with_jvp(1.0, 2.0, a=3.0)

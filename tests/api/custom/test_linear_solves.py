@@ -293,3 +293,20 @@ def test_solvers_must_give_what_is_besides():
         lax.custom_root(same, guess, given, given, has_aux=True)
     with raises(TypeError, f"custom_linear_solve: {message}"):
         lax.custom_linear_solve(same, guess, given, has_aux=True)
+
+
+@pytest.mark.parametrize("has_aux", [False, True])
+def test_a_solver_of_roots_closes_over_what_is_differentiated(has_aux):
+    def cube_root(a):
+        def solve(f, x):
+            x = lax.fori_loop(0, 40, lambda _, x: x - (x**3 - a) / (3 * x**2), x)
+            return (x, {"residual": f(x), "a": a}) if has_aux else x
+
+        found = lax.custom_root(lambda x: x**3 - a, 1.0, solve, lambda g, y: y / g(1.0), has_aux)
+        return found[0] * (1 + 0 * found[1]["a"]) if has_aux else found
+
+    xs = np.array([8.0, 27.0], np.float32)
+    for f in (cube_root, tl.jit(cube_root)):
+        np.testing.assert_allclose(tl.vmap(f)(xs), [2, 3], rtol=1e-5)
+        np.testing.assert_allclose(tl.vmap(tl.grad(f))(xs), [1 / 12, 1 / 27], rtol=1e-5)
+        np.testing.assert_allclose(tl.grad(tl.grad(f))(8.0), -2 / 9 * 8 ** (-5 / 3), rtol=1e-4)

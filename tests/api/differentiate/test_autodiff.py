@@ -226,6 +226,11 @@ def test_linear_transpose_needs_types_only():
     close(transposed(np.array(1.0)), [[2, 2, 2]])
 
 
+def test_linear_transpose_is_weak_where_arguments_are():
+    for x, weak in ((1.0, True), (tnp.ones(()), False), (tl.ShapeDtypeStruct((), "float32", weak_type=True), True)):
+        assert tl.linear_transpose(lambda x: 2 * x, x)(3.0)[0].weak_type == weak
+
+
 def test_linear_transpose_of_pytrees_and_through_calls():
     def linear(p, x):
         return {"sum": tl.jit(lambda a, b: a + 3 * b)(p["a"], x), "x": x}

@@ -216,6 +216,13 @@ def host_big(x):
 
 
 @ways
+def test_a_masked_result(way):
+    masked = np.ma.masked_array(X, [False, True, False])
+    with pytest.raises(TypeError, match=r"what it returned as result\[1\] is a masked array\.\n  A masked array would"):
+        way(lambda x: tl.pure_callback(lambda x: (x, masked), (like(X), like(X)), x))(X)
+
+
+@ways
 def test_a_result_that_does_not_fit(way):
     with raises(
         OverflowError, f"pure_callback: {place(host_big)} returned 1099511627776, which does not fit into int32[]."

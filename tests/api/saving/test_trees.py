@@ -269,6 +269,10 @@ def test_links_and_modes(path):
             "  Write dict(...) around it.",
         ),
         ({"f": len}, "save: the leaf at ['f'] is <built-in function len> of type builtin_function_or_method; "),
+        (
+            {"m": np.ma.masked_array([1, 2], [True, False])},
+            "save: the leaf at ['m'] is a masked array.\n  A masked array would lose its mask: fill it, ",
+        ),
         ([np.array(["a"])], "save: the leaf at [0] cannot be saved: "),
         ([np.zeros(2, tl.float0)], "save: the leaf at [0] cannot be saved: float0 has no elements."),
         (({(1, 2): X},), "save: the dict at [0] has the key (1, 2) of type tuple; files have keys that are strings or"),

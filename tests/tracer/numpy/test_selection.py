@@ -126,6 +126,8 @@ def test_what_is_refused():
     for f in (tnp.put, tnp.place):
         with pytest.raises(ValueError, match="arrays are never changed in place; pass inplace=False"):
             f(x, x > 1, 2.0)
+    with pytest.raises(NotImplementedError, match="arrays are never changed in place; pass inplace=False"):
+        tnp.fill_diagonal(tnp.ones((2, 2)), 2.0)
     for name in ("isin", "digitize", "searchsorted"):
         with raises(ValueError, f"{name}: there is no method 'fast'."):
             getattr(tnp, name)(x, x, method="fast")

@@ -405,6 +405,21 @@ def test_masked_arrays_do_not_lose_their_masks():
     np.testing.assert_array_equal(tnp.array(masked.filled(0)), [1, 0, 3])
 
 
+def test_masked_arrays_do_not_lose_their_masks_as_positions():
+    x, masked = tnp.arange(3.0), np.ma.masked_array([0, 1, 2], [False, True, False])
+    advice = "\n  A masked array would lose its mask: fill it, x.filled(value), or pass x.data and x.mask apart."
+    for index in (masked, [masked], (masked,), masked > 0, np.ma.masked):
+        with raises(TypeError, "an index is a masked array." + advice):
+            x[index]
+    with raises(TypeError, "an index is a masked array." + advice):
+        x.at[masked].set(1.0)
+    for f in (tnp.delete, tnp.repeat, lambda x, i: tnp.insert(x, i, 1.0), lambda x, i: tnp.compress(i, x)):
+        with pytest.raises(TypeError, match=re.escape(": an argument is a masked array." + advice)):
+            f(x, masked)
+    with raises(TypeError, "array_split: indices_or_sections is a masked array." + advice):
+        tnp.split(x, masked)
+
+
 def test_integers_that_do_not_fit():
     with pytest.raises(OverflowError):
         tnp.array([2**40])
