@@ -285,11 +285,12 @@ def _axes(elems: Any, axis: int) -> list[int]:
 
 
 def _combined(fn: Callable[[Any, Any], Any], tree: Any, a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-    result = fn(pytree.unflatten(tree, a), pytree.unflatten(tree, b))
+    first = pytree.unflatten(tree, a)
+    result = fn(first, pytree.unflatten(tree, b))
     check_arrays(f"associative_scan: the result{{}} of {core.describe_function(fn)}", result)
-    outs, out_tree = pytree.flatten(result)
-    if out_tree != tree:
-        told = pytree.compare(tree, out_tree, ("the arguments", "the result"))
+    outs = pytree.leaves(result)
+    if not _alike(first, result):
+        told = pytree.compare(tree, pytree.structure(result), ("the arguments", "the result"))
         raise TypeError(f"associative_scan: {core.describe_function(fn)} must return what it is given.{told}")
     given, found = ", ".join(str(aval_of(x)) for x in a), ", ".join(str(aval_of(y)) for y in outs)
     if given != found:
@@ -298,6 +299,13 @@ def _combined(fn: Callable[[Any, Any], Any], tree: Any, a: Sequence[Any], b: Seq
             f"but returned ({found})."
         )
     return outs
+
+
+def _alike(x: Any, y: Any) -> bool:
+    """Tell whether two pytrees have one structure, but for the classes of tuples, which may be named ones."""
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        return len(x) == len(y) and all(_alike(a, b) for a, b in zip(x, y))
+    return pytree.structure(x) == pytree.structure(y)
 
 
 def _prefixes(combined: Callable[..., list[Any]], xs: Sequence[Any], axes: Sequence[int]) -> list[Any]:

@@ -1,6 +1,6 @@
 """Branches and loops of `tapeless.lax`: what they compute, and how types settle."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -517,3 +517,15 @@ def test_a_function_that_is_several_branches_is_traced_once():
     found = tl.jit(lambda i, x: lax.switch(i, [f, lambda x: 2 * x, f], x))
     assert [float(found(i, 3.0)) for i in range(3)] == [4, 6, 4] and len(calls) == 1
     assert tl.jit(lambda p, x: lax.cond(p, f, f, x))(True, 3.0) == 4 and len(calls) == 2
+
+
+def test_associative_scan_of_a_named_tuple_may_combine_to_a_plain_one():
+    class Pair(NamedTuple):
+        a: Any
+        b: Any
+
+    x = np.arange(1.0, 6.0)
+    found = lax.associative_scan(lambda p, q: (p.a * q.a, p.b + q.b), Pair(x, x))
+    assert type(found) is Pair
+    np.testing.assert_array_equal(found.a, np.cumprod(x))
+    np.testing.assert_array_equal(found.b, np.cumsum(x))
