@@ -71,7 +71,8 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     Source: Hendrycks & Gimpel 2016, "Gaussian error linear units".
     """
     by_tanh = exact_bool(approximate, "gelu: approximate (by tanh)")
-    return _gelu(inexact("gelu", array_operand("gelu", x)), approximate=by_tanh)
+    x = inexact("gelu", array_operand("gelu", x))
+    return _gelu(tnp.asarray(x, x.dtype), approximate=by_tanh)
 
 
 @compound
@@ -209,14 +210,15 @@ def logsumexp(
       keepdims: keep the axes, with size 1.
       where: which elements count, booleans that broadcast with a; all if None.
       return_sign: also return the sign of the sum, with the logarithm of its modulus; else a negative sum gives nan.
-    Returns: the logarithm, -inf for no elements; or with `return_sign` a pair of it and the sign.
+    Returns: the logarithm, -inf for no elements, of complex numbers the principal one; or with `return_sign` a pair of
+      the logarithm of the modulus, which is real, and the sign.
     """
     a = inexact("logsumexp", array_operand("logsumexp", a))
     keepdims = exact_bool(keepdims, "logsumexp: keepdims")
     counts = tnp.asarray(True) if where is None else tnp.asarray(where)
     counts = counts if b is None else counts & (tnp.asarray(b) != 0)
     a = tnp.where(counts, a, -np.inf)
-    top = tnp.max(stop_gradient(a), axis, keepdims=True, initial=-np.inf)
+    top = tnp.max(stop_gradient(tnp.real(a)), axis, keepdims=True, initial=-np.inf)
     top = tnp.where(tnp.isfinite(top), top, 0)
     terms = tnp.exp(a - top) if b is None else b * tnp.exp(a - top)
     total = tnp.sum(terms, axis, keepdims=keepdims)

@@ -15,6 +15,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import fourier
 from tapeless.tracer.numpy.promotion import array_operand, inexact
+from tapeless.tracer.primitives.elementwise import complex as complex_of
 
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
@@ -110,8 +111,7 @@ def _along(name: str, x: Any, type: int, n: int | None, axis: int, norm: Any, di
 @core.compound
 def _transformed(x: Any, *, type: int, scale: str) -> Any:
     if dtypes.is_complex(x.dtype):
-        parts = (_scaled(part, type, scale) for part in (tnp.real(x), tnp.imag(x)))
-        return tnp.stack(list(parts), -1) @ np.array([1, 1j]).astype(x.dtype)
+        return complex_of(*(_scaled(part, type, scale) for part in (tnp.real(x), tnp.imag(x))))
     return _scaled(x, type, scale)
 
 

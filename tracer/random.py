@@ -3,7 +3,7 @@
 A sampler encrypts the positions of its result (counter-based) and computes the sample from these bits; one that needs
 several sets of bits splits its key. Samples made by arithmetic alone equal those of jax.random exactly; others as far
 as XLA's log, log_plus_one, erf_inv and tan are the same. Rejection samplers need
-loops: they are in `api/random/`. Left out: gumbel's mode "highest".
+loops: they are in `api/random/`.
 """
 
 import math
@@ -18,7 +18,7 @@ from tapeless.tracer.core import compound
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import not_supported
 from tapeless.tracer.incoming import exact
-from tapeless.tracer.primitives.bits import bitcast_convert_type
+from tapeless.tracer.primitives.bits import bitcast_convert_type, clz, shift_left, shift_right_logical
 from tapeless.tracer.primitives.elementwise import complex as complex_of
 from tapeless.tracer.primitives.elementwise import convert_element_type, log_plus_one, rem, stop_gradient
 from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, without
@@ -34,6 +34,7 @@ from tapeless.tracer.random_arguments import (
     check_population,
     count_of,
     drawn_as,
+    gumbel_mode,
     parameter,
     request,
     sampling_mode,
@@ -246,7 +247,7 @@ def choice(
     if p is None:
         positions = _choice(key, **sample)
     else:
-        positions = _weighted_choice(key, weights(p, count), mode=sampling_mode("choice", mode), **sample)
+        positions = _weighted_choice(key, weights(p, count), mode=gumbel_mode("choice", mode), **sample)
     return tnp.take(a, positions, axis=axis) if ndim(a) else positions
 
 
@@ -296,7 +297,7 @@ def categorical(
     check_broadcast("categorical", sizes, **{"logits without their axis": batch})
     count, draws = shape_of(logits)[axis], math.prod(sizes[: len(sizes) - len(batch)])
     check_population("categorical", count, draws, replace)
-    settings: dict[str, Any] = {"axis": axis, "shape": sizes, "mode": sampling_mode("categorical", mode)}
+    settings: dict[str, Any] = {"axis": axis, "shape": sizes, "mode": gumbel_mode("categorical", mode)}
     if replace:
         return _categorical(key, parameter(logits, dtype), dtype=dtypes.default_dtype("i"), **settings)
     return _distinct_categorical(key, parameter(logits, dtype), **settings)
@@ -391,11 +392,12 @@ def gumbel(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None, mode
       shape: shape of the result.
       dtype: floating point; of the default width if None.
       mode: "high" draws twice the bits, so that events with probabilities below the spacing of numbers below 1 occur
-        as often as they should; "low" otherwise; `config.high_dynamic_range_gumbel` decides if None.
+        as often as they should; "highest" is that for float32 at both ends, from uniform numbers of 64 bits; "low"
+        otherwise; `config.high_dynamic_range_gumbel` decides between "low" and "high" if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError for another mode.
     """
     key, sizes, dtype = request("gumbel", key, shape, dtype, "f")
-    return _gumbel(key, shape=sizes, dtype=dtype, mode=sampling_mode("gumbel", mode))
+    return _gumbel(key, shape=sizes, dtype=dtype, mode=gumbel_mode("gumbel", mode))
 
 
 @compound
@@ -403,9 +405,31 @@ def _gumbel(key: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
     info = dtypes.finfo(dtype)
     if mode == "low":
         return -tnp.log(-tnp.log(_from(info.tiny, key, shape, dtype)))
+    if mode == "highest" and dtype == np.float32:
+        return _gumbel_of_64_bits(_bits(key, shape=(2, *shape), dtype=_unsigned(32)))
     coarse, fine = _two(_unit(key, (2, *shape), dtype))
     u = tnp.where(coarse >= 0.5, coarse, coarse + 2.0**-info.nmant * fine + exact(info.tiny, dtype))
     return -tnp.log(-log_plus_one(-u))
+
+
+def _gumbel_of_64_bits(words: Any) -> Array:
+    """Transform uniform numbers of 64 bits; those in the upper half by their distance from 1."""
+    high, low = _two(words)
+    small = high < exact(2**31, high.dtype)
+    opposite_high, opposite_low = ~high + convert_element_type(low == 0, high.dtype), ~low + exact(1, low.dtype)
+    u = _fraction(tnp.where(small, high, opposite_high), tnp.where(small, low, opposite_low))
+    return -tnp.log(-tnp.where(small, log_plus_one(-u), tnp.log(u)))
+
+
+def _fraction(high: Any, low: Any) -> Array:
+    """Compute the float32 number in (0, 1) whose binary digits are those of two words, of which 24 are kept."""
+    zeros = clz(high)
+    both = shift_left(high, zeros) | shift_right_logical(low, exact(32, low.dtype) - zeros)
+    leading = tnp.where(high == 0, shift_left(low, clz(low)), both)
+    places = zeros + tnp.where(high == 0, clz(low), exact(0, low.dtype))
+    exponent = bitcast_convert_type(shift_left(exact(127 - 24, low.dtype) - places, exact(23, low.dtype)), np.float32)
+    digits = convert_element_type(leading >> exact(8, low.dtype), np.float32)
+    return tnp.maximum(digits * exponent, exact(2.0**-65, np.dtype(np.float32)))
 
 
 def laplace(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:

@@ -48,14 +48,20 @@ def _has_no_mantissa(dtype: Any) -> bool:
     return dtypes.is_float(dtype) and (dtypes.finfo(dtype).bits < 8 or dtypes.finfo(dtype).nmant == 0)
 
 
-def sampling_mode(name: str, mode: str | None) -> str:
-    """Canonicalise a sampler's mode, the number of bits of a sample: "low" or "high"; by the settings if None.
+def sampling_mode(name: str, mode: str | None, known: tuple[str, ...] = ("low", "high")) -> str:
+    """Canonicalise a sampler's mode, the number of bits of a sample: by the settings if None.
 
-    Raises: ValueError if it is neither "low" nor "high".
+    Raises: ValueError if it is not among the known ones.
     """
-    if mode not in (None, "low", "high"):
-        raise ValueError(f'{name}: the mode must be "low" or "high", not {mode!r}.')
+    if mode is not None and mode not in known:
+        listed = ", ".join(f'"{word}"' for word in known[:-1])
+        raise ValueError(f'{name}: the mode must be {listed} or "{known[-1]}", not {mode!r}.')
     return mode or ("high" if config.high_dynamic_range_gumbel else "low")
+
+
+def gumbel_mode(name: str, mode: str | None) -> str:
+    """Canonicalise the mode of a sampler that draws Gumbel numbers, as `sampling_mode`."""
+    return sampling_mode(name, mode, ("low", "high", "highest"))
 
 
 def count_of(name: str, x: Any) -> int:

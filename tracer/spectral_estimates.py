@@ -4,6 +4,7 @@ Source: Welch 1967, "The use of fast Fourier transform for the estimation of pow
 estimation from modified short-time Fourier transform", for the inverse; SciPy for scales and boundaries.
 """
 
+import inspect
 import itertools
 import operator
 from collections.abc import Callable, Sequence
@@ -78,8 +79,39 @@ _OTHERS: dict[str, Callable[..., np.ndarray[Any, Any]]] = {
     "cosine": lambda n: np.sin(np.pi * (np.arange(n) + 0.5) / n),
     "bartlett": lambda n: np.bartlett(n),
     "kaiser": lambda n, beta: np.kaiser(n, beta),
-    "gaussian": lambda n, std: np.exp(-0.5 * np.square((np.arange(n) - (n - 1) / 2) / std)),
+    "gaussian": lambda n, std: np.exp(-0.5 * np.square(_centred(n) / std)),
+    "triang": lambda n: 1 - np.abs(_centred(n)) / ((n + n % 2) / 2),
+    "parzen": lambda n: _parzen(np.abs(_centred(n)) / (n / 2), (n - 1) / (2 * n)),
+    "bohman": lambda n: _bohman(np.abs(_centred(n)) / ((n - 1) / 2)),
+    "barthann": lambda n: _barthann(np.abs(_centred(n)) / (n - 1)),
+    "lanczos": lambda n: np.sinc(2 * _centred(n) / (n - 1)),
+    "tukey": lambda n, alpha=0.5: _tukey((n - 1) / 2 - np.abs(_centred(n)), alpha * (n - 1) / 2),
+    "exponential": lambda n, center=None, tau=1.0: np.exp(-np.abs(_centred(n, center)) / tau),
+    "general_gaussian": lambda n, p, sig: np.exp(-0.5 * np.abs(_centred(n) / sig) ** (2 * p)),
+    "general_hamming": lambda n, alpha: alpha + (1 - alpha) * np.cos(2 * np.pi * _centred(n) / (n - 1)),
 }
+
+
+def _centred(n: int, center: float | None = None) -> np.ndarray[Any, Any]:
+    return np.arange(n) - ((n - 1) / 2 if center is None else center)
+
+
+def _parzen(distance: Any, bend: float) -> np.ndarray[Any, Any]:
+    return np.where(distance <= bend, 1 - 6 * distance**2 * (1 - distance), 2 * (1 - distance) ** 3)
+
+
+def _bohman(distance: Any) -> np.ndarray[Any, Any]:
+    inside = (1 - distance) * np.cos(np.pi * distance) + np.sin(np.pi * distance) / np.pi
+    return np.where(distance < 1, inside, 0.0)
+
+
+def _barthann(distance: Any) -> np.ndarray[Any, Any]:
+    return 0.62 - 0.48 * distance + 0.38 * np.cos(2 * np.pi * distance)
+
+
+def _tukey(from_end: Any, width: float) -> np.ndarray[Any, Any]:
+    """Compute a window that rises by a cosine along `width` elements at both ends, and is 1 between."""
+    return np.where(from_end < width, 0.5 - 0.5 * np.cos(np.pi * from_end / max(width, 1e-300)), 1.0)
 
 
 def _window(name: str, window: Any, n: int) -> np.ndarray[Any, Any]:
@@ -93,10 +125,19 @@ def _window(name: str, window: Any, n: int) -> np.ndarray[Any, Any]:
     if kind in _COSINES and not parameters:
         turns = 2 * np.pi * np.arange(n) / n
         return sum(((-1) ** k * a * np.cos(k * turns) for k, a in enumerate(_COSINES[kind])), np.zeros(n))
-    if kind not in _OTHERS or len(parameters) != (kind in ("kaiser", "gaussian")):
+    if kind not in _OTHERS or not _takes(_OTHERS[kind], n, *parameters):
         known = ", ".join([*_COSINES, *_OTHERS])
         raise NotImplementedError(f"{name}: window {window!r} is not among {known}: give an array.")
     return _OTHERS[kind](n + 1, *parameters)[:-1]
+
+
+def _takes(f: Callable[..., Any], *args: Any) -> bool:
+    """Tell whether `f` has parameters for these arguments."""
+    try:
+        inspect.signature(f).bind(*args)
+    except TypeError:
+        return False
+    return True
 
 
 class _Segments(NamedTuple):

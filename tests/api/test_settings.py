@@ -79,6 +79,7 @@ def test_functions_convert_arrays_of_their_own():
         x = np.ones(16, np.float32)
         assert tl.scipy.signal.stft(x, nperseg=8)[2].dtype == np.complex64
         assert tl.scipy.fft.idct(x, 2).dtype == tl.scipy.fft.dct(x, 3).dtype == np.float32
+        assert tl.scipy.fft.dct(x.astype(np.complex64)).dtype == np.complex64
         assert tl.scipy.linalg.solve(np.eye(2, dtype=np.int32), np.ones(2, np.int32), assume_a="pos").tolist() == [1, 1]
         assert tl.scipy.signal.welch(x, nperseg=8)[1].dtype == np.float32
 

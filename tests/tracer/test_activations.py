@@ -146,6 +146,7 @@ def test_choices_that_are_no_truth_values_are_refused():
         nn.logmeanexp(X, keepdims="yes")  # pyright: ignore[reportArgumentType]
     with raises(TypeError, "logsumexp: return_sign must be True or False, not 'yes'."):
         nn.logsumexp(X, return_sign="yes")  # pyright: ignore[reportArgumentType]
+    assert not nn.gelu(0.5).weak_type  # as in JAX
     for exact in (False, np.bool_(False), 0):
         np.testing.assert_array_equal(nn.gelu(X, exact), nn.gelu(X, False))
 
@@ -157,6 +158,13 @@ def test_signs_of_sums():
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert np.isnan(nn.logsumexp(TABLE[0], b=-np.ones(3)))
+    z = np.array([1 + 2j, -3 + 3j, 2 + 0.5j, 3 + 2.9j], np.complex64)  # against NumPy: phases take no part in the scale
+    total = np.exp(z).sum()
+    modulus, sign = nn.logsumexp(z, return_sign=True)
+    assert modulus.dtype == np.float32
+    np.testing.assert_allclose(
+        [modulus, sign, nn.logsumexp(z)], [np.log(abs(total)), total / abs(total), np.log(total)]
+    )
 
 
 def test_polygamma():

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import tapeless as tl
+import tapeless.numpy as tnp
 from tapeless import random
+from tapeless.tracer.random import _fraction
 
 ROOT = Path(__file__).resolve().parents[2]
 F32 = np.float32
@@ -64,6 +66,7 @@ EXACT = {
     "categorical-axis": lambda r, k: r.categorical(k, LOGITS, axis=0, shape=(5, 2, 4)),
     "categorical-broadcast": lambda r, k: r.categorical(k, LOGITS[:1], shape=(6, 5)),
     "categorical-high": lambda r, k: r.categorical(k, LOGITS, mode="high"),
+    "categorical-highest": lambda r, k: r.categorical(k, LOGITS, mode="highest"),
     "categorical-distinct": lambda r, k: r.categorical(k, LOGITS, axis=-2, shape=(2, 4), replace=False),
 }
 # Made with log, tan or erf_inv, whose last bits are up to what XLA fuses them with.
@@ -75,6 +78,7 @@ CLOSE = {
     },
     "normal-complex": lambda r, k: r.normal(k, (100,), "complex64"),
     "gumbel-high": lambda r, k: r.gumbel(k, (200,), mode="high"),
+    "gumbel-highest": lambda r, k: r.gumbel(k, (2000,), mode="highest"),
     "truncated_normal": lambda r, k: r.truncated_normal(k, -1.5, np.array([1.0, 2.0], F32), (100, 2)),
     "truncated_normal-shape": lambda r, k: r.truncated_normal(k, np.zeros((3, 1), F32), np.ones(2, F32)),
 }
@@ -232,6 +236,14 @@ def test_frequencies(drawn, expected):
     assert np.abs(frequencies(drawn(random.key(0)), len(expected)) - expected).max() < 4 * 0.5 / math.sqrt(N)
 
 
+def test_fractions_of_64_bits():
+    """Against Python's integers: 24 of the digits are kept, wherever they begin."""
+    values = [1, 2**24 - 1, 2**25 + 1, 2**32 - 1, 2**32 + 1, 2**40 + 12345, 2**56 - 1, 2**63 - 1, 2**64 - 1]
+    kept = [v >> max(v.bit_length() - 24, 0) << max(v.bit_length() - 24, 0) for v in values]
+    high, low = (np.array([v >> shift & 0xFFFFFFFF for v in values], np.uint32) for shift in (32, 0))
+    np.testing.assert_array_equal(_fraction(tnp.asarray(high), tnp.asarray(low)), [v / 2.0**64 for v in kept])
+
+
 def test_moments_of_complex_normal():
     drawn = np.asarray(random.normal(random.key(0), (N,), "complex64"))
     assert abs(drawn.mean()) < 4 / math.sqrt(N)
@@ -273,7 +285,7 @@ REFUSED = [
     ),
     (lambda: random.bernoulli(ONE, 1), TypeError, "bernoulli: p must be floating point, not int32."),
     (lambda: random.bernoulli(ONE, 0.5, (), "mid"), ValueError, 'bernoulli: the mode must be "low" or "high", not'),
-    (lambda: random.gumbel(ONE, mode="highest"), ValueError, 'gumbel: the mode must be "low" or "high", not'),
+    (lambda: random.gumbel(ONE, mode="top"), ValueError, 'the mode must be "low", "high" or "highest", not \'top\''),
     (lambda: random.permutation(ONE, 2.0), TypeError, "permutation takes an array with axes or an integer, not 2.0."),
     (lambda: random.permutation(ONE, TABLE, 2), ValueError, "axis 2 is out of range for an array of 2 axes."),
     (lambda: random.categorical(ONE, np.arange(3)), TypeError, "categorical: logits must be floating point, not int64"),

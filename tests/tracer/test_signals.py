@@ -95,7 +95,10 @@ def test_spectra(unit: complex, rng: np.random.Generator):
 def test_windows():
     ss = pytest.importorskip("scipy.signal")
     x = np.ones(10)
-    for name in ("hann", "blackman", "nuttall", "blackmanharris", "flattop", "boxcar", "cosine", "bartlett"):
+    plain = "hann blackman nuttall blackmanharris flattop boxcar cosine bartlett "
+    plain += "triang parzen bohman barthann lanczos tukey"
+    given = ("tukey", 0.3), ("tukey", 0), ("tukey", 1), ("general_gaussian", 1.5, 2.0), ("general_hamming", 0.6)
+    for name in (*plain.split(), *given, ("exponential", None, 2.0)):
         for n in (1, 9, 10):
             right = ss.stft(x, window=name, nperseg=n, noverlap=0, boundary=None)[2]
             close(signal.stft(x, window=name, nperseg=n, noverlap=0, boundary=None)[2], right, 1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.distributions.evaluation import evaluated, exponential, on_support, only, quantile
+from tapeless.tracer.distributions.evaluation import evaluated, on_support, only, quantile
 from tapeless.tracer.entropies import xlog1py, xlogy
 
 __all__ = ["cdf", "logpmf", "pmf", "ppf"]
@@ -63,4 +63,6 @@ def _ppf(q: Any, p: Any, loc: Any) -> Any:
     return only((p >= 0) & (p <= 1), loc + quantile(q, lambda q: tnp.where(q <= 1 - p, 0, 1).astype(q.dtype)))
 
 
-_pmf = exponential(_logpmf)
+def _pmf(k: Any, p: Any, loc: Any) -> Any:
+    y = only((p >= 0) & (p <= 1), k - loc)
+    return on_support(y, (y == 0) | (y == 1), 0, 0, lambda y: tnp.where(y == 1, p, tnp.where(y == 0, 1 - p, y)))

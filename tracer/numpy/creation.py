@@ -106,6 +106,8 @@ def asarray(
 ) -> Array:
     """Convert to an array, without a copy if possible, unless `copy` is true: see `array`.
 
+    An array of ours that has the dtype is returned itself, unless its type is weak: then its elements are copied.
+
     Raises: ValueError if `copy` is false and there must be one: elements go to a device, or change their dtype; or if
       there is no such order.
     """
@@ -124,7 +126,8 @@ def asarray(
 def _from_value(x: ArrayLike, dtype: Any, copy: bool) -> Array:
     if isinstance(x, Array):
         wanted = x.dtype if dtype is None else dtypes.canonical(dtype)
-        found = x if dtype is None else lax.convert_element_type(x, wanted)
+        stays = x.dtype == wanted and (dtype is None or not x.aval.weak_type)
+        found = x if stays else lax.convert_element_type(x, wanted)
         return lax.copy(found) if copy and x.dtype == wanted else found
     if dtype is None:
         return as_array(incoming_number(x))

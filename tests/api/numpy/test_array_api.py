@@ -79,6 +79,8 @@ def test_copies():
     x = tnp.ones(3)
     assert tnp.asarray(x, copy=False) is x and tnp.asarray(x, device=x.device, copy=False) is x
     assert tnp.asarray(x, copy=True) is not x and tnp.astype(x, np.float32, copy=True) is not x
+    assert x.astype(np.float32) is x and tnp.asarray(x, np.float32) is x and tnp.array(x, np.float32) is not x
+    assert not tnp.asarray(tnp.asarray(1.0), np.float32).weak_type
     with pytest.raises(ValueError, match="copy=False forbids"):
         tnp.asarray(np.ones(3), copy=False)
     with pytest.raises(NotImplementedError, match="no streams to choose from"):

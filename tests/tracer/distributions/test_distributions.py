@@ -132,6 +132,12 @@ def test_derivatives_of_probabilities(name: str):
     )
 
 
+def test_slopes_of_bernoulli_probabilities():
+    """Those of p and 1 - p, also where a probability is 0 and its logarithm infinite."""
+    slopes = tl.vmap(tl.grad(stats.bernoulli.pmf, 1))(np.float32([1, 1, 0, 0, 2]), np.float32([0, 1, 0, 1, 0.5]))
+    np.testing.assert_array_equal(slopes, [1, 1, -1, -1, 0])
+
+
 def test_nothing_is_nan_outside_of_supports():
     """Where the density is 0 for sure, so are its derivatives."""
 
