@@ -129,6 +129,8 @@ class Primitive:
         """Does `bind` give several results? It gives a tuple, whether there is one or there are more."""
         return True
 
+    call_primitive = map_primitive = False  # is it one whose program is the param `call_jaxpr`?
+
     def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return the functions and the params that `bind` takes for an equation with `params`: none, and these."""
         return [], params
