@@ -1,9 +1,11 @@
 """Element types: the names of `jax._src.dtypes` that libraries use."""
 
-from typing import Any
+from typing import Any as _Any
 
 from tapeless.tracer.dtypes import canonical as canonicalize_dtype
-from tapeless.tracer.dtypes import complex_of, finfo, float0, iinfo, inexact_of, issubdtype
+from tapeless.tracer.dtypes import complex_of as _complex_of
+from tapeless.tracer.dtypes import finfo, float0, iinfo, issubdtype
+from tapeless.tracer.dtypes import inexact_of as _inexact_of
 from tapeless.tracer.errors import TypePromotionError
 from tapeless.tracer.extended_dtypes import DType, ExtendedDType, extended
 from tapeless.tracer.numpy.scalar_types import result_type
@@ -24,11 +26,11 @@ __all__ = [
 ]
 
 
-def to_complex_dtype(dtype: Any) -> DType:
+def to_complex_dtype(dtype: _Any) -> DType:
     """Return the complex dtype that holds a dtype. Raises: TypeError if there is no such dtype."""
-    return complex_of(canonicalize_dtype(dtype))
+    return _complex_of(canonicalize_dtype(dtype))
 
 
-def to_inexact_dtype(dtype: Any) -> DType:
+def to_inexact_dtype(dtype: _Any) -> DType:
     """Return a dtype if it is inexact, else the float that holds it. Raises: TypeError if there is no such dtype."""
-    return inexact_of(canonicalize_dtype(dtype))
+    return _inexact_of(canonicalize_dtype(dtype))
