@@ -68,9 +68,10 @@ def einsum(
     xs = promoted_dtypes("einsum", *arrays)
     labels, result = _parsed(text, [x.shape for x in xs])
     order = canonical_optimize(optimize, len(xs))
-    how = {"order": order, "precision": precision, "preferred_element_type": preferred_element_type}
+    how: dict[str, Any] = {"order": order, "precision": precision, "preferred_element_type": preferred_element_type}
     if _dot_general is None:
         return _einsum(*xs, labels=tuple(labels), out=result, **how)
+    how["preferred_element_type"] = xs[0].dtype if preferred_element_type is None else preferred_element_type
     return contract(list(xs), labels, result, **how, dot=_dot_general)
 
 
