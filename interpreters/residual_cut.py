@@ -201,12 +201,19 @@ def masked(plan: RematerializationPlan, program: Jaxpr, n: int, loop: Loop | Non
 
 
 def _with_unbounded_derivatives(eqns: Sequence[Equation]) -> set[Atom]:
-    """Return the values that depend on the result of a primitive that is not linear in each operand."""
+    """Return the values that depend on the result of an equation that is not linear in each operand."""
     found: set[Atom] = set()
     for eqn in eqns:
-        if eqn.primitive not in jvp.structurally_linear or not found.isdisjoint(eqn.invars):
+        if not _is_linear_in_each(eqn) or not found.isdisjoint(eqn.invars):
             found.update(eqn.outvars)
     return found
+
+
+def _is_linear_in_each(eqn: Equation) -> bool:
+    """Tell whether an equation is linear in each operand; as a quotient is by a number, and not by a variable."""
+    if eqn.primitive is e.div_p:
+        return type(eqn.invars[1]) is Literal
+    return eqn.primitive in jvp.structurally_linear
 
 
 def _only_choice(plan: RematerializationPlan, v: Atom) -> Var | None:

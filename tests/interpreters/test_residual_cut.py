@@ -125,6 +125,7 @@ DISCARDED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda x: tnp.where(x != 0, tnp.sin(x) / x, 1),
         lambda x: -np.sin(x) / x - 2 * np.cos(x) / x**2 + 2 * np.sin(x) / x**3,
     ),
+    "a quotient": (lambda x: tnp.where(x != 0, (x * x * x + x) / x, 1), lambda x: 2 + 0 * x),
     "overflow": (
         lambda x: tnp.where(x > 0, tnp.exp(800 - 1200 * x), 0),
         lambda x: 1200**2 * np.exp(800 - 1200 * x),
