@@ -40,9 +40,9 @@ def as_jax() -> Generator[ModuleType]:
     """Make `import jax` import Tapeless within a with block, which is given the module that replaces jax.
 
     NumPy's arrays of 64 bits are taken as of 32, unless `jax_enable_x64` is set, as in JAX, and environment variables
-    such as JAX_ENABLE_X64 and JAX_PLATFORMS are obeyed; the settings before are back outside. For libraries with rules
-    that are not meant to be linear, set `config.check_linear_rules` to False inside. An exception that a callback
-    raises inside of a compiled program is a JaxRuntimeError.
+    such as JAX_ENABLE_X64 and JAX_PLATFORMS are obeyed; rules of custom_vjp need not be linear
+    (`config.check_linear_rules`). The settings before are back outside. An exception that a callback raises inside of a
+    compiled program is a JaxRuntimeError.
     Libraries are imported anew inside, also if they were imported with the real JAX before; outside, the other way
     round. Modules belong to the whole process: no other thread should import any meanwhile, and functions of the real
     JAX, which imports parts of itself while it runs, should not be called inside.
@@ -65,6 +65,7 @@ def as_jax() -> Generator[ModuleType]:
         for name, value in settings_by_text.in_environment(NAMES_OF_JAX, config.__getattr__).items():
             config.update(name, value)
         config.numpy_bits = config.default_bits  # JAX has one width for both
+        config.check_linear_rules = False
         yield importlib.import_module("jax")
     finally:
         for name, value in before.items():

@@ -6,7 +6,7 @@ dense array that is mostly zeros. That is what makes transposition preserve work
 Source: Radul et al. 2023, section 6 and theorem 7.1.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 from tapeless.interpreters.analysis.linearity import checked_linear
@@ -15,7 +15,8 @@ from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.primitives.custom import holds_unchecked_rules, is_unchecked
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
@@ -61,7 +62,7 @@ def backward(
         or None.
     Raises: NotImplementedError naming the equation's line if it is not linear.
     """
-    env = _nonlinear_part(jaxpr, residuals)
+    env, kept = _nonlinear_part(jaxpr, residuals), _of_unchecked_rules(jaxpr)
     inputs = [v for v in jaxpr.invars if v.linear]
     running: dict[Var, _Cotangent] = {}
     for v, total in zip(inputs, totals or ()):
@@ -75,7 +76,7 @@ def backward(
         for eqn in reversed(jaxpr.eqns):
             if eqn.linear:
                 source.override.set(eqn.source or before)
-                _pull_back(eqn, env, running)
+                _pull_back(eqn, env, running, kept)
     finally:
         source.override.set(outside)
     return [running[v].value() if v in running else Zero(v.aval) for v in inputs]
@@ -221,7 +222,20 @@ def _read(eqn: Equation, env: dict[Var, Any]) -> list[Any]:
     return [v.value if type(v) is Literal else Linear(v.aval) if v.linear else env[v] for v in eqn.invars]
 
 
-def _pull_back(eqn: Equation, env: dict[Var, Any], running: dict[Var, _Cotangent]) -> None:
+@core.remembered
+def _of_unchecked_rules(jaxpr: Jaxpr) -> Collection[Atom]:
+    """Collect the variables that depend on results of rules that need not be linear.
+
+    Their cotangents are never left out, even if they are known to be 0: such a rule may make another value of 0.
+    """
+    found: set[Atom] = set()
+    for eqn in jaxpr.eqns if holds_unchecked_rules(jaxpr) else ():
+        if eqn.linear and (is_unchecked(eqn) or not found.isdisjoint(eqn.invars)):
+            found.update(eqn.outvars)
+    return found
+
+
+def _pull_back(eqn: Equation, env: dict[Var, Any], running: dict[Var, _Cotangent], kept: Collection[Atom]) -> None:
     found = [running.pop(v, None) for v in eqn.outvars]
     if not any(found):
         return
@@ -231,7 +245,7 @@ def _pull_back(eqn: Equation, env: dict[Var, Any], running: dict[Var, _Cotangent
         if v.linear:
             if ct is None:
                 raise not_linear(eqn.primitive, "a linear value is among the operands that it is not linear in", eqn)
-            _accumulate(running, v, ct)
+            _accumulate(running, v, instantiate(ct) if v in kept else ct)
 
 
 class Totals:

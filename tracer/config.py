@@ -113,8 +113,7 @@ class Config:
     platform_name: the platform to compute on, as "cpu" or "gpu"; "" for the best that there is.
     check_programs: whether every program that is built is type-checked; the tests do.
     check_linear_rules: whether rules of custom_jvp and custom_vjp are checked to be linear, unless they say that they
-      are not meant to be, as by `defvjp(..., check_linear=False)`. Unchecked ones are not called for cotangents that
-      are known to be 0, so that gradients are 0 there even if the rule returns something else.
+      are not meant to be, as by `defvjp(..., check_linear=False)`.
     check_tracer_leaks: whether traced arrays that outlive their function are searched for: an error names the holder.
     no_tracing, no_execution: whether tracing for `jit`, or running anything, is an error.
     log_compiles, explain_cache_misses: whether each compilation, or the reason why a function is traced again, is

@@ -44,6 +44,7 @@ class Backward:
         self._call, self._point, self._name = call, point, name_of(call.custom.bwd)
         self.__name__: Final = f"transpose_{self._name}"  # that is the map; what is given is its transpose
         self.out_avals: Final = tuple([a for a in point.outs if dtypes.is_inexact(a.dtype)])
+        self.unchecked: Final = not call.custom.is_linear
 
     def check(self, residuals: Sequence[ShapedArray], tangents: Sequence[ShapedArray]) -> None:
         """Accept any types: the rule was made for these."""
@@ -67,12 +68,12 @@ class Backward:
         """Return the arrays that the rule closes over, and the rule as a program."""
         program, consts, _ = self._call.remembering((self._point, avals), lambda: (*self.traced(avals), None))
         self._call.first_time(self._key(avals), lambda: self._check_program(program, consts, len(avals)))
-        n = len(consts) + len(avals)
+        parts = (program, len(consts) + len(avals), self._name, True, self.unchecked)
         if self._call.custom.symbolic_zeros:
-            return consts, _AskingPull(program, n, self._name, True, self, consts)
+            return consts, _AskingPull(*parts, self, consts)
         if self._call.custom.reverse_only:
-            return consts, ReverseOnlyPull(program, n, self._name, refusal=self._call.custom.reverse_only)
-        return consts, Pull(program, n, self._name)
+            return consts, ReverseOnlyPull(*parts, refusal=self._call.custom.reverse_only)
+        return consts, Pull(*parts)
 
     def traced(
         self, avals: tuple[ShapedArray, ...], zeros: Sequence[bool] | None = None
@@ -144,7 +145,7 @@ class _AskingPull(Pull):
         program = self._program(residuals, zeros) if any(zeros) else None
         if program is None:
             return super().backward(residuals, cts)
-        there = Pull(program, self.n, self.name, transposed=False)
+        there = Pull(program, self.n, self.name, False, self.unchecked)
         return custom_linear(there, residuals, [ct for ct in cts if type(ct) is not Zero])
 
     def _program(self, residuals: Sequence[Any], zeros: Sequence[bool]) -> Jaxpr | None:

@@ -110,13 +110,15 @@ class Pull:
     """The linear map of a program `residuals, xs -> ys` with `n` residuals, a `pull` of `custom_linear`.
 
     If it is `transposed`, the map is the transpose of the program, from ys to xs: the program is a user's backward
-    rule, and the map its JVP. Source: Radul et al. 2023, transposition being its own inverse.
+    rule, and the map its JVP. If it is `unchecked`, the program need not be linear, and is run for cotangents that are
+    known to be 0, too. Source: Radul et al. 2023, transposition being its own inverse.
     """
 
     jaxpr: Jaxpr
     n: int
     name: str
     transposed: bool = True
+    unchecked: bool = False
 
     @property
     def __name__(self) -> str:
@@ -167,7 +169,7 @@ class Pull:
 
     def altered(self, jaxpr: Jaxpr, transposed: bool) -> "Pull":
         """Make the map of another program of as many residuals."""
-        return Pull(jaxpr, self.n, self.name, transposed)
+        return Pull(jaxpr, self.n, self.name, transposed, self.unchecked)
 
     def _forward_by_transposition(self, residuals: list[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
         """Apply the transpose of the program; unzip it first, as it may compute nonlinear values (a loop's counter)."""

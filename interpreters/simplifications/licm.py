@@ -12,6 +12,7 @@ from tapeless.tracer import core, passes
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.control_flow import scan_p
+from tapeless.tracer.primitives.custom import is_unchecked
 
 
 def hoisted(jaxpr: Jaxpr) -> Jaxpr:
@@ -76,7 +77,9 @@ def _of_linear(jaxpr: Jaxpr, n_consts: int) -> Sequence[Equation]:
 
     The primal equations that these depend on are included. Remembered for as long as `jaxpr` lives.
     """
-    moved = invariant(jaxpr, n_consts, lambda eqn: not _has_linear_operand(eqn) or not _grows(eqn))
+    moved = invariant(
+        jaxpr, n_consts, lambda eqn: not _has_linear_operand(eqn) or not (_grows(eqn) or is_unchecked(eqn))
+    )
     needed: set[Atom] = {v for eqn in moved if _has_linear_operand(eqn) for v in (*eqn.invars, *eqn.outvars)}
     return needed_for(moved, needed)
 

@@ -274,10 +274,6 @@ def test_doors_for_libraries():
             def clipped(x):
                 return x
             clipped.defvjp(lambda x: (x, None), lambda _, ct: (jnp.sign(ct),))
-            try:
-                jax.grad(lambda x: 5 * clipped(x))(1.0)
-            except tl.errors.LinearityError:
-                tl.config.check_linear_rules = False
             assert jax.grad(lambda x: 5 * clipped(x))(1.0) == 1
             class Refused(Exception): ...
             def refuse(x):

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from tapeless.tracer import staging
+from tapeless.tracer import core, staging
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
 from tapeless.tracer.primitives import call
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -34,9 +34,9 @@ def custom_linear(pull: Any, residuals: Sequence[Any], tangents: Sequence[Any]) 
 
     Args:
       pull: `pull.backward(residuals, cts)` is the rule: cotangents of the tangents from cotangents of the results, any
-        of which may be symbolic zeros. `pull.forward(residuals, tangents)` is the map, derived from it;
-        `pull.out_avals` are the types of the results. `pull.closed(avals)`, for residuals of these types, returns the
-        values that the rule closes over, and a pull that takes them as its first residuals.
+        of which may be symbolic zeros; if `pull.unchecked`, it need not be linear. `pull.forward(residuals, tangents)`
+        is the map, derived from it; `pull.out_avals` are the types of the results. `pull.closed(avals)`, for residuals
+        of these types, returns the values that the rule closes over, and a pull that takes them as its first residuals.
     """
     return custom_linear_p.bind(*residuals, *tangents, pull=pull, n=len(residuals))
 
@@ -52,6 +52,22 @@ custom_linear_p: Final = Primitive("custom_linear", _custom_linear_type, remembe
 def push_forward(*args: Any, pull: Any, n: int) -> tuple[Any, ...]:
     """Compute `custom_linear`: apply the map of `pull`."""
     return tuple(pull.forward(args[:n], args[n:]))
+
+
+def is_unchecked(eqn: Equation) -> bool:
+    """Tell whether an equation applies a user's rule that need not be linear, as in programs that it carries.
+
+    What holds for linear maps alone does not hold for it: it is not moved, and its backward rule is called for 0, too.
+    """
+    if not eqn.primitive.carries_programs:
+        return False
+    return getattr(eqn.params.get("pull"), "unchecked", False) or any(map(holds_unchecked_rules, subjaxprs(eqn.params)))
+
+
+@core.remembered
+def holds_unchecked_rules(jaxpr: Jaxpr) -> bool:
+    """Tell whether an equation of a program `is_unchecked`; cached for as long as the program lives."""
+    return any(map(is_unchecked, jaxpr.carrying))
 
 
 # ---- staging -------------------------------------------------------------------------------------------------

@@ -143,6 +143,46 @@ def test_backward_rules_may_be_nonlinear_if_they_say_so(way):
         tl.jvp(f, (X,), (1.0,))
 
 
+def clipped_in_a_loop(f, x, scan):
+    """Sum `f(x) * k` over k = 1, 2, 3, by the carry and by results, and `2 * f(c)` twice."""
+    ks = np.array([1.0, 2.0, 3.0], np.float32)
+    total, each = scan(lambda c, k: (c + f(x) * k, f(x) * k), 0.0 * x, ks)
+    return total + each.sum() + scan(lambda c, k: (2 * f(c), k), x, ks[:2])[0]
+
+
+@each_way
+def test_nonlinear_rules_are_applied_at_every_step(way):
+    """A cotangent is clipped where it arises: the sum over the steps is not clipped once."""
+    f = with_backward(clipped, check_linear=False)
+    f.defvjp(lambda x: (x, x), clipped, check_linear=False)  # without the factor 2 the loops are as they look
+    gradient = tl.grad(way(lambda x: clipped_in_a_loop(f, x, lax.scan)))(X)
+    close(gradient, 0.1 * 3 + 0.1 * 3 + 0.1)
+    unrolled = tl.grad(lambda x: clipped_in_a_loop(f, x, lambda *loop: lax.scan(*loop, unroll=True)))(X)
+    close(unrolled, gradient)
+
+
+THROUGH = {
+    "call": lambda f: f,
+    "jit": tl.jit,
+    "checkpoint": tl.checkpoint,
+    "cond": lambda f: lambda x: lax.cond(x > 0, f, lambda x: x, x),
+    "scan": lambda f: lambda x: lax.scan(lambda c, k: (c, f(x)), 0.0, None, length=1)[1][0],
+    "vmap": lambda f: lambda x: tl.vmap(f)(x[None])[0],
+    "sin": lambda f: lambda x: tnp.sin(f(x)),
+}
+
+
+@each_way
+@pytest.mark.parametrize("name", THROUGH)
+def test_nonlinear_rules_are_called_for_cotangents_that_are_known_to_be_zero(name, way):
+    """So a scale that is adapted in the backward pass arrives, whatever is done with the result."""
+    f = THROUGH[name](with_backward(lambda x, ct: (ct + 7,), check_linear=False))
+    constant = tl.custom_vjp(lambda x: x)
+    constant.defvjp(lambda x: (x, None), lambda _, ct: (None,))
+    close(tl.grad(way(lambda x: constant(f(x)) + 3 * x))(X), 10)
+    close(tl.grad(way(lambda x: lax.stop_gradient(f(x)) + 3 * x))(X), 3)  # it does not depend on the result
+
+
 @each_way
 @pytest.mark.parametrize("zero", [tnp.zeros_like, lambda x: np.zeros(()), lambda x: 0.0, lambda x: 0 * x])
 def test_constant_zeros_are_linear(way, zero):
