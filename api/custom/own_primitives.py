@@ -11,7 +11,6 @@ from tapeless.custom import own_primitive_names as names
 from tapeless.custom.primitives import OwnPrimitive, Translation
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import primitive_named
-from tapeless.tracer.primitives.call import jit_p as _jit_p
 from tapeless.tracer.primitives.contraction import canonical_precision
 from tapeless.tracer.primitives.custom import custom_jvp_p
 
@@ -90,5 +89,4 @@ def _named(name: str) -> OwnPrimitive:
 OWN = {name: _named(name) for name in (*names.IN_LAX, *names.IN_LINALG)}
 globals().update(OWN)
 stop_gradient_p: Final = OWN["stop_gradient_p"]
-jit_p: Final = OwnPrimitive(_jit_p, multiple_results=True)
 custom_jvp_call_p: Final = OwnPrimitive(custom_jvp_p, multiple_results=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 from tapeless.tracer.types import ShapedArray
 
 
@@ -41,4 +41,14 @@ def _list(avals: Sequence[ShapedArray]) -> str:
     return f"({', '.join(map(str, avals))})"
 
 
-jit_p: Final = Primitive("jit", _jit_type, remember=False)
+class _Call(Primitive):
+    """The primitive of calls, which libraries that take programs apart bind, too, with what `make_jaxpr` returns."""
+
+    __slots__ = ()
+
+    def bind(self, *args: Any, jaxpr: Jaxpr | ClosedJaxpr) -> tuple[Any, ...]:
+        """Call a program. Raises: TypeError if the types of the arguments are not those of its inputs."""
+        return super().bind(*jaxpr.consts, *args, jaxpr=jaxpr.jaxpr)
+
+
+jit_p: Final = _Call("jit", _jit_type, remember=False)

@@ -27,6 +27,18 @@ def test_programs():
     assert core.check_jaxpr(closed.jaxpr) is closed.jaxpr and core.valid_jaxtype(1.0) and not core.valid_jaxtype("1")
 
 
+def test_calls_in_programs():
+    """An interpreter of a library finds calls by identity, reads their programs as in JAX, and binds what it traced."""
+    scaled = tl.jit(lambda x: 2 * x + tnp.array([1.0, 2.0]))
+    eqn = tl.make_jaxpr(lambda x: scaled(x) - 1)(tnp.ones(2)).eqns[0]
+    program = eqn.params["jaxpr"]
+    assert eqn.primitive is core.primitives.jit_p and program.jaxpr is program and program.consts == ()
+    call = core.primitives.jit_p
+    other = tl.make_jaxpr(lambda x: 3 * x + tnp.array([1.0, 2.0]))(tnp.ones(2))
+    np.testing.assert_array_equal(call.bind(tnp.ones(2), jaxpr=other)[0], [4, 5])
+    np.testing.assert_array_equal(tl.grad(lambda x: call.bind(x, jaxpr=other)[0].sum())(tnp.ones(2)), [3, 3])
+
+
 def test_dead_code():
     jaxpr = tl.make_jaxpr(lambda x, y, z: (x * y, tnp.cos(z) + y))(1.0, 2.0, 3.0).jaxpr
     program, used = partial_eval.dce_jaxpr(jaxpr, [False, True])
