@@ -78,7 +78,23 @@ class Sharding:
         raise NotImplementedError
 
 
-class SingleDeviceSharding(Sharding):
+class OnOneDevice:
+    """What JAX's names say of all arrays, and of all their shardings, as long as each is on one device."""
+
+    __slots__ = ()
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Tell whether this process can read all elements: always true."""
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Tell whether each of its devices has all elements: always true."""
+        return True
+
+
+class SingleDeviceSharding(OnOneDevice, Sharding):
     """A whole array on one device. Equal to another one if the devices are."""
 
     __slots__ = ("device",)
@@ -89,14 +105,6 @@ class SingleDeviceSharding(Sharding):
     @property
     def device_set(self) -> set[Device]:
         return {self.device}
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        return True
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        return True
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SingleDeviceSharding) and self.device is other.device

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tapeless.lowering.devices import Device
+from tapeless.lowering.devices import Device, OnOneDevice
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,20 +16,10 @@ class AddressableShard:
     data: Any
 
 
-class ShardMethods:
+class ShardMethods(OnOneDevice):
     """Properties and methods of an array on one device that describe its only shard."""
 
     __slots__ = ()
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        """Tell whether this process can read all elements: always true."""
-        return True
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        """Tell whether each of its devices has all elements: always true."""
-        return True
 
     @property
     def addressable_shards(self: Any) -> list[AddressableShard]:
@@ -43,4 +33,9 @@ class ShardMethods:
 
     def addressable_data(self, index: int) -> Any:
         """Return the elements of shard `index`: the array itself. Raises: IndexError for any but the first."""
-        return self.addressable_shards[index].data
+        shards = self.addressable_shards
+        if not -len(shards) <= index < len(shards):
+            raise IndexError(
+                f"addressable_data: an array of {self.aval} has one shard, on {self.device}, not number {index}."
+            )
+        return shards[index].data

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from inspect import Signature
+from numbers import Integral
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 import numpy as np
@@ -66,8 +67,9 @@ def make_jaxpr(
       return_shape: return shapes and dtypes of the results too.
     Returns: a function of the arguments of `fun`, or of their types (`tl.ShapeDtypeStruct`), giving a `ClosedJaxpr`, or
       that and the result's pytree with a ShapeDtypeStruct at each leaf.
-    Raises: TypeError if `fun` is no function; when called, TypeError if an argument, or a result, is no array,
-      ValueError for a static argument that `fun` does not have or that is not hashable; whatever tracing `fun` raises.
+    Raises: TypeError if `fun` is no function, or `axis_env` not as above; when called, TypeError if an argument, or a
+      result, is no array, ValueError for a static argument that `fun` does not have or that is not hashable; whatever
+      tracing `fun` raises.
 
     >>> make_jaxpr(lambda x: 2 * x)(1.5)
     { lambda a:~f32[]. let
@@ -76,6 +78,9 @@ def make_jaxpr(
     """
 
     check_callable("make_jaxpr", fun)
+    for axis in axis_env or ():
+        if not isinstance(axis, (tuple, list)) or len(axis) != 2 or not isinstance(axis[1], Integral):
+            raise TypeError(f"make_jaxpr: axis_env asks for pairs of a name and a size, as ('i', 4), not {axis!r}.")
 
     def jaxpr(*args: Any, **kwargs: Any) -> Any:
         trace = tracing_of("make_jaxpr", fun, static_argnums).trace

@@ -132,7 +132,7 @@ def test_where_it_is():
     assert shard.data is x.addressable_data(0) is x.global_shards[0].data is x
     for placed in (x, x.sharding):
         assert placed.is_fully_addressable and placed.is_fully_replicated
-    with pytest.raises(IndexError):
+    with raises(IndexError, f"addressable_data: an array of float32[2,3] has one shard, on {cpu}, not number 1."):
         x.addressable_data(1)
     assert x.block_until_ready() is x and x.is_ready()
 

@@ -55,7 +55,7 @@ def einsum(
         libraries for JAX pass; None for `lax.dot_general`.
     Returns: an array of the common dtype, or `preferred_element_type`.
     Raises: ValueError if subscripts do not fit the operands, all are named; or for another `optimize`;
-      NotImplementedError for an `out_sharding`.
+      NotImplementedError for an `out_sharding`; TypeError if `_dot_general` is no function.
 
     >>> import tapeless.numpy as tnp
     >>> tnp.einsum("ij,ij->i", tnp.ones((2, 3)), tnp.ones((2, 3))).tolist()
@@ -71,6 +71,8 @@ def einsum(
     how: dict[str, Any] = {"order": order, "precision": precision, "preferred_element_type": preferred_element_type}
     if _dot_general is None:
         return _einsum(*xs, labels=tuple(labels), out=result, **how)
+    if not callable(_dot_general):
+        raise TypeError(f"einsum: _dot_general must be a function, not {_dot_general!r}.")
     how["preferred_element_type"] = xs[0].dtype if preferred_element_type is None else preferred_element_type
     return contract(list(xs), labels, result, **how, dot=_dot_general)
 

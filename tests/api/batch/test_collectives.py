@@ -576,3 +576,6 @@ def test_programs_of_axes_that_no_vmap_names():
     assert [str(aval) for aval in again.out_avals] == ["float32[2,2]", "int32[]"]
     with pytest.raises(NameError, match="psum: found an unbound axis name: 'i'"):
         tl.make_jaxpr(f)(given)
+    for axis in ("i", ("i",), ("i", 4.0)):
+        with raises(TypeError, f"make_jaxpr: axis_env asks for pairs of a name and a size, as ('i', 4), not {axis!r}."):
+            tl.make_jaxpr(f, axis_env=[axis])

@@ -172,6 +172,8 @@ def test_products_take_what_libraries_for_jax_pass(f):
 
     for dot_general, factor in ((None, 1), (tl.lax.dot_general, 1), (doubled, 2)):
         check(tnp.einsum("ij,jk->ki", x, y, _dot_general=dot_general, out_sharding=None), factor * (x @ y).T)
+    with raises(TypeError, "einsum: _dot_general must be a function, not 3."):
+        tnp.einsum("ij,jk->ki", x, y, _dot_general=3)
     for name, axes in (("dot", ()), ("matmul", ()), ("tensordot", (1,))):
         product = getattr(tnp, name)
         check(product(x, y, *axes, out_sharding=None), x @ y)
