@@ -16,6 +16,7 @@ from tapeless.interpreters.rules.custom import Pull, ReverseOnlyPull, differenti
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, pytree, source
 from tapeless.tracer.core import Tracer
+from tapeless.tracer.effects import effects_of
 from tapeless.tracer.errors import UnexpectedTracerError
 from tapeless.tracer.jaxpr import Jaxpr, Var
 from tapeless.tracer.primitives.custom import custom_linear
@@ -68,7 +69,8 @@ class Backward:
         """Return the arrays that the rule closes over, and the rule as a program."""
         program, consts, _ = self._call.remembering((self._point, avals), lambda: (*self.traced(avals), None))
         self._call.first_time(self._key(avals), lambda: self._check_program(program, consts, len(avals)))
-        parts = (program, len(consts) + len(avals), self._name, True, self.unchecked)
+        unchecked = self.unchecked or bool(effects_of(program))
+        parts = (program, len(consts) + len(avals), self._name, True, unchecked)
         if self._call.custom.symbolic_zeros:
             return consts, _AskingPull(*parts, self, consts)
         if self._call.custom.reverse_only:

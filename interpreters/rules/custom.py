@@ -110,8 +110,9 @@ class Pull:
     """The linear map of a program `residuals, xs -> ys` with `n` residuals, a `pull` of `custom_linear`.
 
     If it is `transposed`, the map is the transpose of the program, from ys to xs: the program is a user's backward
-    rule, and the map its JVP. If it is `unchecked`, the program need not be linear, and is run for cotangents that are
-    known to be 0, too. Source: Radul et al. 2023, transposition being its own inverse.
+    rule, and the map its JVP. If it is `unchecked`, the program need not be linear, or has effects: it is run as often
+    as the function was called, also for cotangents that are known to be 0.
+    Source: Radul et al. 2023, transposition being its own inverse.
     """
 
     jaxpr: Jaxpr

@@ -34,9 +34,10 @@ def custom_linear(pull: Any, residuals: Sequence[Any], tangents: Sequence[Any]) 
 
     Args:
       pull: `pull.backward(residuals, cts)` is the rule: cotangents of the tangents from cotangents of the results, any
-        of which may be symbolic zeros; if `pull.unchecked`, it need not be linear. `pull.forward(residuals, tangents)`
-        is the map, derived from it; `pull.out_avals` are the types of the results. `pull.closed(avals)`, for residuals
-        of these types, returns the values that the rule closes over, and a pull that takes them as its first residuals.
+        of which may be symbolic zeros; if `pull.unchecked`, it need not be linear, or has effects.
+        `pull.forward(residuals, tangents)` is the map, derived from it; `pull.out_avals` are the types of the results.
+        `pull.closed(avals)`, for residuals of these types, returns the values that the rule closes over, and a pull
+        that takes them as its first residuals.
     """
     return custom_linear_p.bind(*residuals, *tangents, pull=pull, n=len(residuals))
 
@@ -55,9 +56,9 @@ def push_forward(*args: Any, pull: Any, n: int) -> tuple[Any, ...]:
 
 
 def is_unchecked(eqn: Equation) -> bool:
-    """Tell whether an equation applies a user's rule that need not be linear, as in programs that it carries.
+    """Tell whether an equation applies a user's rule that need not be linear or has effects, as in programs it carries.
 
-    What holds for linear maps alone does not hold for it: it is not moved, and its backward rule is called for 0, too.
+    It is not moved, as linear maps are, and its backward rule is called for cotangents that are known to be 0, too.
     """
     if not eqn.primitive.carries_programs:
         return False

@@ -161,6 +161,21 @@ def test_nonlinear_rules_are_applied_at_every_step(way):
     close(unrolled, gradient)
 
 
+@each_way
+def test_rules_with_effects_run_at_every_step(way):
+    seen = []
+
+    def bwd(x, ct):
+        tl.debug.callback(seen.append, ct)
+        return (ct,)
+
+    f = with_backward(bwd)
+    gradient = tl.grad(way(lambda x: lax.scan(lambda c, k: (c + f(x) * k, None), x, np.float32([1, 2, 3]))[0]))(X)
+    tl.effects_barrier()
+    close(gradient, 7)
+    assert seen == [3, 2, 1]
+
+
 THROUGH = {
     "call": lambda f: f,
     "jit": tl.jit,
