@@ -16,7 +16,7 @@ from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from tapeless.tracer.primitives.custom import holds_unchecked_rules, is_unchecked
+from tapeless.tracer.primitives.custom import custom_linear_p, holds_unchecked_rules, is_unchecked
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
@@ -79,7 +79,7 @@ def backward(
                 _pull_back(eqn, env, running, kept)
     finally:
         source.override.set(outside)
-    return [running[v].value() if v in running else Zero(v.aval) for v in inputs]
+    return [running[v].value(v.aval) if v in running else Zero(v.aval) for v in inputs]
 
 
 def transpose_jaxpr(
@@ -200,12 +200,13 @@ class _Cotangent:
         else:
             self._dense = ct if self._dense is None else add(self._dense, ct)
 
-    def value(self) -> Any:
+    def value(self, aval: ShapedArray) -> Any:
+        """Return the sum of what was added, of type `aval`; `Zero` if nothing was."""
         total = self._dense
         for update, place in self._updates:
             total = source.at(place, update.dense) if total is None else source.at(place, update.onto, total)
         self._dense, self._updates = total, []
-        return total
+        return Zero(aval) if total is None else total
 
 
 def _nonlinear_part(jaxpr: Jaxpr, residuals: Sequence[Any]) -> dict[Var, Any]:
@@ -239,13 +240,20 @@ def _pull_back(eqn: Equation, env: dict[Var, Any], running: dict[Var, _Cotangent
     found = [running.pop(v, None) for v in eqn.outvars]
     if not any(found):
         return
-    cts = [Zero(v.aval) if ct is None else ct.value() for v, ct in zip(eqn.outvars, found)]
+    cts = [Zero(v.aval) if ct is None else _arrived(eqn, ct.value(v.aval)) for v, ct in zip(eqn.outvars, found)]
     pulled = _pulled(eqn, cts, env, running)
     for v, ct in zip(eqn.invars, pulled, strict=True):
         if v.linear:
             if ct is None:
                 raise not_linear(eqn.primitive, "a linear value is among the operands that it is not linear in", eqn)
-            _accumulate(running, v, instantiate(ct) if v in kept else ct)
+            if v in kept:
+                running.setdefault(v, _Cotangent())
+            _accumulate(running, v, ct)
+
+
+def _arrived(eqn: Equation, ct: Any) -> Any:
+    """Instantiate a cotangent that is known to be 0, and is not left out; a user's rule is told that it is known."""
+    return ct if eqn.primitive is custom_linear_p else instantiate(ct)
 
 
 class Totals:
@@ -260,7 +268,7 @@ class Totals:
         """Remove and return the running cotangent of operand i, or None; the rule must return it with its own added."""
         v = self._eqn.invars[i]
         found = self._running.pop(v, None) if v.linear else None  # type: ignore[arg-type]  # literals are not linear
-        return None if found is None else found.value()
+        return None if found is None else found.value(v.aval)
 
 
 def _pulled(eqn: Equation, cts: list[Any], env: dict[Var, Any], running: dict[Var, _Cotangent]) -> Sequence[Any]:
