@@ -171,7 +171,8 @@ def _param(value: Any, titles: dict[Any, str]) -> str:
         inside = ", ".join(_param(item, titles) for item in value)
         return f"({inside}{',' if len(value) == 1 else ''})"
     if is_record(value):
-        inside = ", ".join(f"{f.name}={_param(getattr(value, f.name), titles)}" for f in fields(value))
+        given = [(f.name, getattr(value, f.name)) for f in fields(value) if getattr(value, f.name) != f.default]
+        inside = ", ".join(f"{name}={_param(field, titles)}" for name, field in given)
         return f"{type(value).__name__}({inside})"
     return _plain_param(value)
 
