@@ -1,7 +1,8 @@
 """The backward rule of one call of a custom_vjp function, as a linear map: run, or written down and transposed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from tapeless.custom.checks import attempt, check_rule_is_linear, fitting, retur
 from tapeless.custom.closures import closed_over
 from tapeless.custom.flags import flags_given_back
 from tapeless.custom.symbolic_zeros import symbolic
+from tapeless.interpreters import vmap
 from tapeless.interpreters.rules.custom import Pull, ReverseOnlyPull, differentiated_closure
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, pytree, source
@@ -72,7 +74,7 @@ class Backward:
         unchecked = self.unchecked or bool(effects_of(program))
         parts = (program, len(consts) + len(avals), self._name, True, unchecked)
         if self._call.custom.symbolic_zeros:
-            return consts, _AskingPull(*parts, self, consts)
+            return consts, _AskingPull(*parts, self, consts, avals)
         if self._call.custom.reverse_only:
             return consts, ReverseOnlyPull(*parts, refusal=self._call.custom.reverse_only)
         return consts, Pull(*parts)
@@ -135,33 +137,62 @@ def name_of(f: Any) -> str:
     return getattr(f, "__name__", type(f).__name__)
 
 
+class _Mapping(NamedTuple):
+    """One `vmap` of a rule: the name of its axis, how many examples, and the mapped axes of the residuals."""
+
+    name: Any
+    size: int
+    dims: Sequence[int | None]
+
+
 @dataclass(frozen=True, eq=False)
 class _AskingPull(Pull):
-    """The program of a rule with symbolic zeros: it is traced again for each pattern of zeros."""
+    """The program of a rule with symbolic zeros: it is traced again for each pattern of zeros.
+
+    `avals` are the types of the rule's residuals in one example of the `mappings`, the innermost first.
+    """
 
     rule: Any = None
     consts: tuple[Any, ...] = ()
+    avals: tuple[ShapedArray, ...] = ()
+    mappings: tuple[_Mapping, ...] = ()
 
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> tuple[Any, ...]:
         zeros = [type(ct) is Zero for ct in cts]
-        program = self._program(residuals, zeros) if any(zeros) else None
+        program = self._program(zeros) if any(zeros) else None
         if program is None:
             return super().backward(residuals, cts)
         there = Pull(program, self.n, self.name, False, self.unchecked)
         return custom_linear(there, residuals, [ct for ct in cts if type(ct) is not Zero])
 
-    def _program(self, residuals: Sequence[Any], zeros: Sequence[bool]) -> Jaxpr | None:
+    def batched(self, size: int, dims: Sequence[int | None]) -> "_AskingPull":
+        """Batch the map for `size` examples, and remember that it was."""
+        mapping = _Mapping(vmap.axis_name(), size, dims)
+        return replace(self, jaxpr=_batched(self.jaxpr, mapping), mappings=(*self.mappings, mapping))
+
+    def _program(self, zeros: Sequence[bool]) -> Jaxpr | None:
         """Trace the rule for these zeros; None if it closes over other values than `consts`, or one is traced."""
         if any(isinstance(x, Tracer) for x in self.consts):
             return None
-        k = len(self.consts)
-        program, met = self.rule.traced(tuple([aval_of(x) for x in residuals[k:]]), zeros)
+        trace: Any = self.rule.traced
+        for name, size, _ in self.mappings:
+            trace = partial(vmap.mapping, name, size, trace)
+        program, met = trace(self.avals, zeros)
         places = [next((i for i, x in enumerate(self.consts) if _is_same(x, y)), None) for y in met]
         if None in places or len(set(places)) < len(places):
             return None
         found = dict(zip(places, program.invars))
         first = [found.get(i) or Var(aval_of(x)) for i, x in enumerate(self.consts)]
-        return program.replace(invars=[*first, *program.invars[len(met) :]])
+        program = program.replace(invars=[*first, *program.invars[len(met) :]])
+        for mapping in self.mappings:
+            program = vmap.mapping(mapping.name, mapping.size, _batched, program, mapping)
+        return program
+
+
+def _batched(program: Jaxpr, mapping: _Mapping) -> Jaxpr:
+    """Batch the program of a rule; its cotangents are mapped at axis 0."""
+    dims = (*mapping.dims, *[0] * (len(program.invars) - len(mapping.dims)))
+    return vmap.batch_jaxpr(program, mapping.size, dims)
 
 
 def _is_same(x: Any, y: Any) -> bool:

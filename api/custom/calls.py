@@ -153,17 +153,17 @@ def positional(
 ) -> tuple[Any, ...]:
     """Bind all arguments by position, defaults among them: rules take them so.
 
-    Raises: TypeError if there is one that has no position.
+    Arguments that have no position keep their defaults. Raises: TypeError if one of them is given.
     """
     if signature is None and kwargs:
         raise TypeError(f"{who}: the arguments of {name} have no names; give them by position.")
     if signature is None:
         return args
     bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
     if bound.kwargs:
         names = ", ".join(bound.kwargs)
         raise TypeError(f"{who}: {name} takes {names} by name only, but its rule takes positions.")
+    bound.apply_defaults()
     return bound.args
 
 

@@ -145,7 +145,7 @@ class _VJPCall(FlatCall):
         )
         pull = Backward(self, point)
         given = [t for t in tangents[self.n :] if type(t) is not Zero]
-        if not given:
+        if not given or not pull.out_avals:  # there is nothing to pull back
             return values, list(zeros_of(values))
         pushed = iter(custom.custom_linear(pull, [*primals[: self.n], *saved], given))
         return values, [next(pushed) if dtypes.is_inexact(a.dtype) else Zero(a) for a in point.outs]

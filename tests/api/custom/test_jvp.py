@@ -156,6 +156,14 @@ def test_names_only():
     with raises(TypeError, "missing a required argument: 'x'"):
         f()
 
+    @tl.custom_jvp
+    def g(x, *, n=3.0):
+        return x * n
+
+    g.defjvp(lambda primals, tangents: (primals[0], 5.0 * tangents[0]))
+    close(g(1.0), 3)
+    close(tl.grad(g)(1.0), 5)
+
 
 def test_integers_have_no_tangent():
     @tl.custom_jvp

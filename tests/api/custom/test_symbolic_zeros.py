@@ -5,6 +5,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless import lax
 from tapeless.custom_derivatives import (
     CustomVJPPrimal,
     SymbolicZero,
@@ -118,6 +119,31 @@ def test_symbolic_cotangents_with_arrays_of_ones_own():
         close(tl.grad(lambda x, g=g: tnp.sum(g(x)[0]))(np.ones(2)), 10 * w)
         close(tl.grad(lambda x, g=g: tnp.sum(g(x)[1]))(np.ones(2)), [1, 1])
     close(tl.grad(lambda x: tnp.sum(tl.vmap(f)(x)[0]))(np.ones((1, 2))), [10 * w])
+
+
+def test_symbolic_cotangents_of_mapped_calls():
+    seen = []
+    f = tl.custom_vjp(lambda x, y: (lax.psum(x * y, "i"), 2 * y))
+
+    def bwd(residuals, cts):
+        seen.append([type(ct) is SymbolicZero for ct in cts])
+        x, y = residuals
+        a, b = [0 * y if type(ct) is SymbolicZero else ct for ct in cts]
+        a = lax.psum(a, "i")
+        return y * a, x * a + 2 * b
+
+    f.defvjp(lambda x, y: (f(x.value, y.value), (x.value, y.value)), bwd, symbolic_zeros=True)
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(3.0) + 1
+
+    def total(k, x, y):
+        inner = tl.vmap(f, in_axes=(0, None), axis_name="j")  # over the rows
+        return tnp.sum(tl.vmap(inner, in_axes=(1, 0), out_axes=1, axis_name="i")(x, y)[k])
+
+    # The sum over the axis i is each of the three examples' result; the result of each row is counted.
+    close(tl.grad(total, (1, 2))(0, x, y), (np.tile(3 * y, (2, 1)), 3 * x.sum(0)))
+    assert seen[-1] == [False, True]
+    close(tl.grad(total, (1, 2))(1, x, y), (np.zeros((2, 3)), np.full(3, 4.0)))
+    assert seen[-1] == [True, False]
 
 
 def test_symbolic_zeros_are_of_tangent_types():

@@ -479,3 +479,17 @@ def test_truth_values_among_residuals_stay_what_they_are():
         for derivative in (tl.grad(f), tl.jit(tl.grad(f)), tl.jit(looped), tl.jacfwd(f)):
             assert derivative(3.0) == expected
     assert set(seen) == {bool}
+
+
+def test_a_function_without_results_has_nothing_to_pull_back():
+    @tl.custom_vjp
+    def f(x, y):
+        return None
+
+    def bwd(residuals, ct):
+        raise AssertionError("there is no cotangent")
+
+    f.defvjp(lambda x, y: (None, y), bwd)
+    for function in (f, tl.jit(f), tl.vmap(f, in_axes=(0, None), out_axes=None)):
+        _, pull = tl.vjp(function, XS, Y)
+        close(pull(None), (np.zeros(2), 0.0))

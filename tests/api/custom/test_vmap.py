@@ -398,6 +398,16 @@ def test_error_arguments_by_name_only():
         f(X, y=Y)
 
 
+def test_arguments_by_name_only_keep_their_defaults():
+    @custom_vmap
+    def f(x, *, y=2.0):
+        return x * y
+
+    f.def_vmap(lambda n, b, x: (3.0 * x, True))
+    close(f(X), 2 * X)
+    close(tl.vmap(f)(np.ones(2)), np.full(2, 3))
+
+
 def test_error_closures():
     f = custom_vmap(lambda x: x)
 
