@@ -249,9 +249,9 @@ def fori_loop(
     If both bounds are known it is a scan, which reverse mode differentiates; with a traced bound it is a `while_loop`.
 
     Args:
-      lower, upper: integer scalars; or both floats, whole numbers if known: JAX cuts those off.
-      body_fun: (i, val) -> val, of the same structure and types. i has the dtype of the bounds; of known floats it is an
-        integer, as in JAX.
+      lower, upper: integer scalars; or both floats, whole numbers if they are known.
+      body_fun: (i, val) -> val, of the same structure and types. `i` has the dtype of the bounds; between known floats
+        it is an integer, as in JAX.
       init_val: what to begin with, a pytree of arrays. Bare numbers take the type that `body_fun` gives them.
       unroll: as of `scan`, if both bounds are known.
     Raises: TypeError if bounds are not integers of one dtype, or floats of one, or the carry changes: every leaf is
