@@ -128,6 +128,10 @@ class Namespace(ModuleType):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.__all__]
 
+    def __reduce__(self) -> Any:
+        """Pickle it by its name, as cloudpickle pickles modules that functions use."""
+        return importlib.import_module, (self.__name__,)
+
 
 class _JaxConfig:
     """`jax.config`: our settings by JAX's names; `jax_enable_x64` sets the width of NumPy's arrays, too."""

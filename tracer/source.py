@@ -66,6 +66,11 @@ class Source:
     def text(self) -> str:
         return linecache.getline(self.file, self.line).strip()
 
+    @property
+    def name_stack(self) -> str:
+        """Named scopes around, outermost first: `encoder/attention`. JAX's name for `scope`."""
+        return self.scope
+
     def __str__(self) -> str:
         return f"{short_path(self.file)}:{self.line}"
 

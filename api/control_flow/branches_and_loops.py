@@ -14,7 +14,7 @@ from tapeless.control_flow.scan import Number, steps_at_once
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.config import config
-from tapeless.tracer.primitives.elementwise import add, clamp, convert_element_type, lt, ne
+from tapeless.tracer.primitives.elementwise import add, ceil, clamp, convert_element_type, lt, ne, sub
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.references import values_of
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
@@ -249,18 +249,21 @@ def fori_loop(
     If both bounds are known it is a scan, which reverse mode differentiates; with a traced bound it is a `while_loop`.
 
     Args:
-      lower, upper: integer scalars.
-      body_fun: (i, val) -> val, of the same structure and types.
+      lower, upper: integer scalars; or both floats, whole numbers if they are known.
+      body_fun: (i, val) -> val, of the same structure and types. `i` has the dtype of the bounds; between known floats
+        it is an integer, as in JAX.
       init_val: what to begin with, a pytree of arrays. Bare numbers take the type that `body_fun` gives them.
       unroll: as of `scan`, if both bounds are known.
-    Raises: TypeError if bounds are not integers of one dtype, or the carry changes: every leaf is named; ValueError
-      for `unroll` with a traced bound; OverflowError if the last step is known and does not fit the bounds' dtype.
+    Raises: TypeError if bounds are not integers of one dtype, or floats of one, or the carry changes: every leaf is
+      named; ValueError for `unroll` with a traced bound, and for known floats that are not whole; OverflowError if the
+      last step is known and does not fit the bounds' dtype.
 
     >>> fori_loop(0, 10, lambda i, total: total + i, 0)
     Array(45, dtype=int32, weak_type=True)
     """
     check_callable("fori_loop", body_fun, "body_fun")
     check_arrays("fori_loop: init_val{}", init_val, CLOSE_OVER)
+    lower, upper, index = _integer_bounds(lower, upper)
     counter = _counter_type(lower, upper)
     _check_last_step(lower, upper, counter)
     if without_jit.known(lower, upper):
@@ -268,7 +271,7 @@ def fori_loop(
     tree = pytree.structure(init_val)
 
     def step(i: Any, *xs: Any) -> Any:
-        return add(i, constant(1, counter)), body_fun(i, pytree.unflatten(tree, xs))
+        return add(i, constant(1, counter)), body_fun(index(i), pytree.unflatten(tree, xs))
 
     def traced(avals: Sequence[ShapedArray]) -> TracedBody:
         return trace("fori_loop", body_fun, step, [counter, *avals], taking_references=True)
@@ -278,12 +281,39 @@ def fori_loop(
     return pytree.unflatten(tree, references.put_back([body], outs)[1:])
 
 
+def _integer_bounds(lower: Any, upper: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """Return integer bounds of as many steps, and the function from their steps to those of `lower` and `upper`.
+
+    Steps between floats are counted, so that the loop ends where adding 1 to a float no longer changes it.
+    """
+    if not all(is_arraylike(x) and dtypes.is_float(aval_of(x).dtype) for x in (lower, upper)):
+        return lower, upper, lambda i: i
+    aval = _common_type(lower, upper)
+    start, stop = known_elements(lower), known_elements(upper)
+    if start is not None and stop is not None:
+        return _whole("lower", start), _whole("upper", stop), lambda i: i
+    first = as_type(lower, aval)
+    steps = convert_element_type(ceil(sub(as_type(upper, aval), first)), np.dtype(np.int32))
+    return 0, steps, lambda i: add(first, as_type(i, aval))
+
+
+def _whole(name: str, x: Any) -> int:
+    if not float(x).is_integer():
+        raise ValueError(f"fori_loop: {name} must be a whole number, not {float(x)}.")
+    return int(x)
+
+
 def _counter_type(lower: Any, upper: Any) -> ShapedArray:
     """Return the type in which the steps are counted."""
     low, high = (_scalar(f"fori_loop: {name}", "an integer", x, "") for name, x in (("lower", lower), ("upper", upper)))
     for name, aval in (("lower", low), ("upper", high)):
         if not dtypes.is_integer(aval.dtype):
             raise TypeError(f"fori_loop: {name} must be an integer, not {aval}.")
+    return _common_type(lower, upper)
+
+
+def _common_type(lower: Any, upper: Any) -> ShapedArray:
+    low, high = (_scalar(f"fori_loop: {name}", "a number", x, "") for name, x in (("lower", lower), ("upper", upper)))
     if low.dtype != high.dtype and not low.weak_type and not high.weak_type:
         raise TypeError(f"fori_loop: lower is {low}, but upper is {high}: convert one of them.")
     dtype, weak = dtypes.result_type(low, high)

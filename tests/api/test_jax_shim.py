@@ -25,7 +25,7 @@ def test_inside():
     """Names are ours, by every way of importing them; what we lack is an error that names it."""
     run(
         code=f"""
-        import sys
+        import pickle, sys
         import numpy as np
         sys.modules["jax"] = None  # there is none, as far as `import` knows
         import tapeless as tl, tapeless.numpy as tnp
@@ -45,6 +45,7 @@ def test_inside():
             assert (jax.jit, jnp.sin, lax.scan, random.key) == (tl.jit, tnp.sin, tl.lax.scan, tl.random.key)
             assert norm.logpdf is tl.scipy.stats.norm.logpdf and linalg.inv is tnp.linalg.inv is jnp.linalg.inv
             assert jax.__version__ == "0.10.2" and jax.__version_info__ == (0, 10, 2)
+            assert pickle.loads(pickle.dumps(jnp)) is jnp
             assert jnp is jax.numpy is sys.modules["jax.numpy"] and "grad" in dir(jax) and "sin" in jnp.__all__
             assert not hasattr(jax, "nothing") and not hasattr(jax, "lowering")
             assert jax.interpreters.ad.Zero is tl.extend.interpreters.ad.Zero and not hasattr(jax.interpreters, "vmap")

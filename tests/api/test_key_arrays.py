@@ -403,6 +403,12 @@ def test_callbacks_are_given_keys(capsys: Any):
     assert capsys.readouterr().out == f"{KEY} 1\n"
 
 
+def test_nan_to_num_returns_keys_as_they_are():
+    """As integers: a function over all leaves of a state, one of them a key, needs no case of its own."""
+    assert tl.random.key_data(tnp.nan_to_num(KEY)).tolist() == words(KEY)
+    assert tl.random.key_data(tl.jit(tnp.nan_to_num)(ROW)).tolist() == tl.random.key_data(ROW).tolist()
+
+
 # ---- what is refused
 
 NOT_NUMPY = (

@@ -60,6 +60,7 @@ def test_named_scopes_are_in_the_text_of_the_program():
 
     closed = tl.make_jaxpr(named)(1.0)
     assert [eqn.source.scope for eqn in closed.eqns] == ['outer/in"ner', "outer/cosine"]
+    assert [eqn.source_info.name_stack for eqn in closed.eqns] == ['outer/in"ner', "outer/cosine"]
     lowered = tl.jit(named).lower(1.0)
     assert 'loc("outer/in\'ner"(#loc' in lowered.as_text(debug_info=True)
     assert 'op_name="outer/cosine"' in lowered.compile().as_text()

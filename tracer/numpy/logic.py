@@ -15,6 +15,7 @@ from tapeless.tracer.numpy.promotion import (
     Operand,
     apply,
     apply2,
+    array_operand,
     as_array,
     broadcast,
     broadcasts_to,
@@ -22,7 +23,6 @@ from tapeless.tracer.numpy.promotion import (
     check_no_out,
     check_operands,
     common_shape,
-    number_operand,
     operand,
     ordered,
     promoted,
@@ -259,10 +259,10 @@ def nan_to_num(
       copy: has no effect, as arrays are immutable.
       nan: instead of nan; like the others a number, or an array that broadcasts to x.
       posinf, neginf: instead of infinities; the greatest and the least number of the dtype if None.
-    Returns: the shape and dtype of x; integers and booleans as they are.
+    Returns: the shape and dtype of x; integers, booleans and keys of random numbers as they are.
     Raises: ValueError if a replacement does not broadcast to x.
     """
-    x = number_operand("nan_to_num", x)
+    x = array_operand("nan_to_num", x)
     if dtypes.is_complex(x.dtype):
         parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (lax.real(x), lax.imag(x)))
         return lax.complex(*parts)

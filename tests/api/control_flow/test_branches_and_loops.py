@@ -204,6 +204,21 @@ def test_counter_of_a_fori_loop():
     assert tl.jit(lambda n: lax.fori_loop(250, n, lambda i, x: x + 1, 0))(tnp.asarray(255, tnp.uint8)) == 5
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_fori_loop_between_floats(dtype: str):
+    """Traced floats step by 1 below the upper one; known ones must be whole numbers."""
+    sums = lambda low, high: lax.fori_loop(low, high, lambda i, s: (s[0] + i, s[1] + 1), (0, 0))  # noqa: E731
+    traced, f = tl.jit(sums), np.dtype(dtype).type
+    for low, high in ((0, 4), (0.5, 3.25), (2, 2), (5, 2), (-1.5, 0.5), (0, np.nan)):
+        steps = np.arange(low, high) if high == high else np.zeros(0)
+        total, count = traced(f(low), f(high))
+        assert (total, count, total.dtype) == (steps.sum(), len(steps), dtype)
+    assert tl.vmap(sums, (None, 0))(f(0), np.arange(4, dtype=dtype))[1].tolist() == [0, 1, 2, 3]
+    assert traced(tnp.float16(2046), tnp.float16(2056))[1] == 10  # 2048 + 1 is 2048
+    total, count = sums(f(1), f(4))
+    assert (total, count, total.dtype) == (6, 3, np.int32)
+
+
 # ---- scan ----------------------------------------------------------------------------------------------------
 
 

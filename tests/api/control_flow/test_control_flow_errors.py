@@ -310,6 +310,8 @@ def one_minus(x):
 def test_bounds():
     with raises(TypeError, "fori_loop: lower must be an integer, not float32[]."):
         lax.fori_loop(0.0, 3, lambda i, x: x, 0)
+    with raises(ValueError, "fori_loop: upper must be a whole number, not 2.5."):
+        lax.fori_loop(0.0, 2.5, lambda i, x: x, 0)
     with raises(TypeError, "fori_loop: upper must be a scalar, not int32[2]."):
         lax.fori_loop(0, np.zeros(2, np.int32), lambda i, x: x, 0)
     with raises(TypeError, "fori_loop: upper must be an integer, not None of type NoneType."):
