@@ -27,7 +27,7 @@ from tapeless.spaces import Space
 from tapeless.symbolic_sizes import for_all_sizes
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.indices.hints import Hint, noting
-from tapeless.tracer.jaxpr import eval_jaxpr
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.numpy import conj, real
 from tapeless.tracer.numpy import sum as sum_of
 from tapeless.tracer.staging import trace_closed
@@ -272,7 +272,7 @@ def _position(at: Any, size: int) -> int:
 class _Program(NamedTuple):
     """A traced function: operands are the constants that it met, then the leaves of its arguments."""
 
-    jaxpr: Any
+    jaxpr: Jaxpr
     operands: tuple[Input, ...]
     arguments: pytree.PyTreeDef
     results: pytree.PyTreeDef
@@ -379,16 +379,40 @@ def _derived(
     lets: bool,
 ) -> Formulas:
     """Derive the gradient of the first result of a program, and the last results, of these types, as values."""
-    trees = pytree.treedef_children(program.arguments)
-    at = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    at = tuple([range(len(trees))[k] for k in at])
-    if len(set(at)) < len(at):
-        raise ValueError(f"index.grad: argnums={argnums} has an argument twice.")
-    starts = np.cumsum([0, *[t.num_leaves for t in trees]])
-    leaves = [leaf for k in at for leaf in range(starts[k], starts[k + 1])]
+    arguments = pytree.treedef_children(program.arguments)
+    chosen = _chosen(argnums, len(arguments))
+    starts = np.cumsum([0, *[t.num_leaves for t in arguments]])
+    leaves = [leaf for k in chosen for leaf in range(starts[k], starts[k + 1])]
     _check_differentiable(program, leaves)
     n = sum(o.value is not None for o in program.operands)
     places = [n + k for k in leaves]
+    jaxpr = _gradient_program(program, places, len(values))
+    form = raised(jaxpr, {0: ONE}, lets=lets, stays=staying_axes(program.operands))
+    if convention == "hermitian":
+        is_gradient = [k >= len(values) and dtypes.is_complex(a.dtype) for k, a in enumerate(jaxpr.out_avals)]
+        results = [conjugated(t, form.real) if yes else t for t, yes in zip(form.results, is_gradient)]
+        form = form._replace(results=tuple(results))
+    of_values = [ValueName("value" if len(values) == 1 else f"value{k}") for k in range(len(values))]
+    names = [*of_values, *[program.operands[k].name for k in places]]
+    own = [arguments[k] for k in chosen]
+    tree = own[0] if isinstance(argnums, int) else pytree.treedef_tuple(own)
+    if values:
+        tree = pytree.treedef_tuple([program.value, tree])
+    found = Formulas.of(form, program.operands, names, jaxpr.out_avals, program.arguments, tree)
+    return replace(found, assumptions=program.assumptions)
+
+
+def _chosen(argnums: int | Sequence[int], n: int) -> list[int]:
+    """List the numbers of the arguments, of n, that a gradient is with respect to. Raises: ValueError for one twice."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    found = [range(n)[k] for k in numbers]
+    if len(set(found)) < len(found):
+        raise ValueError(f"index.grad: argnums={argnums} has an argument twice.")
+    return found
+
+
+def _gradient_program(program: _Program, places: Sequence[int], n_values: int) -> Jaxpr:
+    """Trace cotangent, operands -> the last `n_values` results of a program, gradients by the operands at `places`."""
 
     def derived(ct: Any, *inputs: Any) -> Sequence[Any]:
         def scalar(*given: Any) -> Any:
@@ -397,27 +421,7 @@ def _derived(
             return real(found) if dtypes.is_complex(aval_of(found).dtype) else found
 
         found = program.all(*inputs)
-        return [*found[len(found) - len(values) :], *vjp(scalar, *[inputs[k] for k in places])[1](ct)]
+        return [*found[len(found) - n_values :], *vjp(scalar, *[inputs[k] for k in places])[1](ct)]
 
     one = ShapedArray((), dtypes.real_part_dtype(program.jaxpr.out_avals[0].dtype))
-    jaxpr = trace_closed(derived, [one, *[o.aval for o in program.operands]], what="index.grad")
-    form = raised(jaxpr, {0: ONE}, lets=lets, stays=staying_axes(program.operands))
-    if convention == "hermitian":
-        results = [
-            conjugated(terms, form.real) if dtypes.is_complex(aval.dtype) and k >= len(values) else terms
-            for k, (terms, aval) in enumerate(zip(form.results, jaxpr.out_avals))
-        ]
-        form = form._replace(results=tuple(results))
-    names = [
-        *[ValueName("value" if len(values) == 1 else f"value{k}") for k in range(len(values))],
-        *[program.operands[k].name for k in places],
-    ]
-    own = [trees[k] for k in at]
-    tree = own[0] if isinstance(argnums, int) else pytree.treedef_tuple(own)
-    if values:
-        result = (
-            program.results if pytree.treedef_is_leaf(program.results) else pytree.treedef_children(program.results)[1]
-        )
-        tree = pytree.treedef_tuple([result, tree])
-    found = Formulas.of(form, program.operands, names, jaxpr.out_avals, program.arguments, tree)
-    return replace(found, assumptions=program.assumptions)
+    return trace_closed(derived, [one, *[o.aval for o in program.operands]], what="index.grad")
