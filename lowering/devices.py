@@ -79,7 +79,7 @@ class Sharding:
 
 
 class OnOneDevice:
-    """What JAX's names say of all arrays, and of all their shardings, as long as each is on one device."""
+    """Properties of JAX's names that are the same for all arrays on one device, and for their shardings."""
 
     __slots__ = ()
 

@@ -98,7 +98,7 @@ def resolve(name: str) -> str | None:
 
 def defines_primitives(module: Module) -> bool:
     calls = (node.func for node in ast.walk(module.tree) if isinstance(node, ast.Call))
-    return any(isinstance(function, ast.Name) and function.id == "Primitive" for function in calls)
+    return any(isinstance(function, ast.Name) and function.id.endswith("Primitive") for function in calls)
 
 
 def modules_in(folder: str) -> list[Module]:

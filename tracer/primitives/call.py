@@ -41,7 +41,7 @@ def _list(avals: Sequence[ShapedArray]) -> str:
     return f"({', '.join(map(str, avals))})"
 
 
-class _Call(Primitive):
+class _CallPrimitive(Primitive):
     """The primitive of calls, which libraries that take programs apart bind, too, with what `make_jaxpr` returns."""
 
     __slots__ = ()
@@ -51,4 +51,4 @@ class _Call(Primitive):
         return super().bind(*jaxpr.consts, *args, jaxpr=jaxpr.jaxpr)
 
 
-jit_p: Final = _Call("jit", _jit_type, remember=False)
+jit_p: Final = _CallPrimitive("jit", _jit_type, remember=False)
