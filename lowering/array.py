@@ -14,7 +14,7 @@ from tapeless.lowering.devices import Device, SingleDeviceSharding
 from tapeless.lowering.shards import ShardMethods
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
-from tapeless.tracer.core import check_truth
+from tapeless.tracer.core import Tracer, check_truth
 from tapeless.tracer.incoming import incoming_number, narrowed
 from tapeless.tracer.recency import Recent
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -382,8 +382,13 @@ def from_dlpack(x: Any, *, device: Device | None = None, copy: bool | None = Non
       x: has `__dlpack__` and `__dlpack_device__`.
       device: where to put it; by default where it is.
       copy: None to share if the elements are contiguous, in C order and aligned; False to share or fail; True to copy.
-    Raises: BufferError if it cannot be shared and `copy` is False, or cannot be read at all.
+    Raises: TypeError if x has not these methods; BufferError if it cannot be shared and `copy` is False, or cannot be
+      read at all.
     """
+    lacks = next((name for name in ("__dlpack__", "__dlpack_device__") if not hasattr(x, name)), None)
+    if lacks is not None:
+        who = "a traced array" if isinstance(x, Tracer) else type(x).__name__
+        raise TypeError(f"from_dlpack: x must have __dlpack__ and __dlpack_device__, but {who} has no {lacks}.")
     there = _copied(x) if copy else _shared(x, copy)
     if device is None or there.device is device:
         return there

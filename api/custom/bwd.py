@@ -226,8 +226,9 @@ def _of_argument(call: Any, i: int, ct: Any, tree: Any, avals: Sequence[ShapedAr
     given, structure = pytree.flatten_with_path(ct, lambda x: x is None)
     places = _places(structure, tree)
     found: list[Any] = [Zero(aval) for aval in avals]
-    for (path, x), place in zip(given, places or ()):
-        if x is not None and type(place) is int:
+    for (path, x), subtree in zip(given, places or ()):
+        place = _only_leaf(subtree)
+        if x is not None and place is not None:
             where = f"argument {argument_name(call.custom.fun, i, path)}"
             found[place] = _fitting(call, where, x, avals[place])
         elif x is not None:
@@ -255,6 +256,12 @@ def _places(structure: Any, tree: Any) -> list[Any] | None:
         return pytree.flatten_up_to(structure, pytree.unflatten(tree, list(range(tree.num_leaves))))
     except ValueError:
         return None
+
+
+def _only_leaf(subtree: Any) -> int | None:
+    """Return the leaf of a subtree that has one, for which an array may stand; None if it has others."""
+    leaves = pytree.leaves(subtree)
+    return leaves[0] if len(leaves) == 1 else None
 
 
 def _fitting(call: Any, where: str, ct: Any, want: ShapedArray) -> Any:

@@ -87,7 +87,8 @@ class custom_vjp(CustomFunction[P, R]):
           fwd: `fwd(*args) -> (value, residuals)`, the arguments being those of the function, and the residuals a
             pytree of arrays; truth values of Python stay what they are.
           bwd: `bwd(*nondiff, residuals, cotangent) -> cotangents`, a tuple with one entry per differentiable argument,
-            like it, or None where there is no derivative. Cotangents of integers are not looked at.
+            like it, or None where there is no derivative. For a pytree with one leaf, an array may stand. Cotangents
+            of integers are not looked at.
           symbolic_zeros: give `fwd` a `CustomVJPPrimal` in the place of every array, which says whether it is
             differentiated, and `bwd` cotangents that are known to be zero as `SymbolicZero`.
           optimize_remat: as in JAX, and without effect: under `checkpoint` what only makes residuals is dead code.

@@ -466,6 +466,13 @@ def test_device_put_of_foreign_arrays_copies():
     assert x.tolist() == [0, 1, 2]
 
 
+def test_import_of_what_has_no_dlpack():
+    wanted = "from_dlpack: x must have __dlpack__ and __dlpack_device__, but {} has no __dlpack__."
+    for x in ([1, 2], np.ones(3).__dlpack__()):
+        with pytest.raises(TypeError, match=f"^{wanted.format(type(x).__name__)}$"):
+            from_dlpack(x)
+
+
 def test_export_keywords():
     x = device_put(np.arange(3.0))
     assert x.__dlpack_device__() == (1, 0)

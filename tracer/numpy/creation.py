@@ -294,8 +294,7 @@ def _filled(value: Any, shape: tuple[int, ...]) -> Array:
 
 def _shape(name: str, shape: Shape) -> tuple[int, ...]:
     """Convert a shape to a tuple. Raises: TypeError for lengths that are no integers, ValueError for negative ones."""
-    one = not hasattr(shape, "__iter__") or getattr(shape, "ndim", 1) == 0
-    return shapes.static_shape((shape,) if one else shape, name)
+    return shapes.static_shape(shapes.as_sizes(shape), name)
 
 
 # ---- ranges --------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import itertools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -256,7 +256,7 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     Raises: ValueError if a number is negative.
     """
     x = array_operand("tile", A)
-    counts = tuple(map(operator.index, reps if isinstance(reps, Iterable) else (reps,)))
+    counts = tuple(map(operator.index, shapes.as_sizes(reps)))
     if min(counts, default=0) < 0:
         raise ValueError(f"tile: reps must not be negative, but are {reps}.")
     counts = (1,) * (x.ndim - len(counts)) + counts
@@ -322,7 +322,7 @@ def resize(a: ArrayLike, new_shape: int | Sequence[int]) -> Array:
     An array without elements gives zeros. Raises: ValueError if a size is negative.
     """
     x = ravel(a)
-    shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
+    shape = tuple(shapes.as_sizes(new_shape))
     size = int(np.prod(shape))
     if not x.size or not size:
         return full(shape, 0, x.dtype)

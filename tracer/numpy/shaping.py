@@ -32,7 +32,7 @@ def reshape(a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy:
     Raises: ValueError if the number of elements differs, or for another order.
     """
     x = array_operand("reshape", a)
-    wanted = _completed(x, (shape,) if not hasattr(shape, "__iter__") else tuple(shape))  # type: ignore[arg-type]  # it is iterable
+    wanted = _completed(x, tuple(shapes.as_sizes(shape)))
     if order == "C":
         return shapes.reshape(x, wanted)
     if order != "F":
@@ -214,7 +214,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Array:
     """Broadcast an array to `shape`. Raises: ValueError if it does not broadcast."""
     x = array_operand("broadcast_to", array)
-    wanted = (shape,) if isinstance(shape, int) else static_ints(shape, "broadcast_to", "shape")
+    wanted = static_ints(shapes.as_sizes(shape), "broadcast_to", "shape")
     extra = len(wanted) - x.ndim
     if extra < 0 or any(n not in (1, k) for n, k in zip(x.shape, wanted[extra:], strict=True)):
         from_to = f"{format_shape(x.shape)} does not broadcast to {format_shape(wanted)}"

@@ -57,6 +57,11 @@ def static_ints(items: Any, name: str, what: str) -> tuple[int, ...]:
         raise TypeError(f"{called(name)}: {what} must be a sequence of integers, not {items!r}.") from None
 
 
+def as_sizes(shape: Any) -> Any:
+    """Convert a length, a number or an array without axes, to the shape of a vector; return a shape as it is."""
+    return (shape,) if not hasattr(shape, "__iter__") or getattr(shape, "ndim", 1) == 0 else shape
+
+
 # ---- creation and broadcasting -------------------------------------------------------------------------------
 
 
@@ -119,7 +124,7 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None, *, shar
         scalar = converted(np.asarray(fill_value)[()], dtype)
     else:
         scalar = convert_element_type(fill_value, dtype)
-    return broadcast_in_dim_p.bind(scalar, shape=static_shape(_as_sizes(shape), "full"), dims=())[0]
+    return broadcast_in_dim_p.bind(scalar, shape=static_shape(as_sizes(shape), "full"), dims=())[0]
 
 
 def full_like(
@@ -182,16 +187,11 @@ def reshape(
     """
     if out_sharding is not None:
         raise not_supported("reshape", "out_sharding", out_sharding)
-    shape = static_shape(_as_sizes(new_sizes), "reshape")
+    shape = static_shape(as_sizes(new_sizes), "reshape")
     operand = operand if dimensions is None else transpose(operand, dimensions)
     if shape_of(operand) == shape and isinstance(operand, Array):
         return operand
     return reshape_p.bind(operand, shape=shape)[0]
-
-
-def _as_sizes(shape: Any) -> Any:
-    """Convert a length to the shape of a vector; return a shape as it is."""
-    return (shape,) if isinstance(shape, int | np.integer) else shape
 
 
 def _reshape_type(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[ShapedArray, ...]:

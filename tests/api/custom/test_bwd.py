@@ -272,6 +272,13 @@ def test_backward_rules_that_do_not_fit(way, misfit, derivative):
     assert text_of(caught.value) == message or (begin != message and str(caught.value).startswith(begin))
 
 
+@each_way
+def test_an_array_may_stand_for_a_pytree_with_one_leaf(way):
+    f = tl.custom_vjp(lambda p, q: p["a"][0] * q[0][0])
+    f.defvjp(lambda p, q: (f(p, q), (p["a"][0], q[0][0])), lambda res, ct: ({"a": 3 * res[1] * ct}, res[0] * ct))
+    close(tl.grad(way(f), (0, 1))({"a": [X]}, ((Y,),)), ({"a": [3 * Y]}, ((X,),)))
+
+
 FWD = "custom_vjp: the forward rule <lambda> of f"
 FORWARD_MISFITS = {
     "no pair": (lambda x: x, f"{FWD} must return (value, residuals), but returned ..."),

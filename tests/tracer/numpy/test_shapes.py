@@ -502,6 +502,14 @@ def test_what_cannot_be_cut(number):
     assert len(tnp.array_split(tnp.ones(4), np.int64(3))) == 3
 
 
+@pytest.mark.parametrize("six", [np.int64(6), np.uint8(6), np.array(6), tnp.asarray(np.array(6))])
+def test_a_length_is_a_number_or_an_array_without_axes(six):
+    x = tnp.arange(6.0)
+    for y in (x.reshape(six), tnp.reshape(x, six), tnp.resize(x, six), tl.lax.reshape(x, six)):
+        assert y.tolist() == [0, 1, 2, 3, 4, 5]
+    assert tnp.broadcast_to(2.0, six).tolist() == tnp.full(six, 2.0).tolist() == tnp.tile(2.0, six).tolist() == [2] * 6
+
+
 def test_tiles_of_negative_number():
     with pytest.raises(ValueError, match=r"^tile: reps must not be negative, but are \(2, -1\)\.$"):
         tnp.tile(tnp.ones(3), (2, -1))
