@@ -12,13 +12,16 @@ import sys
 import traceback
 from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
+from tapeless.compile.make_jaxpr import make_jaxpr
 from tapeless.jax_src import absent, meshes, version
 from tapeless.lowering import compat, host
 from tapeless.tracer import dtypes, settings_by_text
 from tapeless.tracer.config import NAMES_OF_JAX, config
+from tapeless.tracer.jaxpr import ClosedJaxpr, OpenJaxpr
 from tapeless.tracer.numpy.scalar_types import result_type
 
 _OWN = "tapeless"
@@ -170,7 +173,23 @@ def _result_type(*args: Any) -> Any:
     return dtypes.numpy_dtype(result_type(*args))
 
 
+def _make_jaxpr(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    """Make a function that traces `fun`, as `tapeless.make_jaxpr`, whose programs keep constants apart from inputs."""
+    made = make_jaxpr(fun, *args, **kwargs)
+
+    def opened(*args: Any, **kwargs: Any) -> Any:
+        found = made(*args, **kwargs)
+        return (_open(found[0]), *found[1:]) if isinstance(found, tuple) else _open(found)
+
+    return wraps(made)(opened)
+
+
+def _open(program: ClosedJaxpr) -> ClosedJaxpr:
+    return ClosedJaxpr(OpenJaxpr(program.jaxpr, len(program.consts)), program.consts)
+
+
 _INSTEAD = {
+    "jax.make_jaxpr": _make_jaxpr,
     "jax.dtypes.canonicalize_dtype": _canonicalize_dtype,
     "jax.dtypes.result_type": _result_type,
     "jax.numpy.result_type": _result_type,

@@ -5,7 +5,8 @@ inputs computes linear functions of them, with coefficients that are nonlinear:
 `{ lambda c:f32[3] ; ẋ:f32[3]. let ẏ = mul c ẋ in ; ẏ }`. Source: Radul et al. 2023, "Linear A".
 
 A `Jaxpr` has no free variables: it reads inputs and literals only. A `ClosedJaxpr` adds values for the first
-inputs, the constants that tracing found.
+inputs, the constants that tracing found. An `OpenJaxpr` is a view of a program by JAX's convention, where the constants
+are no inputs.
 """
 
 import operator
@@ -219,6 +220,16 @@ class Jaxpr:
     # ---- by JAX's names
 
     @property
+    def jaxpr(self) -> "Jaxpr":
+        """The program itself: JAX's equations carry closed programs, whose `jaxpr` is the program."""
+        return self
+
+    @property
+    def consts(self) -> tuple[Any, ...]:
+        """Empty: a program that an equation carries takes its constants as operands."""
+        return ()
+
+    @property
     def constvars(self) -> tuple[Var, ...]:
         """Empty: constants are the first inputs, among `invars`; a `ClosedJaxpr` knows which."""
         return ()
@@ -253,8 +264,37 @@ class Jaxpr:
     __repr__ = __str__
 
 
+class OpenJaxpr(Jaxpr):
+    """A view of the program `whole` by JAX's convention: its constants are `constvars`, and not among `invars`.
+
+    For programs that take programs apart, as libraries for JAX do. Nothing of ours transforms it: `whole` is for that.
+    """
+
+    __slots__ = ("constvars", "whole")
+
+    def __init__(self, whole: Jaxpr, n_consts: int) -> None:
+        super().__init__(whole.invars[n_consts:], whole.eqns, whole.outvars, whole.name)
+        self.whole: Final = whole
+        self.constvars: Final = whole.invars[:n_consts]  # pyright: ignore[reportIncompatibleMethodOverride]
+
+    def replace(self, *, invars: Sequence[Var] | None = None, **fields: Any) -> "OpenJaxpr":
+        """Return the program with some fields replaced; the constants stay."""
+        inputs = (*self.constvars, *(self.invars if invars is None else invars))
+        return OpenJaxpr(self.whole.replace(invars=inputs, **fields), len(self.constvars))
+
+    def __str__(self) -> str:
+        return printing.jaxpr_text(self.whole, n_consts=len(self.constvars))
+
+    __repr__ = __str__
+
+
+def whole(jaxpr: Jaxpr) -> Jaxpr:
+    """Return the program whose inputs are its constants and then its arguments: `jaxpr`, or what it is a view of."""
+    return jaxpr.whole if isinstance(jaxpr, OpenJaxpr) else jaxpr
+
+
 class ClosedJaxpr:
-    """A program with values for its first inputs, the constants.
+    """A program with values for its constants: its first inputs, or the `constvars` of an `OpenJaxpr`.
 
     `tl.core.eval_jaxpr(closed.jaxpr, closed.consts, *args)` computes it, flat to flat, and so does the function
     `extend.core.jaxpr_as_fun(closed)`.
@@ -274,7 +314,7 @@ class ClosedJaxpr:
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
         """Types of the inputs that are not constants."""
-        return self.jaxpr.in_avals[len(self.consts) :]
+        return tuple(v.aval for v in self.invars)
 
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
@@ -295,12 +335,12 @@ class ClosedJaxpr:
     @property
     def constvars(self) -> tuple[Var, ...]:
         """The inputs that the constants are the values of."""
-        return self.jaxpr.invars[: len(self.consts)]
+        return whole(self.jaxpr).invars[: len(self.consts)]
 
     @property
     def invars(self) -> tuple[Var, ...]:
         """The inputs that are not constants."""
-        return self.jaxpr.invars[len(self.consts) :]
+        return whole(self.jaxpr).invars[len(self.consts) :]
 
     @property
     def outvars(self) -> tuple[Atom, ...]:
@@ -322,7 +362,7 @@ class ClosedJaxpr:
         return str(self)
 
     def __str__(self) -> str:
-        return printing.jaxpr_text(self.jaxpr, n_consts=len(self.consts))
+        return printing.jaxpr_text(whole(self.jaxpr), n_consts=len(self.consts))
 
     __repr__ = __str__
 

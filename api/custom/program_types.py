@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tapeless.tracer.core import Trace, current_trace, is_evaluating
-from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
+from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, whole
 from tapeless.tracer.jaxpr import eval_jaxpr as _eval_jaxpr
 from tapeless.tracer.jaxpr import subjaxprs as _programs_in
 from tapeless.tracer.passes import dead_code, used_variables
@@ -14,7 +14,7 @@ from tapeless.tracer.types import ShapedArray, is_arraylike
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Apply a program, as `make_jaxpr(f)(*args).jaxpr` is one, to its constants and flat arguments."""
-    return list(_eval_jaxpr(jaxpr, [*consts, *args]))
+    return list(_eval_jaxpr(whole(jaxpr), [*consts, *args]))
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:

@@ -54,6 +54,8 @@ def test_inside():
             assert message(ImportError, "import jax.tracer") == "jax.tracer: {LACKING}"
             assert message(ImportError, "import jax._src.pjit") == "jax._src.pjit: {LACKING}"
             assert jax.version.__version__ == jax.__version__ and isinstance(jax.api_util.safe_map, FunctionType)
+            program, shape = jax.make_jaxpr(lambda x: x + np.ones(3), return_shape=True)(1.0)
+            assert (len(program.jaxpr.invars), len(program.jaxpr.constvars), shape.shape) == (1, 1, (3,))
             from jax.test_util import check_grads
             assert check_grads is tl.testing.check_grads
             with tl.as_jax() as again:

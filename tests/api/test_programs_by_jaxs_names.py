@@ -11,7 +11,7 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.core import ShapedArray
 from tapeless.extend import core, mlir
-from tapeless.tracer.jaxpr import DebugInfo
+from tapeless.tracer.jaxpr import ClosedJaxpr, DebugInfo, OpenJaxpr
 from tests.messages import raises
 
 
@@ -81,6 +81,22 @@ def test_a_closed_program_knows_which_inputs_are_constants() -> None:
     other = program.replace(consts=[tnp.ones(3)])
     assert tl.core.eval_jaxpr(other.jaxpr, other.consts, tnp.ones(3))[0].tolist() == [1, 1, 1]
     assert program.replace(jaxpr=jaxpr.replace(name="g")).debug_info.func_src_info == "g"
+
+
+def test_an_open_program_keeps_constants_apart() -> None:
+    x = np.ones(3, np.float32)
+    whole = tl.make_jaxpr(lambda x: tl.jit(scaled)(x) + scaled(x))(x)
+    jaxpr = OpenJaxpr(whole.jaxpr, len(whole.consts))
+    program = ClosedJaxpr(jaxpr, whole.consts)
+    assert (jaxpr.constvars, jaxpr.invars) == (program.constvars, program.invars) == (whole.constvars, whole.invars)
+    assert jaxpr.in_avals == program.in_avals == whole.in_avals
+    assert str(jaxpr) == str(program) == str(whole)
+    for found in (evaluated(jaxpr, program.consts, x), tl.core.eval_jaxpr(jaxpr, program.consts, x)):
+        assert found[0].tolist() == core.jaxpr_as_fun(program)(x)[0].tolist() == [0, 2, 4]
+    other = jaxpr.replace(eqns=jaxpr.eqns[:-1], outvars=jaxpr.eqns[-2].outvars)
+    assert tl.core.eval_jaxpr(other, program.consts, x)[0].tolist() == [0, 1, 2]
+    inner = jaxpr.eqns[0].params["jaxpr"]
+    assert (inner.jaxpr, inner.consts) == (inner, ())
 
 
 def test_fields_that_a_program_has_not_cannot_be_replaced() -> None:
