@@ -31,9 +31,17 @@ _ELSEWHERE = {
     "jax.example_libraries": "tapeless.jax_src.example_libraries",
     "jax.experimental.hijax": "tapeless.extend.hijax",
     "jax.interpreters": "tapeless.extend.interpreters",
+    "jax.monitoring": "tapeless.jax_src.monitoring",
     "jax.test_util": "tapeless.testing",
     "jax.version": "tapeless.jax_src.version",
     "jax._src.checkify": "tapeless.experimental.checkify",
+    "jax._src.interpreters": "tapeless.extend.interpreters",
+    "jax._src.lib.xla_client": "tapeless.jax_src.xla_client",
+    "jax._src.numpy.lax_numpy": "tapeless.numpy",
+    "jax._src.numpy.ufuncs": "tapeless.numpy",
+    "jax._src.numpy.util": "tapeless.jax_src.numpy_util",
+    "jax._src.scipy": "tapeless.scipy",
+    "jax._src.stages": "tapeless.stages",
     "jax._src": "tapeless.jax_src",
 }
 
@@ -211,7 +219,7 @@ def _ours(name: str) -> ModuleType:
 
 def _of_absent_names(name: str) -> ModuleType:
     """Make a module that has only names that raise when they are used. Raises: ImportError if there is none."""
-    if not any(_is_of(name, other) for other in absent.NAMES | absent.REPLACED):
+    if not any(_is_of(name, other) for other in (*absent.NAMES, *absent.REPLACED, *_ELSEWHERE)):
         raise ImportError(absent.lacking(name), name=name)
     module = ModuleType(name, "Names that are not there: see `tapeless.jax_src.absent`.")
     vars(module)["__all__"] = []

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from typing import Any, Final
 
-from tapeless.tracer import axes, core, passes, source
+from tapeless.tracer import axes, core, passes, pytree, source
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
@@ -320,3 +320,55 @@ def _names_in(jaxpr: Jaxpr) -> frozenset[Hashable]:
 
 
 _batched = core.program_cache()
+
+
+# ---- classes with functions of their own for mapping their instances: vmap does not call these, and raises ----
+
+_registered: Final[set[type]] = set()
+
+
+def register_vmappable(
+    data_type: type, spec_type: type, axis_size_type: type, to_elt: Any, from_elt: Any, make_iota: Any = None
+) -> None:
+    """Register a class that has functions of its own for mapping its instances; `vmap` raises for these instances.
+
+    >>> class Ragged: ...
+    >>> register_vmappable(Ragged, int, int, None, None)
+    >>> is_vmappable(Ragged()), is_vmappable(1.0)
+    (True, False)
+    >>> unregister_vmappable(Ragged)
+    """
+    _registered.add(data_type)
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Let `vmap` take instances of a registered class as any pytree: see `register_vmappable`.
+
+    Raises: KeyError if it is not registered.
+
+    >>> unregister_vmappable(int)
+    Traceback (most recent call last):
+    KeyError: <class 'int'>
+    """
+    _registered.remove(data_type)
+
+
+def is_vmappable(x: Any) -> bool:
+    """Tell whether the class of an object is registered: see `register_vmappable`.
+
+    >>> is_vmappable(1.0)
+    False
+    """
+    return type(x) in _registered
+
+
+def check_vmappable(what: str, tree: Any) -> None:
+    """Check that there is no instance of a registered class in a tree. Raises: NotImplementedError naming the class."""
+    if not _registered:
+        return
+    for x in pytree.leaves(tree, is_vmappable):
+        if is_vmappable(x):
+            raise NotImplementedError(
+                f"vmap: {what} holds a {type(x).__name__}, which is registered with functions of its own for "
+                "mapping it, and these are not used here.\n  Map over its arrays."
+            )

@@ -235,16 +235,6 @@ class Jaxpr:
         return ()
 
     @property
-    def jaxpr(self) -> "Jaxpr":
-        """The program itself: in JAX an equation carries a `ClosedJaxpr`, whose program this is."""
-        return self
-
-    @property
-    def consts(self) -> tuple[Any, ...]:
-        """Empty, as those of a `ClosedJaxpr` that an equation carries: here they are operands of the equation."""
-        return ()
-
-    @property
     def effects(self) -> frozenset[str]:
         """The effects of all equations; empty if they are pure."""
         return _effects.effects_of(self)

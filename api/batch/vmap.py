@@ -11,6 +11,7 @@ from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.arguments.names import leaf_names, naming, shown_attributes
 from tapeless.batch.references import BatchedReferences
 from tapeless.interpreters import vmap as batching
+from tapeless.interpreters.vmap import check_vmappable
 from tapeless.tracer import core, leaks, pytree
 from tapeless.tracer.errors import AxisError
 from tapeless.tracer.keyword_advice import advised
@@ -70,6 +71,7 @@ def vmap(
 
     @functools.wraps(fun, shown_attributes(fun))
     def batched(*args: Any, **kwargs: Any) -> Any:
+        check_vmappable("an argument", (args, kwargs))
         flat, tree = pytree.flatten((args, kwargs))
         arrays = values_of(flat)
         if any(isinstance(x, Ref) for x in flat):
@@ -97,6 +99,7 @@ class _FlatBatched:
     def __call__(self, *flat: Any) -> list[Any]:
         args, kwargs = pytree.unflatten(self._in_tree, self._references.given(flat))
         result = self.fun(*args, **kwargs)
+        check_vmappable("the result", result)
         check_arrays(f"vmap: the result{{}} of {core.describe_function(self.fun)}", result)
         outs, self.out_tree = pytree.flatten(result)
         return [*outs, *self._references.after()]
@@ -204,9 +207,9 @@ def _described(fun: Any, args: Any, kwargs: Any, dims: Sequence[int | None], giv
     return ", ".join(parts) + "."
 
 
-def _check_out_axes(fun: Any, result: Any, dims: Sequence[int | None], wanted: Sequence[Any]) -> None:
+def _check_out_axes(f: _FlatBatched, outs: Sequence[Any], dims: Sequence[int | None], wanted: Sequence[Any]) -> None:
     """Check that the mapped axis can be where it is wanted in leaves of the result. Raises: TypeError, ValueError."""
-    for i, (x, d, w) in enumerate(zip(pytree.leaves(result), dims, wanted)):
+    for i, (x, d, w) in enumerate(zip(outs, dims, wanted)):
         if w is None:
             continue
         if not isinstance(w, (int, np.integer)) or isinstance(w, bool):
@@ -214,19 +217,23 @@ def _check_out_axes(fun: Any, result: Any, dims: Sequence[int | None], wanted: S
         aval = aval_of(x)
         n = aval.ndim - (d is not None)
         if not -n - 1 <= w <= n:
+            result = pytree.unflatten(f.out_tree, outs)
             path, one = pytree.leaves_with_path(result)[i][0], [k for j, k in enumerate(aval.shape) if j != d]
             raise ValueError(
                 f"vmap: out_axes={w} names no axis of the result{pytree.keystr(path)} of "
-                f"{core.describe_function(fun)}, which is {aval.update(shape=tuple(one))} for one example.\n"
+                f"{core.describe_function(f.fun)}, which is {aval.update(shape=tuple(one))} for one example.\n"
                 f"  The mapped axis can be {-n - 1} to {n}."
             )
 
 
 def _placed(f: _FlatBatched, outs: Sequence[Any], dims: Sequence[int | None], out_axes: Any, size: int) -> Any:
     """Make the result of f from its leaves, with mapped axes now at `dims`, where `out_axes` wants them."""
-    result = pytree.unflatten(f.out_tree, outs)
-    wanted = pytree.broadcast_prefix(out_axes, result, _is_none, who="vmap", name="out_axes")
-    _check_out_axes(f.fun, result, dims, wanted)
+    if isinstance(out_axes, int):  # without unflattening: a class may check the axes of its arrays
+        wanted: Sequence[Any] = [out_axes] * len(outs)
+    else:
+        result = pytree.unflatten(f.out_tree, outs)
+        wanted = pytree.broadcast_prefix(out_axes, result, _is_none, who="vmap", name="out_axes")
+    _check_out_axes(f, outs, dims, wanted)
     return pytree.unflatten(f.out_tree, [_placed_leaf(x, d, w, size, f.fun) for x, d, w in zip(outs, dims, wanted)])
 
 
@@ -370,6 +377,8 @@ def _check_results(out: Any, cores: Cores, sizes: dict[str, int], signature: Any
             f"vectorize: the signature {signature!r} has {len(cores)} results, but the function returned {out!r}."
         )
     for axes, x in zip(cores, outs):
-        if aval_of(x).ndim != len(axes):
-            raise ValueError(f"vectorize: the result {aval_of(x)} does not have the axes {axes} of {signature!r}.")
-        _match(axes, shape_of(x), sizes, f"result {aval_of(x)}", signature)
+        # An object may say its shape, and be a pytree of arrays of others.
+        kind, shape = (aval_of(x), shape_of(x)) if is_arraylike(x) or not hasattr(x, "shape") else (type(x), x.shape)
+        if len(shape) != len(axes):
+            raise ValueError(f"vectorize: the result {kind} does not have the axes {axes} of {signature!r}.")
+        _match(axes, shape, sizes, f"result {kind}", signature)

@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.custom.wrapped_functions import Store, WrappedFun, transformation_with_aux2
+from tapeless.arguments.static import has_hash
+from tapeless.custom.wrapped_functions import Store, WrappedFun, transformation2, transformation_with_aux2
 from tapeless.tracer import pytree
 from tapeless.tracer.core import describe_function
 from tapeless.tracer.jaxpr import DebugInfo
@@ -62,6 +63,32 @@ def _flat_nokwargs(f: Callable[..., Any], store: Store, in_tree: Any, *args_flat
     leaves, out_tree = pytree.flatten(f(*pytree.unflatten(in_tree, args_flat)))
     store.store(out_tree)
     return leaves
+
+
+def argnums_partial(
+    f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any], require_static_args_hashable: bool = True
+) -> tuple[WrappedFun, tuple[Any, ...]]:
+    """Fix all positional arguments of a function but some.
+
+    Args:
+      dyn_argnums: positions of the others; negative ones count from the end.
+    Returns: the function of the others, and their values among `args`.
+    Raises: ValueError if there is no such position, or if a fixed argument must have a hash and has none.
+    """
+    given = (dyn_argnums,) if isinstance(dyn_argnums, int) else dyn_argnums
+    if wrong := [i for i in given if not -len(args) <= i < len(args)]:
+        raise ValueError(f"argnums_partial: there is no argument {wrong[0]}, of {len(args)}.")
+    places = tuple([i % len(args) for i in given])
+    fixed = tuple([None if i in places else x for i, x in enumerate(args)])
+    if require_static_args_hashable and (unhashable := [x for x in fixed if not has_hash(x)]):
+        raise ValueError(f"argnums_partial: a fixed argument of type {type(unhashable[0]).__name__} has no hash.")
+    return _with_fixed(f, places, fixed), tuple([args[i] for i in places])
+
+
+@transformation2
+def _with_fixed(f: Callable[..., Any], places: Sequence[int], fixed: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+    given = dict(zip(places, args, strict=True))
+    return f(*[given.get(i, x) for i, x in enumerate(fixed)], **kwargs)
 
 
 def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:

@@ -38,13 +38,14 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callabl
 def register_lowering(prim: Any, rule: Callable[..., Sequence[Any]], platform: str | None = None) -> Any:
     """Define how a primitive is compiled: `rule(context, *arrays, **params)` gives a sequence of its results.
 
+    A rule for one platform is not used: the one for all platforms is, and without that one compiling the primitive
+    raises NotImplementedError.
+
     Returns: `rule`.
-    Raises: NotImplementedError if it is for one platform only.
     """
     if platform is not None:
-        raise NotImplementedError(
-            f"register_lowering: the rule of {prim} is for {platform!r}.\n  Give one for all platforms, platform=None."
-        )
+        defined(prim).rules.setdefault("lowering", _for_one_platform(prim, platform))
+        return rule
 
     def lowered(avals_out: Sequence[ShapedArray], *args: Any, **params: Any) -> Sequence[Any]:
         return rule(LoweringRuleContext(operation, [x.aval for x in args], avals_out), *args, **params)
@@ -52,3 +53,15 @@ def register_lowering(prim: Any, rule: Callable[..., Sequence[Any]], platform: s
     operation = defined(prim)
     operation.rules["lowering"] = lowered
     return rule
+
+
+def _for_one_platform(prim: Any, platform: str) -> Callable[..., Any]:
+    """Make the rule that raises in place of one for a single platform."""
+
+    def lowered(avals_out: Sequence[ShapedArray], *args: Any, **params: Any) -> Any:
+        raise NotImplementedError(
+            f"register_lowering: the only rule of {prim} is for {platform!r}.\n"
+            "  Give one for all platforms, platform=None."
+        )
+
+    return lowered

@@ -1,10 +1,10 @@
 """Programs and their types, for libraries that transform them."""
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tapeless.tracer.core import Trace, current_trace, is_evaluating
+from tapeless.tracer.core import Trace, Tracer, current_trace, is_evaluating
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, whole
 from tapeless.tracer.jaxpr import eval_jaxpr as _eval_jaxpr
 from tapeless.tracer.jaxpr import subjaxprs as _programs_in
@@ -105,3 +105,15 @@ def trace_state_clean() -> bool:
 def valid_jaxtype(x: Any) -> bool:
     """Tell whether `x` is an array or a number that functions of arrays take."""
     return is_arraylike(x)
+
+
+def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
+    """Apply a function such as `int` to the concrete value of an array, which a message calls `context`.
+
+    Raises: ConcretizationTypeError if the value is not known, or if a derivative with respect to it is taken.
+
+    >>> concrete_or_error(int, 3.0)
+    3
+    """
+    concrete = val.number(context or "value") if isinstance(val, Tracer) else val
+    return concrete if force is None else force(concrete)

@@ -11,6 +11,7 @@ from tapeless.custom.primitive_batching import (
     not_mapped,
     primitive_batchers,
 )
+from tapeless.interpreters.vmap import is_vmappable, register_vmappable, unregister_vmappable
 
 __all__ = [
     "AxisData",
@@ -20,6 +21,9 @@ __all__ = [
     "defbroadcasting",
     "defvectorized",
     "fancy_primitive_batchers",
+    "is_vmappable",
     "not_mapped",
     "primitive_batchers",
+    "register_vmappable",
+    "unregister_vmappable",
 ]

@@ -3,6 +3,7 @@
 from tapeless.custom.hijax import Effect
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import (
+    concrete_or_error,
     find_top_trace,
     get_opaque_trace_state,
     jaxpr_as_fun,
@@ -27,6 +28,7 @@ __all__ = [
     "Primitive",
     "Var",
     "check_jaxpr",
+    "concrete_or_error",
     "find_top_trace",
     "get_opaque_trace_state",
     "jaxpr_as_fun",

@@ -2,10 +2,13 @@
 
 from tapeless.jax_src import (
     ad_util,
+    api_util,
     core,
     dispatch,
+    distributed,
     dtypes,
     flatten_util,
+    monitoring,
     public_test_util,
     state,
     traceback_util,
@@ -14,10 +17,13 @@ from tapeless.jax_src import (
 
 __all__ = [
     "ad_util",
+    "api_util",
     "core",
     "dispatch",
+    "distributed",
     "dtypes",
     "flatten_util",
+    "monitoring",
     "public_test_util",
     "state",
     "traceback_util",

@@ -8,12 +8,20 @@ from typing import Any, NoReturn
 
 NAMES = frozenset(
     """
-    jax.shard_map
+    jax.P jax.shard_map jax.export.export jax.export.symbolic_shape
     jax.sharding.AbstractMesh jax.sharding.Mesh jax.sharding.NamedSharding jax.sharding.PartitionSpec
     jax.example_libraries.optimizers.sm3
     jax.experimental.layout.Format jax.experimental.layout.Layout
-    jax.experimental.mesh_utils.create_device_mesh jax.experimental.multihost_utils.sync_global_devices
-    jax.experimental.sparse.BCOO
+    jax.experimental.mesh_utils.create_device_mesh jax.experimental.multihost_utils.broadcast_one_to_all
+    jax.experimental.multihost_utils.global_array_to_host_local_array
+    jax.experimental.multihost_utils.host_local_array_to_global_array
+    jax.experimental.multihost_utils.process_allgather jax.experimental.multihost_utils.sync_global_devices
+    jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase
+    jax.experimental.colocated_python.colocated_python
+    jax.experimental.colocated_python.func.make_callable jax.experimental.colocated_python.serialization.DeviceList
+    jax.experimental.pallas.BlockSpec jax.experimental.pallas.pallas_call jax.experimental.pallas.triton.CompilerParams
+    jax.experimental.sparse.BCOO jax.experimental.sparse.BCSR jax.experimental.sparse.JAXSparse
+    jax.experimental.sparse.linalg.spsolve jax.experimental.sparse.sparsify
     jax._src.checkify.JaxException jax._src.checkify.Out
     jax.extend.core.DropVar jax.extend.core.set_current_trace jax.extend.core.take_current_trace
     jax.extend.core.primitives.call_p jax.extend.core.primitives.closed_call_p

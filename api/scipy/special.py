@@ -4,7 +4,7 @@ import typing as _typing
 
 from tapeless.scipy.special_functions.hypergeometric import hyp1f1, hyp2f1
 from tapeless.scipy.special_functions.quadratures import owens_t, wofz
-from tapeless.scipy.special_functions.recurrences import bessel_jn, expn, sph_harm_y
+from tapeless.scipy.special_functions.recurrences import bessel_jn, expn, lpmn_values, sph_harm_y
 from tapeless.scipy.special_functions.softmax import log_softmax, softmax
 from tapeless.tracer.activations import logsumexp
 from tapeless.tracer.entropies import boxcox, boxcox1p, entr, kl_div, rel_entr, xlog1py, xlogy
@@ -50,7 +50,7 @@ __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr",
     "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "fresnel", "gamma", "gammainc",
     "gammaincc", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr",
-    "log_softmax", "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch",
+    "log_softmax", "loggamma", "logit", "logsumexp", "lpmn_values", "multigammaln", "ndtr", "ndtri", "owens_t", "poch",
     "polygamma", "rel_entr", "sici", "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 

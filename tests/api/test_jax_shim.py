@@ -317,3 +317,39 @@ def test_scripts_and_modules(tmp_path: Path):
 def test_the_version_is_that_of_the_jax_that_tests_compare_with():
     jax = pytest.importorskip("jax")
     assert version.__version_info__[:2] == jax.version.__version_info__[:2]
+
+
+def test_names_that_libraries_import():
+    """Private modules lead to public functions of the same name; what cannot be done raises only when it is used."""
+    run(
+        code="""
+        import numpy as np, pytest, tapeless as tl
+        with tl.as_jax():
+            import jax
+            from jax._src.distributed import global_state
+            from jax._src.interpreters.batching import is_vmappable
+            from jax._src.lib import xla_client
+            from jax._src.numpy.lax_numpy import ufunc
+            from jax._src.numpy.util import promote_dtypes, promote_dtypes_complex, promote_dtypes_inexact
+            from jax._src.scipy.special import gammaln
+            from jax.experimental import colocated_python, pallas as pl
+            from jax.experimental.sparse import BCSR, JAXSparse
+            from jax.extend.backend import get_backend
+            assert get_backend().platform == jax.devices()[0].platform and global_state.client is None
+            assert jax._src.stages.Lowered is tl.stages.Lowered and ufunc is tl.numpy.ufunc
+            assert gammaln is tl.scipy.special.gammaln and xla_client.XlaRuntimeError is tl.errors.JaxRuntimeError
+            ones = np.ones(2, np.int32), np.ones(2, np.float16)
+            both = [[str(x.dtype) for x in f(*ones)] for f in (promote_dtypes, promote_dtypes_complex)]
+            assert both == [["float16"] * 2, ["complex64"] * 2]
+            assert [str(x.dtype) for x in promote_dtypes_inexact(ones[0])] == ["float32"]
+            assert not isinstance(ones, JAXSparse) and not is_vmappable(ones)
+            with pytest.raises(NotImplementedError, match="jax.experimental.pallas.BlockSpec: Tapeless stands"):
+                pl.BlockSpec((1,))
+            heard = []
+            jax.monitoring.register_scalar_listener(lambda *args, **kwargs: heard.append((args, kwargs)))
+            jax.monitoring.record_scalar("/loss", 2.0, step=3)
+            jax.monitoring.clear_event_listeners()
+            jax.monitoring.record_scalar("/loss", 1.0)
+            assert heard == [(("/loss", 2.0), dict(step=3))]
+        """
+    )

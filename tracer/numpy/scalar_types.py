@@ -27,17 +27,20 @@ class ScalarType(type):
     True
     """
 
-    def __new__(mcs, name: str) -> "ScalarType":
+    def __new__(mcs, name: str, bases: tuple[type, ...] = (), members: dict[str, Any] | None = None) -> "ScalarType":
+        if members is not None:  # a subclass: names for elements of its base
+            return super().__new__(mcs, name, bases, members)
         doc = f"The element type {name}; `{name}(x)` is an array with elements of it."
         return super().__new__(mcs, name, (), {"__doc__": doc, "__module__": "tapeless.numpy", "__slots__": ()})
 
-    def __init__(cls, name: str) -> None:
+    def __init__(cls, name: str, bases: tuple[type, ...] = (), members: dict[str, Any] | None = None) -> None:
         super().__init__(name, (), {})
 
     @property
     def dtype(cls) -> np.dtype[Any]:
-        """The dtype of this name."""
-        return dtypes.canonical(getattr(ml_dtypes, cls.__name__, cls.__name__))
+        """The dtype of this name, or of the element type that this class is derived from."""
+        name = cls.__mro__[-2].__name__
+        return dtypes.canonical(getattr(ml_dtypes, name, name))
 
     def __call__(cls, x: Any = 0) -> Array:
         return asarray(x, cls.dtype)

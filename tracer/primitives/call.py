@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
+from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, whole
 from tapeless.tracer.types import ShapedArray
 
 
@@ -48,7 +48,7 @@ class _CallPrimitive(Primitive):
 
     def bind(self, *args: Any, jaxpr: Jaxpr | ClosedJaxpr) -> tuple[Any, ...]:
         """Call a program. Raises: TypeError if the types of the arguments are not those of its inputs."""
-        return super().bind(*jaxpr.consts, *args, jaxpr=jaxpr.jaxpr)
+        return super().bind(*jaxpr.consts, *args, jaxpr=whole(jaxpr.jaxpr))
 
 
 jit_p: Final = _CallPrimitive("jit", _jit_type, remember=False)

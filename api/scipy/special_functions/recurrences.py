@@ -154,15 +154,53 @@ def sph_harm_y(
     )
     check_real("sph_harm_y", polar)
     size = tnp.abs(order)
-    legendre = _normalized_legendre(degree, size, polar, operator.index(n_max))
+    legendre = _normalized_legendre(degree, size, tnp.cos(polar), tnp.sin(polar), operator.index(n_max))
     signed = tnp.where((order < 0) & (tnp.floor(0.5 * size) * 2 != size), -legendre, legendre)
     found = signed * tnp.exp(1j * (order * azimuth).astype(dtypes.complex_of(polar.dtype)))
     return tnp.where((size <= degree) & (degree <= n_max), found, tnp.where(degree <= n_max, 0, np.nan))
 
 
-def _normalized_legendre(n: Any, m: Any, theta: Any, top: int) -> Any:
-    """Compute the associated Legendre function of degree n and order m >= 0 at cos(theta), of norm 1 on the sphere."""
-    x, y = tnp.cos(theta), tnp.sin(theta)
+def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
+    """Compute the associated Legendre functions of all orders and degrees; with the phase of Condon and Shortley.
+
+    Args:
+      m: the highest order, the same as n.
+      n: the highest degree.
+      z: [k], real, from -1 to 1.
+      is_normalized: are they scaled so that the spherical harmonics made of them have norm 1?
+    Returns: [m + 1, n + 1, k], floating point, by order and degree; 0 where the order is above the degree.
+    Raises: TypeError for complex numbers, or if m or n is no integer; ValueError unless z has one axis, and m is n.
+    Source: DLMF 14.30.1, and `sph_harm_y`.
+
+    >>> lpmn_values(1, 1, tnp.array([0.5]), False)[:, 1, 0].round(3)
+    Array([ 0.5  , -0.866], dtype=float32)
+    """
+    x = array_operand("lpmn_values", inexact("lpmn_values", z))
+    check_real("lpmn_values", x)
+    top = operator.index(n)
+    if operator.index(m) != top or top < 0:
+        raise ValueError(f"lpmn_values: the highest order, m={m}, and degree, n={n}, must be the same, and at least 0.")
+    if x.ndim != 1:
+        raise ValueError(f"lpmn_values: z must have one axis, not {x.ndim}.")
+    order, degree = np.mgrid[: top + 1, : top + 1, :1][:2]
+    below = order <= degree
+    norms = [[_norm(k, j) for k in range(top + 1)] for j in range(top + 1)]
+    scale = np.where(below, 1 if is_normalized else 1 / np.array(norms)[..., None], 0).astype(x.dtype)
+    orders, degrees = order.astype(x.dtype), degree.astype(x.dtype)
+    return tnp.where(below, scale * _normalized_legendre(degrees, orders, x, tnp.sqrt(1 - x * x), top), 0)
+
+
+def _norm(degree: int, order: int) -> float:
+    """Return what the associated Legendre function is multiplied by so that its spherical harmonic has norm 1."""
+    over = math.lgamma(degree - order + 1) - math.lgamma(degree + order + 1) if order <= degree else 0.0
+    return math.sqrt((2 * degree + 1) / (4 * math.pi)) * math.exp(over / 2)
+
+
+def _normalized_legendre(n: Any, m: Any, x: Any, y: Any, top: int) -> Any:
+    """Compute the associated Legendre function of degree n and order m >= 0 at x, of norm 1 on the sphere.
+
+    y: the square root of 1 - x^2.
+    """
 
     def step(state: Any, degree: Any) -> tuple[Any, None]:
         before, here = state
@@ -176,7 +214,7 @@ def _normalized_legendre(n: Any, m: Any, theta: Any, top: int) -> Any:
         going = degree <= n
         return (tnp.where(going, here, before), tnp.where(going, after, here)), None
 
-    begin = tnp.zeros_like(n * m * theta)
-    degrees = np.arange(1, top + 1).astype(theta.dtype)
+    begin = tnp.zeros_like(n * m * x)
+    degrees = np.arange(1, top + 1).astype(x.dtype)
     (_, found), _ = scan(step, (begin, begin + math.sqrt(0.25 / math.pi)), degrees)
     return found

@@ -1,10 +1,13 @@
 """vmap and vectorize as users call them: where axes go, what they nest with, what they say when something is wrong."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless.extend import batching
 from tests.messages import place, raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
@@ -477,3 +480,39 @@ class _Named:
 def test_callable_objects_whose_name_is_no_text(transform):
     x = 2.0 if transform in (tl.jacfwd, tl.value_and_grad) else np.array([2.0])
     assert np.asarray(transform(_Named())(x)).ravel()[0] == 4
+
+
+def test_classes_with_functions_of_their_own_for_mapping_are_refused():
+    class Ragged(NamedTuple):
+        x: Any
+
+    batching.register_vmappable(Ragged, int, int, None, None)
+    try:
+        assert batching.is_vmappable(Ragged(1.0)) and not batching.is_vmappable((1.0,))
+        functions = (
+            "a Ragged, which is registered with functions of its own for mapping it, and these are not used here."
+        )
+        with raises(NotImplementedError, f"vmap: an argument holds {functions}\n  Map over its arrays."):
+            tl.vmap(lambda r: r.x)(Ragged(tnp.ones(2)))
+        with raises(NotImplementedError, f"vmap: the result holds {functions}\n  Map over its arrays."):
+            tl.vmap(Ragged)(tnp.ones(2))
+    finally:
+        batching.unregister_vmappable(Ragged)
+    assert tl.vmap(lambda r: r.x + 1)(Ragged(tnp.ones(2))).tolist() == [2, 2]
+
+
+def test_trees_are_made_with_the_mapped_axis_where_it_is_wanted():
+    """A class may check the shapes of its arrays, and results of `vectorize` may be pytrees that say their shape."""
+
+    class Rows:
+        def __init__(self, x):
+            if getattr(x, "shape", (3,))[-1:] != (3,):
+                raise ValueError(x.shape)
+            self.x, self.shape = x, getattr(x, "shape", None)
+
+    tl.tree_util.register_pytree_node(Rows, lambda r: ((r.x,), None), lambda _, xs: Rows(*xs))
+    columns = np.arange(6.0).reshape(3, 2)
+    close(tl.vmap(Rows, 1)(columns).x, columns.T)
+    close(tnp.vectorize(Rows, signature="(n)->(n)")(columns.T).x, columns.T)
+    with raises(ValueError, f"vectorize: the result {Rows} does not have the axes ('n', 'm') of '(n)->(n,m)'."):
+        tnp.vectorize(Rows, signature="(n)->(n,m)")(columns.T)

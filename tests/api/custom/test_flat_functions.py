@@ -1,5 +1,8 @@
 """What libraries find in `extend.linear_util` and `api_util`: functions wrapped in transformations, flat functions."""
 
+from functools import partial
+from inspect import signature
+
 import numpy as np
 import pytest
 
@@ -8,6 +11,7 @@ import tapeless.numpy as tnp
 from tapeless.extend import api_util, core
 from tapeless.extend import linear_util as lu
 from tapeless.extend.interpreters import partial_eval as pe
+from tapeless.jax_src.api_util import infer_argnums_and_argnames
 from tests.messages import raises
 
 
@@ -85,3 +89,21 @@ def test_states_of_tracing():
     (here, same), (inner, _) = seen
     assert here == same and len({here, same}) == 1 and len({outside, here, inner}) == 3 and here != 1
     assert core.get_opaque_trace_state() == outside
+
+
+def test_arguments_are_fixed_but_some():
+    """Positions may be negative and in any order; a fixed argument needs a hash only if that is asked for."""
+    fun = lu.wrap_init(lambda x, y, z, power: (x - 2 * y) ** power + z[0], {"power": 2})
+    fixed, dynamic = api_util.argnums_partial(fun, (-2, 0), (1, 2, [5]), require_static_args_hashable=False)
+    assert dynamic == (2, 1) and fixed.call_wrapped(20, 10) == (10 - 2 * 20) ** 2 + 5
+    with raises(ValueError, "argnums_partial: a fixed argument of type list has no hash."):
+        api_util.argnums_partial(fun, 0, (1, 2, [5]))
+    with raises(ValueError, "argnums_partial: there is no argument 3, of 3."):
+        api_util.argnums_partial(fun, 3, (1, 2, [5]))
+
+
+def test_positions_and_names_complete_each_other():
+    infer = partial(infer_argnums_and_argnames, signature(lambda a, b, /, c, d, *rest, e: None))
+    assert infer((0, 2), None) == ((0, 2), ("c",)) and infer(3, None) == ((3,), ("d",))
+    assert infer(None, "d") == ((3,), ("d",)) and infer(None, ("e", "c")) == ((2,), ("e", "c"))
+    assert infer(1, "c") == ((1,), ("c",)) and infer(None, None) == ((), ())

@@ -250,3 +250,15 @@ def test_rules_that_give_other_types_are_refused():
     p.multiple_results = True
     with pytest.raises(TypeError, match=r"odd: it has multiple results, and its impl rule gave .*, no sequence."):
         p.bind(1.0)
+
+
+def test_a_lowering_rule_for_one_platform_is_not_used():
+    p = Primitive("on_one_platform")
+    p.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(p, lambda ctx, x: [x * 3], platform="cuda")
+    rule = "register_lowering: the only rule of on_one_platform is for 'cuda'."
+    with raises(NotImplementedError, f"{rule}\n  Give one for all platforms, platform=None."):
+        p.bind(X)
+    mlir.register_lowering(p, lambda ctx, x: [x * 2])
+    mlir.register_lowering(p, lambda ctx, x: [x * 3], platform="cuda")
+    assert p.bind(X).tolist() == (2 * X).tolist()

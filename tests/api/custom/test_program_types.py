@@ -7,6 +7,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.extend import core
 from tapeless.extend.interpreters import partial_eval
+from tapeless.tracer.jaxpr import ClosedJaxpr, OpenJaxpr
 from tests.messages import raises
 
 
@@ -35,6 +36,8 @@ def test_calls_in_programs():
     assert eqn.primitive is core.primitives.jit_p and program.jaxpr is program and program.consts == ()
     call = core.primitives.jit_p
     other = tl.make_jaxpr(lambda x: 3 * x + tnp.array([1.0, 2.0]))(tnp.ones(2))
+    opened = ClosedJaxpr(OpenJaxpr(other.jaxpr, 1), other.consts)
+    np.testing.assert_array_equal(call.bind(tnp.ones(2), jaxpr=opened)[0], [4, 5])
     np.testing.assert_array_equal(call.bind(tnp.ones(2), jaxpr=other)[0], [4, 5])
     np.testing.assert_array_equal(tl.grad(lambda x: call.bind(x, jaxpr=other)[0].sum())(tnp.ones(2)), [3, 3])
 

@@ -135,3 +135,13 @@ def test_scalar_types_in_sets():
         ours, theirs = getattr(tnp, name), np.dtype(getattr(tnp, name)).type
         assert ours == theirs and ours in {theirs} and theirs in {ours} and {ours: 1}[theirs] == 1
     assert str(tl.lax.Precision.HIGHEST) == "HIGHEST"  # as of JAX
+
+
+def test_element_types_can_be_derived_from():
+    """As libraries do for named values of an element type: it is that type, with members."""
+
+    class StepType(tnp.int8):
+        FIRST = tnp.int8(0)
+
+    assert StepType.dtype == np.int8 and StepType == tnp.int8 and StepType(3).dtype == np.int8
+    assert StepType.FIRST == 0 and tnp.zeros(2, StepType).dtype == np.int8

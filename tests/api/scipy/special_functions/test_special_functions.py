@@ -7,6 +7,7 @@ import pytest
 
 import tapeless as tl
 from tapeless.scipy import special
+from tests.messages import raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
 
@@ -86,6 +87,20 @@ def test_spherical_harmonics(rng: np.random.Generator):
         tl.jit(lambda n: special.sph_harm_y(n, 1, 0.3, 0.4))(2)
     with pytest.raises(NotImplementedError, match="diff_n=None"):
         special.sph_harm_y(1, 1, 0.3, 0.4, 1)  # pyright: ignore[reportArgumentType]
+
+
+def test_associated_legendre_functions():
+    ss = pytest.importorskip("scipy.special")
+    z, orders = np.array([-1, -0.7, 0, 0.3, 1]), np.arange(7)
+    m, n = np.meshgrid(orders, orders, indexing="ij")
+    close(special.lpmn_values(6, 6, z, False), ss.lpmv(m[..., None], n[..., None], z), 1e-11, 1e-12)
+    harmonics = ss.sph_harm_y(n[..., None], m[..., None], np.arccos(z), 0).real
+    close(special.lpmn_values(6, 6, z, True), harmonics, 1e-11, 1e-12)
+    assert special.lpmn_values(0, 0, np.float32([0.5]), False).dtype == np.float32
+    with raises(ValueError, "lpmn_values: the highest order, m=1, and degree, n=2, must be the same, and at least 0."):
+        special.lpmn_values(1, 2, z, False)
+    with raises(ValueError, "lpmn_values: z must have one axis, not 0."):
+        special.lpmn_values(1, 1, 0.5, False)
 
 
 def test_derivatives():
