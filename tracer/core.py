@@ -259,6 +259,14 @@ def is_evaluating() -> bool:
     return current.get() is _bottom
 
 
+def outermost_trace() -> Trace | None:
+    """Return the trace that is handed what the others apply in the end; None if primitives are computed now."""
+    trace = current.get()
+    while trace.depth > 1:
+        trace = trace.parent
+    return None if trace is _bottom else trace
+
+
 def under(trace: Trace, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:
     """Call `f(*args, **params)` with `trace` as the current trace."""
     outside = current.get()
@@ -536,9 +544,7 @@ def nested_too_deeply(error: RecursionError, trace: Trace) -> RecursionError:
     """
     if trace.depth < _NESTED or _EXPLAINED in vars(error):
         return error
-    outermost = trace
-    while outermost.parent is not _bottom:
-        outermost = outermost.parent
+    outermost = under(trace, outermost_trace) or trace
     told = RecursionError(
         f"functions are traced within one another, {trace.depth} deep: Python's limit of {sys.getrecursionlimit()} "
         f"nested calls is reached.\n  The outermost is {outermost.describe()}; the innermost {trace.describe()}.\n"

@@ -15,8 +15,8 @@ from tapeless.tracer import core, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.per_trace import PerTrace
 from tapeless.tracer.primitives.elementwise import stop_gradient
-from tapeless.tracer.recency import Recent
 from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.scopes import scoped
 from tapeless.tracer.staging import trace_to_jaxpr
@@ -25,18 +25,17 @@ from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 P = ParamSpec("P")
 R = TypeVar("R")
 Rest = ParamSpec("Rest")
-_PROGRAMS_LIMIT = 256  # of one function
 _CHECKED_LIMIT = 4096
 _checking: ContextVar[Set[tuple[int, Any]]] = ContextVar("checking", default=frozenset())
 
 
 class RuleCache:
-    """Cache of a function with a rule, by types of arguments: its programs, and the checks that it passed."""
+    """Caches of a function with a rule, by types of arguments: its programs, and the checks that it passed."""
 
     __slots__ = ("checked", "constant", "programs")
 
     def __init__(self) -> None:
-        self.programs: Recent[Any, Any] = Recent(_PROGRAMS_LIMIT)
+        self.programs: PerTrace[Any, Any] = PerTrace()
         self.checked: set[Any] = set()  # types for which the rule was found to be right
         self.constant: dict[Any, Sequence[int]] = {}  # which tangents a JVP rule makes of nothing
 
@@ -227,7 +226,7 @@ class FlatCall:
         return outs
 
     def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
-        """Trace the function; return its program and constants, one for all calls of these types, see `remembering`."""
+        """Trace the function; return its program and constants, see `remembering`."""
         program, consts, self.out_tree = self.remembering(avals, lambda: self._trace(avals))
         self._types = self.out_tree, program.out_avals
         return program, consts
@@ -236,12 +235,12 @@ class FlatCall:
         return *trace_to_jaxpr(self.function, avals, what=self.primitive.name, function=self), self.out_tree
 
     def remembering(self, key: Any, make: Callable[[], tuple[Any, tuple[Any, ...], Any]]) -> tuple[Any, Any, Any]:
-        """Cache `make()`, a program, its constants and a note, unless the program depends on this call.
+        """Cache `make()`, a program, its constants and a note, for one trace, unless the program depends on this call.
 
         It does if there are arguments without a derivative, or if a constant is traced.
         """
         whole, cache = (self.tree.snapshot(), key, config.trace_key()), self.custom.cache.programs
-        found = None if self.nondiff.positions else cache.get(whole) or cache.recall(whole)
+        found = None if self.nondiff.positions else cache.get(whole)
         if found is not None:
             return found
         made = make()

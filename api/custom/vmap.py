@@ -9,16 +9,16 @@ from tapeless.arguments.methods import bound
 from tapeless.control_flow.body_tracing import TracedBody, as_type, gives_way, trace
 from tapeless.control_flow.scan import scan
 from tapeless.custom.calls import positional, signature_of
-from tapeless.tracer import pytree
+from tapeless.tracer import core, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer, function_name
 from tapeless.tracer.flags import merge_lists, where_false, where_true
+from tapeless.tracer.numpy.promotion import as_array
+from tapeless.tracer.per_trace import PerTrace
 from tapeless.tracer.primitives import custom_vmap as primitives
-from tapeless.tracer.recency import Recent
 from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.types import ShapedArray, aval_of
 
-_REMEMBERED = 256  # programs of one function
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -52,7 +52,7 @@ class custom_vmap(Generic[P, R]):
         functools.update_wrapper(self, fun, updated=())
         self.fun: Final[Callable[P, R]] = fun
         self.vmap_rule: Callable[..., Any] | None = None
-        self._remembered: Recent[Any, TracedBody] = Recent(_REMEMBERED)
+        self._bodies: PerTrace[Any, TracedBody] = PerTrace()
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule `rule(axis_size, in_batched, *args) -> (results, out_batched)`; returns it, so it can decorate.
@@ -71,6 +71,8 @@ class custom_vmap(Generic[P, R]):
         given = positional("custom_vmap", self.__name__, signature_of(self.fun), args, kwargs)
         check_arguments("custom_vmap", self.fun, self.__name__, given)
         leaves, tree = pytree.flatten(given)
+        if core.is_evaluating():  # then no argument is mapped
+            return self._evaluated(pytree.unflatten(tree, as_arguments(leaves)))
         body = self._traced(tree, tuple([aval_of(x) for x in leaves]))
         outs = primitives.custom_vmap(_Rule(self, tree, body), body.jaxpr, body.consts, leaves)
         return pytree.unflatten(pytree.structure(body.result), outs)
@@ -78,16 +80,21 @@ class custom_vmap(Generic[P, R]):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else bound(self, instance)
 
+    def _evaluated(self, args: Sequence[Any]) -> Any:
+        result = cast(Callable[..., Any], self.fun)(*args)
+        check_arrays(f"custom_vmap: the result{{}} of {self.__name__}", result)
+        return pytree.tree_map(as_array, result)
+
     def _traced(self, tree: Any, avals: tuple[ShapedArray, ...]) -> TracedBody:
-        """Trace the function, once for all calls with arguments of these types."""
+        """Trace the function, once in a program for all calls with arguments of these types."""
         key = tree.snapshot(), avals, config.trace_key()
-        body = self._remembered.get(key) or self._remembered.recall(key)
+        body = self._bodies.get(key)
         if body is None:
             fun: Callable[..., Any] = self.fun
             body = trace("custom_vmap", fun, lambda *xs: fun(*pytree.unflatten(tree, xs)), avals, True)
             body = body._replace(result=_types(body))
             if not any(isinstance(x, Tracer) for x in body.consts):
-                self._remembered.enter(key, body)
+                self._bodies.enter(key, body)
         return body
 
 

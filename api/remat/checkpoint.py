@@ -52,7 +52,8 @@ def checkpoint(
     """Wrap `fun` so that reverse mode saves only its arguments, and computes the other residuals again.
 
     Args:
-      fun: a pure function of pytrees of arrays. Left out, the result is a decorator.
+      fun: a pure function of pytrees of arrays. Left out, the result is a decorator. It is traced once for arguments of
+        the same types, as by `jit`, unless it closes over arrays.
       prevent_cse: keep the compiler from merging the second computation with the first, which would undo the saving.
         Not needed in the body of a loop, where there is nothing to merge.
       policy: what is kept besides: one of `tl.checkpoint_policies`, or a function

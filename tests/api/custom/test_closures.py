@@ -7,6 +7,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless import lax
 from tests.messages import place, raises
 
 X, Y = np.array(0.5), np.array(3.0)
@@ -71,3 +72,38 @@ def test_another_structure():
     )
     with raises(TypeError, message):
         converted({"a": X})
+
+
+def functions_with_rules(scale):
+    """Functions that multiply by `scale()`, each with the rule that it does."""
+
+    def f(x):
+        return x * scale()
+
+    jvp, vjp, batched = tl.custom_jvp(f), tl.custom_vjp(f), tl.custom_batching.custom_vmap(f)
+    jvp.defjvp(lambda primals, tangents: (primals[0] * scale(), tangents[0] * scale()))
+    vjp.defvjp(lambda x: (x * scale(), None), lambda _, ct: (ct * scale(),))
+    batched.def_vmap(lambda size, in_batched, x: (x * scale(), True))
+    return {"custom_jvp": jvp, "custom_vjp": vjp, "custom_vmap": batched}
+
+
+PROGRAMS = {
+    "call": lambda f: f,
+    "jit": lambda f: tl.jit(lambda x: f(x)),
+    "grad of jit": lambda f: tl.grad(tl.jit(lambda x: x * f(x))),
+    "checkpoint": lambda f: tl.grad(tl.checkpoint(lambda x: x * f(x))),
+    "scan": lambda f: tl.grad(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]),
+    "vmap": lambda f: lambda x: tl.vmap(f)(x[None])[0],
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("rule", ["custom_jvp", "custom_vjp", "custom_vmap"])
+def test_a_new_program_reads_python_variables_anew(rule, program):
+    """As one that is traced anew does: what functions with rules were in the program before does not stay."""
+    now = 1.0
+    f = functions_with_rules(lambda: now)[rule]
+    x = tnp.array(3.0)
+    first = PROGRAMS[program](f)(x)
+    now = 2.0
+    assert PROGRAMS[program](f)(x) == (4 if program == "scan" else 2) * first

@@ -252,7 +252,7 @@ def test_method():
         Model().f(X)
 
 
-def test_the_function_is_traced_once():
+def test_the_function_is_traced_once_in_a_program():
     traced = []
 
     @custom_vmap
@@ -261,10 +261,9 @@ def test_the_function_is_traced_once():
         return 2 * x
 
     f.def_vmap(lambda axis_size, in_batched, x: (3 * x, True))
-    for _ in range(3):
-        close(f(X), 2 * X)
-        close(tl.vmap(f)(np.stack([X, X])), np.stack([3 * X] * 2))
-    assert len(traced) == 1
+    close(f(X), 2 * X)
+    close(tl.jit(tl.vmap(lambda x: f(x) + f(x + 1)))(np.stack([X, X])), np.stack([6 * X + 3] * 2))
+    assert len(traced) == 2
 
 
 def test_against_jax():
