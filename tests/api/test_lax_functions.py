@@ -280,11 +280,21 @@ def test_composites():
 # ---- keywords ------------------------------------------------------------------------------------------------
 
 
+def test_dtype_of_products():
+    """Operands are converted before they are multiplied, as in JAX."""
+    x, n = np.array([300.0, 1.5], np.float32), np.array([100, 3], np.int8)
+    wide = lax.mul(n, n, out_dtype=np.int32)
+    assert (wide.dtype, wide.tolist()) == (np.int32, [10000, 9])
+    narrow = lax.mul(x, n, out_dtype="float16")
+    assert (narrow.dtype, narrow.tolist()) == (np.float16, [30000, 4.5])
+    slope = tl.grad(lambda x: tnp.sum(lax.mul(x, n, out_dtype=np.float16)))(x)
+    assert (slope.dtype, slope.tolist()) == (np.float32, [100, 3])
+
+
 def test_keywords_that_have_one_value():
     """JAX's, for what is not there; they are refused rather than ignored."""
     cases = [
         (lambda: lax.sin(X, accuracy=1), "sin: accuracy=1 is not supported, only None"),
-        (lambda: lax.mul(X, X, out_dtype=np.float32), "mul: out_dtype=<class 'numpy.float32'> is not supported"),
         (lambda: lax.reduce_sum(X, (0,), out_sharding=1), "reduce_sum: out_sharding=1 is not supported"),
         (lambda: lax.reshape(X, (6,), out_sharding=1), "reshape: out_sharding=1 is not supported"),
         (lambda: lax.full((2,), 1.0, sharding=1), "full: sharding=1 is not supported"),

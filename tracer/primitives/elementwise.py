@@ -69,10 +69,10 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
     return sub_p.bind(*aligned(x, y))[0]
 
 
-def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: None = None) -> Array:
-    """Multiply x and y, elementwise; numbers of one dtype."""
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: dtypes.DTypeLike | None = None) -> Array:
+    """Multiply x and y, elementwise; numbers of one dtype, or converted to `out_dtype` before."""
     if out_dtype is not None:
-        raise not_supported("mul", "out_dtype", out_dtype)
+        x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
     return mul_p.bind(*aligned(x, y))[0]
 
 
