@@ -156,7 +156,8 @@ def shape_of_result(name: str, shape: Any) -> tuple[int, ...]:
 
     Raises: TypeError if it does not consist of known integers, ValueError if one is negative.
     """
-    return static_shape((shape,) if isinstance(shape, (int, np.integer)) else shape, name)
+    one = isinstance(shape, int) or getattr(shape, "ndim", 1) == 0
+    return static_shape((shape,) if one else shape, name)
 
 
 @compound

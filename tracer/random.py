@@ -101,7 +101,8 @@ def randint(key: KeyLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dt
     Args:
       key: one PRNG key.
       shape: shape of the result.
-      minval, maxval: integers or integer arrays that broadcast to `shape`; clipped to the range of `dtype`.
+      minval, maxval: integers or integer arrays that broadcast to `shape`; clipped to the range of `dtype`. Floats that
+        are whole numbers stand for them if they are known.
       dtype: an integer type; of the default width if None.
     Raises: TypeError if `key` is not one key, or a bound or `dtype` no integer; ValueError if shapes do not broadcast.
     """

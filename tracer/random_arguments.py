@@ -15,7 +15,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.config import config
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives.elementwise import convert_element_type
-from tapeless.tracer.primitives.operands import shape_of
+from tapeless.tracer.primitives.operands import known_elements, shape_of
 from tapeless.tracer.prng_keys import one_key, shape_of_result
 from tapeless.tracer.types import aval_of, is_arraylike
 
@@ -74,8 +74,11 @@ def count_of(name: str, x: Any) -> int:
 def bound(name: str, x: Any, dtype: Any) -> Any:
     """Convert a bound to an array; a Python integer to the dtype in which `dtype` is drawn, or a wider one if needed.
 
+    Floats that are whole numbers stand for integers, if they are known.
+
     Raises: TypeError if it is no integer, OverflowError if it has more than 64 bits.
     """
+    x = _whole(x, drawn_as(dtype))
     if not is_arraylike(x) or not dtypes.is_integer(aval_of(x).dtype):
         raise TypeError(f"randint: {name} must be an integer, not {x!r}. Convert it with astype.")
     if not isinstance(x, int):
@@ -84,6 +87,15 @@ def bound(name: str, x: Any, dtype: Any) -> Any:
         if dtypes.iinfo(candidate).min <= x <= dtypes.iinfo(candidate).max:
             return exact(x, candidate)
     raise OverflowError(f"randint: {name} {x} does not fit 64 bits.")
+
+
+def _whole(x: Any, dtype: Any) -> Any:
+    """Convert known floats to `dtype` if they are whole numbers that it holds; return other objects unchanged."""
+    if not is_arraylike(x) or not dtypes.is_float(aval_of(x).dtype) or (known := known_elements(x)) is None:
+        return x
+    values, range_ = known.astype(np.float64), dtypes.iinfo(dtype)
+    whole = (values == np.floor(values)) & (values >= float(range_.min)) & (values < float(range_.max))
+    return values.astype(dtype) if whole.all() else x
 
 
 def parameter(x: Any, dtype: Any) -> Any:

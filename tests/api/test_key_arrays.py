@@ -76,7 +76,7 @@ def test_programs_name_their_type():
 
 def test_memory_is_shared_with_words():
     """Wrapping and unwrapping compute nothing; a deleted array says so."""
-    row = random.split(random.key(0), 3)
+    row = random.split(random.key(0), tnp.asarray(3))
     data = random.key_data(row)
     assert row.unsafe_buffer_pointer() == data.unsafe_buffer_pointer()
     row.delete()

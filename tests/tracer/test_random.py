@@ -40,6 +40,7 @@ EXACT = {
     "uniform-bounds": lambda r, k: r.uniform(k, (4, 3), minval=np.arange(3, dtype=F32), maxval=7.5),
     "randint": lambda r, k: r.randint(k, (100,), -5, 12),
     "randint-arrays": lambda r, k: r.randint(k, (4, 3), np.array([0, 5, -3], np.int32), np.array([[9]], np.int32)),
+    "randint-whole-floats": lambda r, k: r.randint(k, (4, 3), -2.0, np.array([0, 5, 300], np.float32)),
     "randint-nothing-between": lambda r, k: r.randint(k, (4,), 5, 2),
     "randint-u8": lambda r, k: r.randint(k, (100,), 0, 256, "uint8"),
     "randint-i8-clipped": lambda r, k: r.randint(k, (100,), -1000, 1000, "int8"),

@@ -23,7 +23,7 @@ from tapeless.tracer.numpy.reductions import checked_axes
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import canonical_precision, check_contraction, dot_general, dot_general_p
-from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axis, listed_axes
 from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, reshape, slice_in_dim
 from tapeless.tracer.types import aval_of
 
@@ -261,7 +261,7 @@ def tensordot(
 
 
 def _axes(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
-    return tuple(canonical_axis(i, ndim) for i in (axes if isinstance(axes, Sequence) else (axes,)))
+    return tuple(canonical_axis(i, ndim) for i in listed_axes(axes))
 
 
 # ---- outer products ------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from tapeless.tracer.numpy.shaping import roll
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import fourier
 from tapeless.tracer.primitives.fourier import FftType
-from tapeless.tracer.primitives.operands import argsort, canonical_axis, constant
+from tapeless.tracer.primitives.operands import argsort, canonical_axis, constant, listed_axes
 from tapeless.tracer.primitives.shape import broadcasted_iota, pad, static_ints
 from tapeless.tracer.primitives.shape import transpose as permute
 from tapeless.tracer.types import aval_of
@@ -241,7 +241,7 @@ def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
 
 def _shifted(name: str, x: ArrayLike, axes: Axes, shift: Any) -> Array:
     moved = number_operand(name, x)
-    given = range(moved.ndim) if axes is None else axes if isinstance(axes, Sequence) else (axes,)
+    given = range(moved.ndim) if axes is None else listed_axes(axes)
     places = [canonical_axis(d, moved.ndim, f"{name}: axis") for d in given]
     return roll(moved, [shift(moved.shape[d]) for d in places], places)
 

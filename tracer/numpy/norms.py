@@ -3,7 +3,7 @@
 Where a norm has a kink its derivative is the smallest subgradient, so 0 where the norm is 0: see docs/linalg.md.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tapeless.tracer.numpy.promotion import array_operand, cast, inexact
 from tapeless.tracer.numpy.reductions import Axis, checked_axes, total
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.operands import listed_axes
 from tapeless.tracer.primitives.reduction import reduce_max, reduce_min, reduce_sum
 from tapeless.tracer.primitives.shape import expand_dims
 from tapeless.tracer.primitives.spectral import svd
@@ -44,7 +45,7 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
         if operand.ndim != 2:
             raise ValueError(f"norm: of {operand.aval} ord={ord!r} is not defined: pass axis, one of it or two.")
         return _matrices("norm", operand, ord, (0, 1), keepdims)
-    axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    axes = tuple(listed_axes(axis))
     given = tuple(checked_axes("norm", operand, d)[0] for d in axes)
     if len(axes) == 1:
         return _vectors("norm", operand, ord, given, keepdims)

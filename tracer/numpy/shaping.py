@@ -14,7 +14,7 @@ from tapeless.tracer.numpy.arithmetic import remainder, subtract
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_shape, stretched
 from tapeless.tracer.primitives import shape as shapes
-from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, listed_axes
 from tapeless.tracer.primitives.shape import concatenate, rev, slice_in_dim, static_ints
 from tapeless.tracer.types import aval_of, by_protocol
 
@@ -113,8 +113,8 @@ def moveaxis(a: ArrayLike, source: Axis, destination: Axis) -> Array:
     Raises: ValueError if an axis is out of range or named twice, or there are not as many positions as axes.
     """
     x = array_operand("moveaxis", a)
-    sources = [canonical_axis(i, x.ndim, "source") for i in _sequence(source)]
-    places = [canonical_axis(i, x.ndim, "destination") for i in _sequence(destination)]
+    sources = [canonical_axis(i, x.ndim, "source") for i in listed_axes(source)]
+    places = [canonical_axis(i, x.ndim, "destination") for i in listed_axes(destination)]
     if len(sources) != len(places) or len(set(sources)) < len(sources) or len(set(places)) < len(places):
         raise ValueError(f"moveaxis: {source} and {destination} must name as many axes, none of them twice.")
     order = [i for i in range(x.ndim) if i not in sources]
@@ -136,17 +136,13 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     return moveaxis(x, i, place - (i < place))
 
 
-def _sequence(axis: Axis) -> Sequence[int]:
-    return axis if isinstance(axis, Sequence) else (axis,)
-
-
 def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     """Add axes of length 1, at these positions of the result.
 
     Raises: ValueError if a position is out of range or named twice.
     """
     x = array_operand("expand_dims", a)
-    places = _sequence(axis)
+    places = tuple(listed_axes(axis))
     return shapes.expand_dims(x, canonical_axes(places, x.ndim + len(places)))
 
 

@@ -1,7 +1,6 @@
 """Means, variances and standard deviations over axes. See also quantiles.py and covariance.py."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.numpy.reductions import Axis, count_nonzero
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axis, listed_axes
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, transpose
 
@@ -115,7 +114,7 @@ def average(
 
 def weights_along(name: str, x: Array, w: Array, axis: Axis) -> Array:
     """Broadcast weights of the named axes, in their order, to x. Raises: ValueError for weights of another shape."""
-    named = () if axis is None else axis if isinstance(axis, Sequence) else (axis,)
+    named = () if axis is None else listed_axes(axis)
     axes = [canonical_axis(d, x.ndim) for d in named]
     if not axes or w.shape != tuple(x.shape[d] for d in axes):
         raise ValueError(f"{name}: weights {w.aval} must have the shape of {x.aval}, or that of the axes {axis}.")

@@ -154,11 +154,15 @@ def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     """Return axes counted from the front, sorted; None means all. Raises: ValueError if out of range or repeated."""
     if axes is None:
         return tuple(range(ndim))
-    given = axes if isinstance(axes, Iterable) and getattr(axes, "ndim", 1) else (axes,)
-    found = tuple(sorted(canonical_axis(a, ndim, name) for a in given))
+    found = tuple(sorted(canonical_axis(a, ndim, name) for a in listed_axes(axes)))
     if len(set(found)) < len(found):
         raise ValueError(f"{prefixed(name)} {tuple(axes)} names an axis twice.")
     return found
+
+
+def listed_axes(axes: Any) -> Iterable[Any]:
+    """Return several axes as they are, a sequence or an array [k], and one axis in a tuple."""
+    return axes if isinstance(axes, Iterable) and getattr(axes, "ndim", 1) else (axes,)
 
 
 def argsort(keys: Sequence[int]) -> tuple[int, ...]:

@@ -42,6 +42,7 @@ def test_axes(rng: np.random.Generator):
     np.testing.assert_allclose(linalg.norm(x), np.linalg.norm(x))
     np.testing.assert_allclose(linalg.norm(x, keepdims=True), np.linalg.norm(x, keepdims=True))
     np.testing.assert_allclose(linalg.norm(x, 1, -2), np.linalg.norm(x, 1, -2))
+    np.testing.assert_allclose(linalg.norm(x, axis=np.array([0, 1])), np.linalg.norm(x, axis=(0, 1)))
     np.testing.assert_allclose(linalg.vector_norm(x, axis=(0, 2)), np.linalg.vector_norm(x, axis=(0, 2)))
 
 

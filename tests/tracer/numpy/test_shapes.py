@@ -28,6 +28,7 @@ ROWS = [
     ("transpose", (X, (1, 0, 2)), {}),
     ("swapaxes", (X, 0, -1), {}),
     ("moveaxis", (X, (0, 1), (-1, 0)), {}),
+    ("moveaxis", (X, np.array([0, 1]), np.array([-1, 0])), {}),
     ("rollaxis", (X, 2, 1), {}),
     ("expand_dims", (X, (0, -1)), {}),
     ("squeeze", (X[:1, None],), {}),
