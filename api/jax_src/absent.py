@@ -20,6 +20,8 @@ NAMES = frozenset(
     jax.experimental.colocated_python.colocated_python
     jax.experimental.colocated_python.func.make_callable jax.experimental.colocated_python.serialization.DeviceList
     jax.experimental.pallas.BlockSpec jax.experimental.pallas.pallas_call jax.experimental.pallas.triton.CompilerParams
+    jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_kernel
+    jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask
     jax.experimental.sparse.BCOO jax.experimental.sparse.BCSR jax.experimental.sparse.JAXSparse
     jax.experimental.sparse.linalg.spsolve jax.experimental.sparse.sparsify
     jax._src.checkify.JaxException jax._src.checkify.Out
