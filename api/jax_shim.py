@@ -17,10 +17,12 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from tapeless.compile.make_jaxpr import make_jaxpr
-from tapeless.jax_src import absent, meshes, version
+from tapeless.jax_src import absent, core, meshes, version
 from tapeless.lowering import compat, host
 from tapeless.tracer import dtypes, settings_by_text
+from tapeless.tracer.array import Array
 from tapeless.tracer.config import NAMES_OF_JAX, config
+from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr, OpenJaxpr
 from tapeless.tracer.numpy.scalar_types import result_type
 
@@ -34,6 +36,8 @@ _ELSEWHERE = {
     "jax.monitoring": "tapeless.jax_src.monitoring",
     "jax.test_util": "tapeless.testing",
     "jax.version": "tapeless.jax_src.version",
+    "jax.export": "tapeless.jax_src.export",
+    "jax.experimental.sparse": "tapeless.jax_src.sparse",
     "jax._src.checkify": "tapeless.experimental.checkify",
     "jax._src.interpreters": "tapeless.extend.interpreters",
     "jax._src.lib.xla_client": "tapeless.jax_src.xla_client",
@@ -70,6 +74,7 @@ def as_jax() -> Generator[ModuleType]:
         return
     finder, before = _Finder(), {name: getattr(config, name) for name in (*_SET, *NAMES_OF_JAX)}
     finder.install()
+    modules = _set_modules_of_classes()
     host.raised_as.append(_runtime_error)
     compat.around_imports_of_jax.append(finder.suspended)
     try:
@@ -85,9 +90,29 @@ def as_jax() -> Generator[ModuleType]:
         compat.around_imports_of_jax.remove(finder.suspended)
         host.raised_as.remove(_runtime_error)
         finder.remove()
+        for kind, module in modules.items():
+            kind.__module__ = module
 
 
 _SET = ("default_bits", "numpy_bits", "check_linear_rules")
+
+
+def _set_modules_of_classes() -> dict[type, str]:
+    """Let classes of arrays say that they are of JAX's modules, by which libraries such as autoray tell arrays apart.
+
+    Returns: the modules that they were of.
+    """
+    modules = {kind: kind.__module__ for kind in (*_derived(Array), *_derived(Tracer))}
+    for kind in modules:
+        kind.__module__ = "jax" if kind is Array else "jax._src.core" if issubclass(kind, Tracer) else "jaxlib._jax"
+    return modules
+
+
+def _derived(kind: type) -> Iterator[type]:
+    """List a class and those derived from it."""
+    yield kind
+    for other in kind.__subclasses__():
+        yield from _derived(other)
 
 
 def _runtime_error(error: BaseException) -> BaseException:
@@ -198,6 +223,8 @@ def _open(program: ClosedJaxpr) -> ClosedJaxpr:
 
 _INSTEAD = {
     "jax.make_jaxpr": _make_jaxpr,
+    "jax.core.concrete_or_error": core.concrete_or_error,
+    "jax.core.is_concrete": core.is_concrete,
     "jax.dtypes.canonicalize_dtype": _canonicalize_dtype,
     "jax.dtypes.result_type": _result_type,
     "jax.numpy.result_type": _result_type,

@@ -14,14 +14,13 @@ from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.custom import custom_linear_p, holds_unchecked_rules, is_unchecked
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray
 
 
 class Linear:
@@ -321,7 +320,5 @@ def _transpose_jaxpr(
         return pulled, [trace.atom(instantiate(ct)) for ct in pulled if type(ct) is not Zero]
 
     pulled, outvars = core.under_new(trace, pull)
-    built, consts = trace.finish(outvars, f"transpose_{jaxpr.name.removeprefix('linear_')}")
-    if consts:
-        raise InternalError(f"the transpose of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
+    built = trace.finish_with_literals(outvars, f"transpose_{jaxpr.name.removeprefix('linear_')}")
     return checked_linear(simplified(built)), are_nonzero(pulled)

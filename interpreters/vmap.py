@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from typing import Any, Final
 
-from tapeless.tracer import axes, core, passes, pytree, source
+from tapeless.tracer import axes, core, pytree, source
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
@@ -283,19 +283,7 @@ def _batch_jaxpr(
         return out_mapped, [trace.atom(x) for x in made]
 
     out_mapped, outvars = core.under_new(trace, batch)
-    built, consts = trace.finish(outvars, f"vmap_{jaxpr.name}")
-    return _with_literals(built, consts, trace), out_mapped
-
-
-def _with_literals(jaxpr: Jaxpr, consts: Sequence[Any], trace: Trace) -> Jaxpr:
-    """Write constants into a program as literals: tables of indices, and arrays that users' rules close over.
-
-    Raises: UnexpectedTracerError if such a value is traced.
-    """
-    for x in consts:
-        if isinstance(x, Tracer):
-            raise core.inner_tracer_error(x, trace)
-    return passes.with_literals(jaxpr, consts)
+    return trace.finish_with_literals(outvars, f"vmap_{jaxpr.name}"), out_mapped
 
 
 def uses_collectives(programs: Sequence[Jaxpr]) -> bool:

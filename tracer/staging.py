@@ -228,6 +228,17 @@ class StagingTrace(WritingTrace):
         marked = mark_linear(closed) if any(v.linear for v in self._inputs) else closed
         return checked(marked), tuple(_own(x) for _, x in kept)
 
+    def finish_with_literals(self, outvars: list[Atom], name: str) -> Jaxpr:
+        """Close the program, with its constants as literals: tables of indices, and arrays that users' rules hold.
+
+        Raises: UnexpectedTracerError if such a value is traced.
+        """
+        built, consts = self.finish(outvars, name)
+        for x in consts:
+            if isinstance(x, Tracer):
+                raise core.inner_tracer_error(x, self)
+        return passes.with_literals(built, consts)
+
 
 def _own(x: Any) -> Any:
     return kept(x) if isinstance(x, np.ndarray) else x

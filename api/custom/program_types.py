@@ -117,3 +117,8 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
     """
     concrete = val.number(context or "value") if isinstance(val, Tracer) else val
     return concrete if force is None else force(concrete)
+
+
+def is_concrete(x: Any) -> bool:
+    """Tell whether the value of an array is known, as it is where derivatives are taken without `jit`."""
+    return not isinstance(x, Tracer) or x.known() is not None

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from tapeless.lowering.devices import default_backend as _default_backend
-from tapeless.lowering.devices import devices as _devices
+from tapeless.lowering import devices as _platforms
 
-__all__ = ["get_backend"]
+__all__ = ["backends", "get_backend"]
 
 
 def get_backend(platform: str | None = None) -> Any:
@@ -16,4 +15,14 @@ def get_backend(platform: str | None = None) -> Any:
     >>> get_backend("cpu").platform
     'cpu'
     """
-    return _devices(platform or _default_backend())[0].client
+    return _platforms.devices(platform)[0].client
+
+
+def backends() -> dict[str, Any]:
+    """Return the PJRT clients of the platforms that are used, by name: the CPU, and the default one.
+
+    >>> "cpu" in backends()
+    True
+    """
+    clients = [_platforms.devices(platform)[0].client for platform in ("cpu", _platforms.default_backend())]
+    return {client.platform: client for client in clients}

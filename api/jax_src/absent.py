@@ -20,8 +20,10 @@ NAMES = frozenset(
     jax.experimental.colocated_python.colocated_python
     jax.experimental.colocated_python.func.make_callable jax.experimental.colocated_python.serialization.DeviceList
     jax.experimental.pallas.BlockSpec jax.experimental.pallas.pallas_call jax.experimental.pallas.triton.CompilerParams
+    jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_kernel
+    jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask
     jax.experimental.sparse.BCOO jax.experimental.sparse.BCSR jax.experimental.sparse.JAXSparse
-    jax.experimental.sparse.linalg.spsolve jax.experimental.sparse.sparsify
+    jax.experimental.sparse.linalg.spsolve
     jax._src.checkify.JaxException jax._src.checkify.Out
     jax.extend.core.DropVar jax.extend.core.set_current_trace jax.extend.core.take_current_trace
     jax.extend.core.primitives.call_p jax.extend.core.primitives.closed_call_p

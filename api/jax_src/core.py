@@ -2,7 +2,7 @@
 
 from tapeless.core import Atom, Trace, Tracer, ensure_compile_time_eval, eval_jaxpr
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
-from tapeless.custom.program_types import concrete_or_error, jaxpr_as_fun, subjaxprs, trace_state_clean
+from tapeless.custom.program_types import concrete_or_error, is_concrete, jaxpr_as_fun, subjaxprs, trace_state_clean
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from tapeless.tracer.jaxpr import Equation as JaxprEqn
 from tapeless.tracer.types import ShapedArray
@@ -21,6 +21,7 @@ __all__ = [
     "concrete_or_error",
     "ensure_compile_time_eval",
     "eval_jaxpr",
+    "is_concrete",
     "jaxpr_as_fun",
     "subjaxprs",
     "trace_state_clean",

@@ -297,10 +297,8 @@ def test_doors_for_libraries():
 
 def test_scripts_and_modules(tmp_path: Path):
     script = tmp_path / "script.py"
-    script.write_text(
-        "import sys, jax\nassert __name__ == '__main__'\nprint(sys.argv[1:], type(jax.numpy.ones(2)).__module__)"
-    )
-    expected = "['a', '-b'] tapeless.lowering.array\n"
+    script.write_text("import sys, jax\nassert __name__ == '__main__'\nprint(sys.argv[1:], jax.jit.__module__)")
+    expected = "['a', '-b'] tapeless.compile.jit\n"
     assert run("-m", "tapeless.as_jax", str(script), "a", "-b") == expected
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import tapeless as tl, tapeless.as_jax as cli; "
     assert (
@@ -351,5 +349,15 @@ def test_names_that_libraries_import():
             jax.monitoring.clear_event_listeners()
             jax.monitoring.record_scalar("/loss", 1.0)
             assert heard == [(("/loss", 2.0), dict(step=3))]
+            x, module = jax.numpy.ones(2), lambda x: type(x).__module__.partition(".")[0]
+            known, traced = [], []
+            jax.grad(lambda x: known.append(jax.core.is_concrete(x)) or x)(1.0)
+            jax.make_jaxpr(lambda x: traced.append((module(x), jax.core.is_concrete(x))) or x)(x)
+            assert known == [jax.core.is_concrete(x)] == [True] and traced == [("jax", False)]
+            assert jax.core.concrete_or_error(int, x[0]) == 1 and module(x) == "jaxlib"
+            assert jax.Array.__module__ == "jax"
+            assert not jax.export.is_symbolic_dim(2)
+            assert jax.experimental.sparse.sparsify(module) is module
+        assert module(x) == tl.Array.__module__.partition(".")[0] == "tapeless"
         """
     )

@@ -262,3 +262,21 @@ def test_a_lowering_rule_for_one_platform_is_not_used():
     mlir.register_lowering(p, lambda ctx, x: [x * 2])
     mlir.register_lowering(p, lambda ctx, x: [x * 3], platform="cuda")
     assert p.bind(X).tolist() == (2 * X).tolist()
+
+
+def test_transpose_rules_hold_arrays_of_their_own():
+    """Inside of a program that is transposed as a whole, too; a traced array cannot be held there."""
+    p, held = Primitive("weigh"), [tnp.array([1.0, 2.0, 4.0])]
+    p.def_abstract_eval(lambda x: x)
+    p.def_impl(lambda x: x * held[0])
+    ad.deflinear2(p, lambda ct, x: (ct * held[0],))
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: x * held[0], False))
+    weighted = tl.jit(lambda x: p.bind(x).sum())
+    assert tl.grad(weighted)(X).tolist() == tl.jit(tl.grad(weighted))(X).tolist() == [1, 2, 4]
+
+    def traced(w):
+        held[0] = w
+        return tl.grad(tl.jit(lambda x: (p.bind(x) * 3).sum()))(X)
+
+    with pytest.raises(tl.errors.UnexpectedTracerError, match="a traced array reached"):
+        tl.jit(traced)(X)
