@@ -39,6 +39,9 @@ _ELSEWHERE = {
     "jax.export": "tapeless.jax_src.export",
     "jax.experimental.sparse": "tapeless.jax_src.sparse",
     "jax._src.checkify": "tapeless.experimental.checkify",
+    "jax._src.lax.control_flow": "tapeless.lax",
+    "jax._src.lax.lax": "tapeless.lax",
+    "jax._src.lax": "tapeless.lax",
     "jax._src.interpreters": "tapeless.extend.interpreters",
     "jax._src.lib.xla_client": "tapeless.jax_src.xla_client",
     "jax._src.numpy.lax_numpy": "tapeless.numpy",
@@ -128,6 +131,10 @@ def _runtime_error(error: BaseException) -> BaseException:
 # ---- modules that stand for JAX's ----------------------------------------------------------------------------
 
 
+# Members of `jax.numpy` that the array API standard names, which are not in `__all__`.
+_OF_ARRAY_API = "__array_api_version__", "__array_namespace_info__"
+
+
 class Namespace(ModuleType):
     """A module by a name of JAX's, with the members of our namespace of that name."""
 
@@ -136,7 +143,7 @@ class Namespace(ModuleType):
         super().__init__(name, ours.__doc__)
         self._ours, self._users = ours, users
         self.__all__ = list(ours.__all__)
-        self._members = frozenset(self.__all__)
+        self._members = frozenset([*self.__all__, *(_OF_ARRAY_API if name == "jax.numpy" else ())])
         if name == "jax":
             self.__version__: Final = version.__version__
             self.__version_info__: Final = version.__version_info__

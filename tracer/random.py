@@ -68,10 +68,14 @@ def uniform(
       key: one PRNG key.
       shape: shape of the result.
       dtype: floating point; of the default width if None.
-      minval, maxval: numbers or arrays that broadcast to `shape`.
+      minval, maxval: numbers or arrays that broadcast to `shape`. If that is (), axes of length 1 may be left over, and
+        the result has those of `minval`, as in JAX.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
     key, sizes, dtype = request("uniform", key, shape, dtype, "f")
+    if not sizes and {*shape_of(minval), *shape_of(maxval)} == {1}:
+        low, high = (tnp.squeeze(x) if shape_of(x) else x for x in (minval, maxval))
+        return tnp.reshape(uniform(key, (), dtype, low, high), shape_of(minval))
     check_broadcast("uniform", sizes, minval=shape_of(minval), maxval=shape_of(maxval))
     return _uniform(key, parameter(minval, dtype), parameter(maxval, dtype), shape=sizes, dtype=dtype)
 

@@ -326,6 +326,7 @@ def test_names_that_libraries_import():
             import jax
             from jax._src.distributed import global_state
             from jax._src.interpreters.batching import is_vmappable
+            import jax._src.lax.control_flow, jax._src.lax.lax
             from jax._src.lib import xla_client
             from jax._src.numpy.lax_numpy import ufunc
             from jax._src.numpy.util import promote_dtypes, promote_dtypes_complex, promote_dtypes_inexact
@@ -340,6 +341,8 @@ def test_names_that_libraries_import():
             both = [[str(x.dtype) for x in f(*ones)] for f in (promote_dtypes, promote_dtypes_complex)]
             assert both == [["float16"] * 2, ["complex64"] * 2]
             assert [str(x.dtype) for x in promote_dtypes_inexact(ones[0])] == ["float32"]
+            assert jax.numpy.__array_namespace_info__ is tl.numpy.__array_namespace_info__
+            assert jax._src.lax.control_flow.scan is jax._src.lax.lax.scan is tl.lax.scan
             assert not isinstance(ones, JAXSparse) and not is_vmappable(ones)
             with pytest.raises(NotImplementedError, match="jax.experimental.pallas.BlockSpec: Tapeless stands"):
                 pl.BlockSpec((1,))

@@ -324,3 +324,13 @@ def test_bernoulli_takes_no_sharding_but_none():
     assert (tl.random.bernoulli(key, 0.5, (8,), out_sharding=None) == tl.random.bernoulli(key, 0.5, (8,))).all()
     with pytest.raises(NotImplementedError, match=r"bernoulli: out_sharding=.x. is not supported, only None"):
         tl.random.bernoulli(key, out_sharding="x")
+
+
+def test_uniform_keeps_axes_of_bounds_for_one_number():
+    """As in JAX, which flashbax needs."""
+    low, high = np.full((1, 1), 2, F32), np.full(1, 5, F32)
+    one = random.uniform(ONE, (), minval=low, maxval=high)
+    assert one.shape == (1, 1) and one.item() == random.uniform(ONE, (), minval=2, maxval=5)
+    assert random.uniform(ONE, (), minval=2, maxval=high).shape == ()
+    with pytest.raises(ValueError, match=r"uniform: minval, of shape \(2,\), does not broadcast to shape \(\)\."):
+        random.uniform(ONE, (), minval=np.ones(2, F32))

@@ -15,6 +15,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.at_apply import applied, times_named
+from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.numpy.index_plan import Cut, IndexPlan, WindowError, index_dtype, plan_index, window_axes
 from tapeless.tracer.numpy.indexing import Mode, index_vectors, read, windows
 from tapeless.tracer.numpy.logic import choose_between
@@ -225,7 +226,7 @@ _PRODUCT = indexing.scatter_mul, lax.mul
 
 def _values(name: str, x: Array, values: ArrayLike) -> Any:
     """Convert values to the dtype of x. Raises: TypeError, OverflowError if that would lose more than precision."""
-    values = by_protocol(values)
+    values = _of_list(values, x.dtype) if isinstance(values, (list, tuple)) else by_protocol(values)
     check_operands(f"at[...].{name}", values)
     y = aval_of(values)
     if dtypes.is_key(x.dtype) != dtypes.is_key(y.dtype):
@@ -243,6 +244,12 @@ def _values(name: str, x: Array, values: ArrayLike) -> Any:
         return _as_weak_as(x, cast(values, x.dtype, x.weak_type))
     except OverflowError as error:
         raise OverflowError(f"at[...].{name}: {y} cannot be written into {x.aval}: {error}") from None
+
+
+def _of_list(values: Sequence[Any], dtype: Any) -> Array:
+    """Make the array of a list, of `dtype` if that holds its numbers, else of its own dtype."""
+    found = asarray(values)
+    return asarray(values, dtype) if dtypes.rank(aval_of(found).dtype) <= dtypes.rank(dtype) else found
 
 
 def whole(name: str, x: Array, values: ArrayLike) -> Array:

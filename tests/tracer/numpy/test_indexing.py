@@ -403,3 +403,13 @@ def test_take_along_axis(shape, data):
     np.testing.assert_array_equal(tnp.take_along_axis(x, places, axis, mode="one_hot"), expected)
     assert not tnp.take_along_axis(x, places + x.shape[axis] * 2, axis, mode="one_hot").any()
     np.testing.assert_array_equal(tnp.take(x, places, axis), np.take(x, places, axis))
+
+
+def test_lists_are_written_as_arrays_of_the_dtype():
+    x = tnp.zeros(3, np.float64)
+    assert x.at[:2].set([0.1, 2]).tolist() == [0.1, 2, 0] and x.at[np.array([2, 0])].add((1, 2)).tolist() == [2, 0, 1]
+    assert tl.jit(lambda y: x.at[1:].set([y, 2 * y]))(3.0).tolist() == [0, 3, 6]
+    with pytest.raises(TypeError, match=r"at\[...\].set: float32\[2\] cannot be written into int32\[3\]."):
+        tnp.zeros(3, np.int32).at[:2].set([0.5, 1])
+    with pytest.raises(OverflowError, match="the integer 300 does not fit int8"):
+        tnp.zeros(3, np.int8).at[:2].set([300, 1])
