@@ -16,8 +16,8 @@ from functools import wraps
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
-from tapeless.compile.make_jaxpr import make_jaxpr
-from tapeless.jax_src import absent, core, meshes, version
+from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
+from tapeless.jax_src import absent, core, export, meshes, version
 from tapeless.lowering import compat, host
 from tapeless.tracer import dtypes, settings_by_text
 from tapeless.tracer.array import Array
@@ -224,11 +224,17 @@ def _make_jaxpr(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
     return wraps(made)(opened)
 
 
+def _eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Compute the shapes and dtypes of a result, as `tapeless.eval_shape`; sizes may be symbols of `jax.export`."""
+    return export.shapes_for_symbols(eval_shape, fun, args, kwargs)
+
+
 def _open(program: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(OpenJaxpr(program.jaxpr, len(program.consts)), program.consts)
 
 
 _INSTEAD = {
+    "jax.eval_shape": _eval_shape,
     "jax.make_jaxpr": _make_jaxpr,
     "jax.core.concrete_or_error": core.concrete_or_error,
     "jax.core.is_concrete": core.is_concrete,

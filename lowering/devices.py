@@ -127,6 +127,27 @@ def devices(backend: str | None = None) -> list[Device]:
     return list(_platform(backend or default_backend()))
 
 
+def get_backend(platform: str | None = None) -> Any:
+    """Return the PJRT client of a platform, by default of the one that is used.
+
+    Raises: RuntimeError if the platform is not there.
+
+    >>> get_backend("cpu").platform
+    'cpu'
+    """
+    return devices(platform)[0].client
+
+
+def backends() -> dict[str, Any]:
+    """Return the PJRT clients of the platforms that are used, by name: the CPU, and the default one.
+
+    >>> "cpu" in backends()
+    True
+    """
+    clients = [get_backend(platform) for platform in ("cpu", None)]
+    return {client.platform: client for client in clients}
+
+
 def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:
     """List the devices of a platform, or of the default one, that belong to a process, by default this one.
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 NAMES = frozenset(
     """
-    jax.P jax.shard_map jax.export.export jax.export.symbolic_shape
+    jax.P jax.shard_map jax.export.export
     jax.sharding.AbstractMesh jax.sharding.Mesh jax.sharding.NamedSharding jax.sharding.PartitionSpec
     jax.example_libraries.optimizers.sm3
     jax.experimental.layout.Format jax.experimental.layout.Layout

@@ -359,7 +359,19 @@ def test_names_that_libraries_import():
             assert known == [jax.core.is_concrete(x)] == [True] and traced == [("jax", False)]
             assert jax.core.concrete_or_error(int, x[0]) == 1 and module(x) == "jaxlib"
             assert jax.Array.__module__ == "jax"
-            assert not jax.export.is_symbolic_dim(2)
+            n, three = jax.export.symbolic_shape("(n, 3)")
+            assert jax.export.is_symbolic_dim(n) and not jax.export.is_symbolic_dim(three) and repr(n) == "n"
+            assert jax.export.symbolic_shape("n", constraints=["n >= 2"]) == (n,)
+            like = jax.ShapeDtypeStruct((n, three), "float32")
+            whole, part = jax.eval_shape(lambda x: (x.T @ x, [x[::2, :1], x]), like)
+            sizes = part[0].shape
+            assert whole.shape == (3, 3) and part[1].shape == (n, 3) and sizes[1] == 1
+            assert jax.export.is_symbolic_dim(sizes[0]) and sizes[0] is not n
+            for spec, error in (("2*n", NotImplementedError), ("a, b, c, d, e, f", ValueError)):
+                try:
+                    jax.export.symbolic_shape(spec)
+                except error as told:
+                    assert str(told).startswith("symbolic_shape: ")
             assert jax.experimental.sparse.sparsify(module) is module
         assert module(x) == tl.Array.__module__.partition(".")[0] == "tapeless"
         """

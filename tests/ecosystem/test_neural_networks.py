@@ -1,4 +1,4 @@
-"""flax and haiku, imported and run through `as_jax`: the numbers are JAX's."""
+"""flax, haiku and keras, imported and run through `as_jax`: the numbers are JAX's."""
 
 import importlib.util
 
@@ -8,7 +8,13 @@ from tests.ecosystem.running import compare_both
 
 
 @pytest.mark.parametrize(
-    ("library", "script"), [("flax", "flax_linen.py"), ("flax", "flax_nnx.py"), ("haiku", "haiku_model.py")]
+    ("library", "script"),
+    [
+        ("flax", "flax_linen.py"),
+        ("flax", "flax_nnx.py"),
+        ("haiku", "haiku_model.py"),
+        ("keras", "keras_models.py"),
+    ],
 )
 def test_models(library: str, script: str):
     """One script, unedited, by both. The library is not imported here: that would bring JAX into this process."""
