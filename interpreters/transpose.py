@@ -246,7 +246,7 @@ def _pull_back(eqn: Equation, env: dict[Var, Any], running: dict[Var, _Cotangent
             if ct is None:
                 raise not_linear(eqn.primitive, "a linear value is among the operands that it is not linear in", eqn)
             if v in kept:
-                running.setdefault(v, _Cotangent())
+                running.setdefault(v, _Cotangent())  # type: ignore[arg-type]  # literals are not linear
             _accumulate(running, v, ct)
 
 

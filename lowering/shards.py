@@ -31,7 +31,7 @@ class ShardMethods(OnOneDevice):
         """The shards on the devices of all processes: `addressable_shards`."""
         return self.addressable_shards
 
-    def addressable_data(self, index: int) -> Any:
+    def addressable_data(self: Any, index: int) -> Any:
         """Return the elements of shard `index`: the array itself. Raises: IndexError for any but the first."""
         shards = self.addressable_shards
         if not -len(shards) <= index < len(shards):

@@ -260,12 +260,16 @@ class OpenJaxpr(Jaxpr):
     For programs that take programs apart, as libraries for JAX do. Nothing of ours transforms it: `whole` is for that.
     """
 
-    __slots__ = ("constvars", "whole")
+    __slots__ = ("whole",)
 
     def __init__(self, whole: Jaxpr, n_consts: int) -> None:
         super().__init__(whole.invars[n_consts:], whole.eqns, whole.outvars, whole.name)
         self.whole: Final = whole
-        self.constvars: Final = whole.invars[:n_consts]  # pyright: ignore[reportIncompatibleMethodOverride]
+
+    @property
+    def constvars(self) -> tuple[Var, ...]:
+        """The inputs of `whole` that the constants are the values of."""
+        return self.whole.invars[: len(self.whole.invars) - len(self.invars)]
 
     def replace(self, *, invars: Sequence[Var] | None = None, **fields: Any) -> "OpenJaxpr":
         """Return the program with some fields replaced; the constants stay."""
@@ -275,7 +279,8 @@ class OpenJaxpr(Jaxpr):
     def __str__(self) -> str:
         return printing.jaxpr_text(self.whole, n_consts=len(self.constvars))
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def whole(jaxpr: Jaxpr) -> Jaxpr:

@@ -78,6 +78,7 @@ def make_jaxpr(
     """
 
     check_callable("make_jaxpr", fun)
+    axis: Any
     for axis in axis_env or ():
         if not isinstance(axis, (tuple, list)) or len(axis) != 2 or not isinstance(axis[1], Integral):
             raise TypeError(f"make_jaxpr: axis_env asks for pairs of a name and a size, as ('i', 4), not {axis!r}.")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tapeless.jax_src.dtypes import to_complex_dtype, to_inexact_dtype
-from tapeless.lowering.array import Array
+from tapeless.tracer.array import Array
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.numpy.scalar_types import result_type
 
