@@ -1,8 +1,8 @@
 """Tracing of the bodies of loops and branches: users' functions to jaxprs, and the fix-point of carry types.
 
 Bare numbers are weak, and so are arrays made of them alone: their types give way. A loop's carry that begins weak takes
-the type that the body gives it, which is then traced again; results that are weak where other branches, or the carry,
-are not are converted.
+the type that the body gives it, which is traced again for another dtype; results that are weak where other branches, or
+the carry, are not are converted.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,14 +41,17 @@ class TracedBody(NamedTuple):
         return self._replace(jaxpr=program.replace(name=jaxpr.name))
 
     def taking(self, avals: Sequence[ShapedArray], first: int) -> "TracedBody":
-        """Let the body take arguments of the types `avals`, from number `first` on, and convert them to its own."""
+        """Let the body take arguments of the types `avals`, from number `first` on, and convert them to its dtypes."""
         jaxpr, start = self.jaxpr, len(self.consts) + first
-        own = jaxpr.in_avals
-        end = start + len(avals)
+        own, end = jaxpr.in_avals, start + len(avals)
+        if own[start:end] == tuple(avals):
+            return self
+        inside = [aval.update(dtype=mine.dtype) for aval, mine in zip(avals, own[start:end])]
 
-        def converted(*xs: Any) -> tuple[Any, ...]:
-            carry = [as_type(x, aval) for x, aval in zip(xs[start:end], own[start:end])]
-            return eval_jaxpr(jaxpr, [*xs[:start], *carry, *xs[end:]])
+        def converted(*xs: Any) -> list[Any]:
+            carry = [as_type(x, aval) for x, aval in zip(xs[start:end], inside)]
+            outs = eval_jaxpr(jaxpr, [*xs[:start], *carry, *xs[end:]])
+            return [as_type(y, aval) for y, aval in zip(outs, jaxpr.out_avals)]
 
         program = trace_closed(converted, [*own[:start], *avals, *own[end:]], what="control flow")
         return self._replace(jaxpr=program.replace(name=jaxpr.name))
@@ -156,23 +159,31 @@ def _guessed(
     """Trace the body once, and guess that its carry has the types that this trace gives."""
     body = traced(avals)
     wider = _wider(body, avals, first)
-    if wider == avals:
-        return body, avals
-    around.guessed = True
+    around.guessed |= _dtypes(wider) != _dtypes(avals)
     return body.taking(wider, first), wider
 
 
 def _found(
     traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int
 ) -> tuple[TracedBody, list[ShapedArray]]:
-    """Trace the body until the types of its carry no longer change; return the final body and the types."""
+    """Trace the body until the dtypes of its carry no longer change; return the final body and the types.
+
+    A carry that begins weak and goes on strong is weak inside the body, as in JAX.
+    """
     how = _probe_or_commit(avals)
     while True:
         body, guessed = how(lambda: traced(avals))  # noqa: B023  # it is called at once
         wider = _wider(body, avals, first)
-        if wider == avals and not guessed:
-            return body, avals
-        how, avals = (commit if wider == avals else _probe_or_commit(wider)), wider
+        known = _dtypes(wider) == _dtypes(avals)
+        if known and not guessed:
+            return body.taking(wider, first), wider
+        if not known:
+            avals = [before if before.dtype == after.dtype else after for before, after in zip(avals, wider)]
+        how = commit if known else _probe_or_commit(avals)
+
+
+def _dtypes(avals: Sequence[ShapedArray]) -> list[Any]:
+    return [aval.dtype for aval in avals]
 
 
 def _probe_or_commit(avals: Sequence[ShapedArray]) -> Any:

@@ -321,10 +321,27 @@ def test_scan_is_traced_once_unless_types_must_settle():
         traced.append(c.dtype)
         return c + x, None
 
-    lax.scan(step, tnp.float32(0), X[:, 0])
-    assert len(traced) == 1
-    lax.scan(step, 0.0, X[:, 0])
-    assert len(traced) == 3
+    for init, times in ((tnp.float32(0), 1), (0.0, 1), (0, 2)):
+        traced.clear()
+        carry, _ = lax.scan(step, init, X[:, 0].astype(np.float32))
+        assert (len(traced), carry.dtype, carry.weak_type) == (times, np.float32, False)
+
+
+def test_a_carry_that_becomes_strong_is_weak_inside_the_body():
+    """So a number that a loop begins with does not widen what the body computes; dtypes are those of JAX."""
+    half = tnp.ones(3, tnp.bfloat16)
+    carry, ys = lax.scan(lambda c, x: (c + x, (c * half, c * 2)), 0.0, np.ones(3, np.float32))
+    assert [(y.dtype, y.weak_type) for y in (carry, *ys)] == [
+        ("float32", False),
+        ("bfloat16", False),
+        ("float32", True),
+    ]
+    (a, b), _ = lax.scan(lambda c, x: ((c[0] + x, c[1] + c[0]), None), (0.0, 0.0), np.ones(3, np.float32))
+    assert (a.weak_type, b.weak_type, float(a), float(b)) == (False, True, 3, 3)
+    n, x, y = lax.while_loop(
+        lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * np.array(2, np.float32), c[1] * half[0]), (0, 1.0, half[0])
+    )
+    assert (int(n), float(x), float(y), y.dtype) == (3, 8, 4, "bfloat16")
 
 
 # ---- map, associative_scan -----------------------------------------------------------------------------------
