@@ -67,8 +67,8 @@ def scan(
       differ, or there is neither `xs` nor `length`.
 
     >>> import tapeless.numpy as tnp
-    >>> scan(lambda total, x: (total + x, total), 0.0, tnp.ones(3))
-    (Array(3., dtype=float32), Array([0., 1., 2.], dtype=float32))
+    >>> scan(lambda total, x: (total + x, total + x), 0.0, tnp.ones(3))
+    (Array(3., dtype=float32), Array([1., 2., 3.], dtype=float32))
     """
     check_callable("scan", f, "f")
     check_arrays("scan: init{}", init, CLOSE_OVER)
