@@ -4,6 +4,7 @@ A function is traced for two values of each size that is a symbol: a size of the
 """
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -12,7 +13,8 @@ from tapeless.tracer import pytree
 
 __all__ = ["is_symbolic_dim", "symbolic_shape"]
 
-_PRIMES = 83, 89, 97, 101, 103, 107, 109, 113, 127, 131, 137, 139  # sizes that no program is likely to name
+_LEAST = 83  # of the values of symbols, which are primes: sizes that no program is likely to name
+_AT_LEAST = re.compile(r"\s*\w+\s*>=\s*(\d+)\s*")
 _known: dict[str, "SymbolicDim"] = {}
 
 
@@ -33,9 +35,16 @@ def symbolic_shape(shape_spec: str, *, constraints: Sequence[str] = (), scope: A
     """Read a shape with names for sizes that are symbols: `(batch, 3)`; a name stands for the same size everywhere.
 
     Args:
-      constraints, scope: as in JAX, and without effect: a symbol is at least 2.
-    Raises: NotImplementedError for an expression, as `2*n`; ValueError for more than 6 names.
+      constraints: what sizes are at least, as `n >= 2`: up to 83, which is below all values that are tried.
+      scope: None.
+    Raises: NotImplementedError for an expression, as `2*n`, another constraint, or a scope.
     """
+    for constraint in constraints:
+        least = _AT_LEAST.fullmatch(constraint)
+        if least is None or int(least[1]) > _LEAST:
+            raise NotImplementedError(f"symbolic_shape: {constraint!r} is not of the form 'n >= 2', up to {_LEAST}.")
+    if scope is not None:
+        raise NotImplementedError(f"symbolic_shape: scope={scope!r} is not supported, only None.")
     words = [word for word in re.split(r"[\s,()]+", shape_spec) if word]
     return tuple([int(word) if word.isdecimal() else _dim(word) for word in words])
 
@@ -46,8 +55,10 @@ def is_symbolic_dim(p: Any) -> bool:
 
 
 def shapes_for_symbols(eval_shape: Callable[..., Any], fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Apply `eval_shape` to a function and its arguments, whose sizes may be symbols; then those that depend on them
-    are symbols in the result, too."""
+    """Compute the shapes of a function's results by `eval_shape`; sizes that depend on symbols are symbols.
+
+    Raises: ValueError if the number of axes depends on a symbol; what `eval_shape` raises.
+    """
     dims = [n for x in pytree.leaves((args, kwargs)) for n in getattr(x, "shape", ()) if is_symbolic_dim(n)]
     if not dims:
         return eval_shape(fun, *args, **kwargs)
@@ -61,11 +72,15 @@ def _dim(name: str) -> SymbolicDim:
     if not name.isidentifier():
         raise NotImplementedError(f"symbolic_shape: {name} is an expression: give numbers and names only.")
     if name not in _known:
-        values = _PRIMES[2 * len(_known) :][:2]
-        if not values:
-            raise ValueError(f"symbolic_shape: there are {len(_known)} names already, {', '.join(_known)}.")
-        _known[name] = SymbolicDim(name, (values[0], values[1]))
+        _known[name] = SymbolicDim(name, _samples(len(_known)))
     return _known[name]
+
+
+def _samples(k: int) -> tuple[int, int]:
+    """Choose the values of the symbol number k, two primes that no other symbol has."""
+    primes = (n for n in itertools.count(_LEAST) if all(n % d for d in range(2, math.isqrt(n) + 1)))
+    first, second = itertools.islice(primes, 2 * k, 2 * k + 2)
+    return first, second
 
 
 def _sampled(k: int, given: Any) -> Any:
@@ -81,5 +96,7 @@ def _sampled(k: int, given: Any) -> Any:
 
 def _joined(small: Sequence[int], large: Sequence[int], names: dict[tuple[int, int], SymbolicDim]) -> Iterator[Any]:
     """Yield the sizes of one shape for two values of the symbols: a number, the symbol, or another one for the pair."""
-    for pair in itertools.zip_longest(small, large):
+    if len(small) != len(large):
+        raise ValueError(f"eval_shape: a result has {len(small)} axes or {len(large)}, depending on a symbolic size.")
+    for pair in zip(small, large):
         yield pair[0] if pair[0] == pair[1] else names.get(pair) or SymbolicDim("unnamed", pair)

@@ -367,11 +367,24 @@ def test_names_that_libraries_import():
             sizes = part[0].shape
             assert whole.shape == (3, 3) and part[1].shape == (n, 3) and sizes[1] == 1
             assert jax.export.is_symbolic_dim(sizes[0]) and sizes[0] is not n
-            for spec, error in (("2*n", NotImplementedError), ("a, b, c, d, e, f", ValueError)):
+            many = jax.export.symbolic_shape("a, b, c, d, e, f, g")
+            assert [repr(dim) for dim in many] == list("abcdefg")
+            assert len(set(sum([dim.samples for dim in (n, *many)], ()))) == 16
+            told = []
+            for spec, constraint in (("2*n", "n >= 2"), ("n", "m == n"), ("n", "n >= 84")):
                 try:
-                    jax.export.symbolic_shape(spec)
-                except error as told:
-                    assert str(told).startswith("symbolic_shape: ")
+                    jax.export.symbolic_shape(spec, constraints=[constraint])
+                except NotImplementedError as error:
+                    told.append(str(error))
+            assert told == [
+                "symbolic_shape: 2*n is an expression: give numbers and names only.",
+                "symbolic_shape: 'm == n' is not of the form 'n >= 2', up to 83.",
+                "symbolic_shape: 'n >= 84' is not of the form 'n >= 2', up to 83.",
+            ]
+            try:
+                jax.eval_shape(lambda x: x if len(x) < 86 else x[0], like)
+            except ValueError as error:
+                assert "a result has 2 axes or 1, depending on a symbolic size." in str(error)
             assert jax.experimental.sparse.sparsify(module) is module
         assert module(x) == tl.Array.__module__.partition(".")[0] == "tapeless"
         """
