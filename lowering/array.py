@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, SupportsIndex
 
 import numpy as np
 
-from tapeless.lowering import compat, devices, forking, transfers
+from tapeless.lowering import compat, devices, forking, host, transfers
 from tapeless.lowering.devices import Device, SingleDeviceSharding
 from tapeless.lowering.shards import ShardMethods
 from tapeless.tracer import dtypes
@@ -70,7 +70,7 @@ class DeviceArray(ShardMethods, Array):
     def block_until_ready(self) -> "DeviceArray":
         """Wait until the array is computed, and return it. Raises: the error of its computation."""
         self._await()
-        self.live().block_until_ready()
+        host.raising(self.live().block_until_ready)
         return self
 
     def on_device_size_in_bytes(self) -> int:
@@ -110,7 +110,7 @@ class DeviceArray(ShardMethods, Array):
         self._await()
         if self.device.platform != "cpu":
             transfers.to_host(self.aval)
-        return compat.to_numpy(self.live())
+        return host.raising(compat.to_numpy, self.live())
 
     def copy_to_host_async(self) -> None:
         """Begin to copy the elements to the host, without waiting for them: reading them later finds them there."""

@@ -33,13 +33,18 @@ from tapeless.tracer.types import ShapedArray, holds_keys, physical
 
 Options = Mapping[str, Any]
 
+# XLA leaves out conversions to a narrower type and back by default, except on the CPU: `x.astype(bfloat16)
+# .astype(float32)` would not round, and quantized values would not be quantized.
+_ROUNDED: dict[str, Any] = {"xla_allow_excess_precision": False}
 # Our defaults where they differ from XLA's. What the user sets, by `options` or in XLA_FLAGS, has precedence. Never add
 # xla_cpu_copy_insertion_use_region_analysis, which miscompiles nested loops (docs/decisions/0008).
 DEFAULTS: dict[str, dict[str, Any]] = {
     "cpu": {
         # This pass merges values that an optimization barrier keeps apart, and so the recomputation of `checkpoint`.
         "xla_disable_hlo_passes": "cse_barrier_expander",
-    }
+    },
+    "gpu": _ROUNDED,
+    "tpu": _ROUNDED,
 }
 # Our defaults for modules with an optimization barrier: XLA compiles a small loop to one kernel, and ends the process
 # if there is a barrier in the loop (jaxlib 0.10.2 to 0.11.2, CPU).
@@ -214,26 +219,15 @@ class CallingExecutable(Executable):
         self._execute = self._execute_noted
 
     def call(self, bufs: Sequence[Any]) -> list[DeviceArray]:
-        return _raising(super().call, bufs)
+        return host.raising(super().call, bufs)
 
     def call_single(self, bufs: Sequence[Any]) -> DeviceArray:
-        return _raising(super().call_single, bufs)
+        return host.raising(super().call_single, bufs)
 
     def _execute_noted(self, bufs: Sequence[Any]) -> Any:
         results = self.loaded.execute_sharded(bufs, with_tokens=True)
         host.await_later(self.device, results.consume_token())
         return results
-
-
-def _raising(run: Callable[[Sequence[Any]], Any], bufs: Sequence[Any]) -> Any:
-    """Run a program; raise the exception of a callback as it was raised, not as jaxlib wraps it."""
-    try:
-        return run(bufs)
-    except xc.XlaRuntimeError as error:
-        raised = host.raised(error)
-        if raised is None:
-            raise
-    raise raised
 
 
 _donating = False  # has a program taken the memory of its arguments? They may be used again by mistake.

@@ -436,14 +436,16 @@ def _cuda_client() -> Any:
     if not _has_cuda_driver():  # which the plugin would find out with lines of its own on stderr
         raise RuntimeError(f"there is a CUDA plugin and no GPU: none of {', '.join(_DRIVER_NODES)} is there.")
     major = plugin.name[-2:]
-    if not xc.pjrt_plugin_loaded("cuda"):  # jax may have loaded it
+    # Jax loads the plugin as "cuda", and fails where that is there: it is taken from jax, and not taken away from it.
+    name = "cuda" if xc.pjrt_plugin_loaded("cuda") else "tapeless_cuda"
+    if not xc.pjrt_plugin_loaded(name):
         _preload_cuda_libraries(major)
-        api = xc.load_pjrt_plugin_dynamically("cuda", str(_folder(plugin) / "xla_cuda_plugin.so"))
+        api = xc.load_pjrt_plugin_dynamically(name, str(_folder(plugin) / "xla_cuda_plugin.so"))
         _register_cuda_kernels(api, importlib.import_module(f"jax_cuda{major}_plugin.cuda_plugin_extension"))
         importlib.import_module("jaxlib._profiler").register_plugin_profiler(api)
-    if not xc.pjrt_plugin_initialized("cuda"):
-        xc.initialize_pjrt_plugin("cuda")
-    return xc.make_c_api_client("cuda", dict(xc.generate_pjrt_gpu_plugin_options()))
+    if not xc.pjrt_plugin_initialized(name):
+        xc.initialize_pjrt_plugin(name)
+    return xc.make_c_api_client(name, dict(xc.generate_pjrt_gpu_plugin_options()))
 
 
 def _preload_cuda_libraries(major: str) -> None:

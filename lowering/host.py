@@ -2,7 +2,8 @@
 
 jaxlib passes read-only NumPy arrays to a callback and takes a tuple of contiguous ones, without any check of them. It
 may call on any thread. Of an exception it keeps only the text, so the exception itself is kept here, under a number
-that goes into the text. On the CPU a program with callbacks runs before its dispatch returns; elsewhere it may not.
+that goes into the text. On the CPU a program with callbacks runs before its dispatch returns; on a GPU an exception is
+raised where the results are read.
 """
 
 import builtins
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.lowering.compat import xc
 from tapeless.tracer.primitives.callback import Callback, call_host
 from tapeless.tracer.types import ShapedArray
 
@@ -42,7 +44,21 @@ def _keep(error: BaseException) -> str:
     return f"tapeless-callback-{number}"
 
 
-def raised(error: Exception) -> BaseException | None:
+def raising(run: Callable[..., Any], *args: Any) -> Any:
+    """Run a program, or wait for its results; raise the exception of a callback as it was raised.
+
+    jaxlib's own error is what a second reader of the same results gets: the exception is kept once.
+    """
+    try:
+        return run(*args)
+    except xc.XlaRuntimeError as error:
+        exception = _raised_by(error)
+        if exception is None:
+            raise
+    raise exception
+
+
+def _raised_by(error: Exception) -> BaseException | None:
     """Return the exception of a callback that jaxlib's error reports, and forget it; None if it reports none."""
     found = re.search(r"tapeless-callback-(\d+)", str(error))
     exception = _raised.pop(int(found[1]), None) if found else _raised_at_entry(str(error))
@@ -83,7 +99,7 @@ def effects_barrier() -> None:
     for device in list(_outstanding):
         token = _outstanding.pop(device, None)
         if token is not None:
-            token.block_until_ready()
+            raising(token.block_until_ready)
 
 
 _outstanding: dict[Any, Any] = {}  # by device, which runs programs in the order of their dispatch

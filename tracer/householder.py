@@ -11,7 +11,7 @@ from typing import Any
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.matrices import eye, tril, triu
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives.contraction import Precision, batch_matmul
+from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.linalg import adjoint, check_matrix, triangular_solve
 from tapeless.tracer.primitives.operands import ndim
 from tapeless.tracer.primitives.shape import broadcast_in_dim, slice_in_dim
@@ -34,7 +34,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     if m < n:
         raise ValueError(f"householder_product: there are more columns than rows: {aval_of(a)}.")
     vectors, inner = _compact(a, taus)
-    applied = _matmul(vectors, _matmul(inner, adjoint(slice_in_dim(vectors, 0, n, axis=-2))))
+    applied = full_matmul(vectors, full_matmul(inner, adjoint(slice_in_dim(vectors, 0, n, axis=-2))))
     return e.sub(_spread(eye(m, n, dtype=aval_of(a).dtype), applied), applied)
 
 
@@ -57,8 +57,8 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
     vectors, inner = _compact(a, taus)
     inner = adjoint(inner) if transpose else inner
     if left:
-        return e.sub(c, _matmul(vectors, _matmul(inner, _matmul(adjoint(vectors), c))))
-    return e.sub(c, _matmul(_matmul(_matmul(c, vectors), inner), adjoint(vectors)))
+        return e.sub(c, full_matmul(vectors, full_matmul(inner, full_matmul(adjoint(vectors), c))))
+    return e.sub(c, full_matmul(full_matmul(full_matmul(c, vectors), inner), adjoint(vectors)))
 
 
 def _check(who: str, a: ArrayLike, taus: ArrayLike, *others: ArrayLike) -> None:
@@ -78,7 +78,7 @@ def _compact(a: ArrayLike, taus: ArrayLike) -> tuple[Any, Any]:
     k, dtype = aval_of(taus).shape[-1], aval_of(a).dtype
     below = tril(slice_in_dim(a, 0, k, axis=-1), -1)
     vectors = e.add(below, _spread(eye(*aval_of(below).shape[-2:], dtype=dtype), below))
-    above = triu(_matmul(adjoint(vectors), vectors), 1)
+    above = triu(full_matmul(adjoint(vectors), vectors), 1)
     shape, n = aval_of(above).shape, aval_of(above).ndim
     by_rows = broadcast_in_dim(taus, shape, range(n - 1))
     diagonal = e.mul(by_rows, _spread(eye(k, dtype=dtype), above))
@@ -88,7 +88,3 @@ def _compact(a: ArrayLike, taus: ArrayLike) -> tuple[Any, Any]:
 def _spread(matrix: Any, like: Any) -> Any:
     n = ndim(like)
     return broadcast_in_dim(matrix, aval_of(like).shape, (n - 2, n - 1))
-
-
-def _matmul(x: Any, y: Any) -> Any:
-    return batch_matmul(x, y, Precision.HIGHEST)

@@ -16,6 +16,7 @@ from tapeless.tracer.numpy.decompositions import matrix_operand
 from tapeless.tracer.numpy.promotion import array_operand, common_shape, promoted_inexact_dtypes, stretched
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import factorization, linalg, spectral
+from tapeless.tracer.primitives.contraction import Precision, full_matmul
 from tapeless.tracer.primitives.linalg import adjoint, check_matrix, check_square, triangular_solve
 
 # ---- Cholesky ------------------------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ def qr_multiply(
     if not y.ndim or y.shape[-2 if mode == "left" and y.ndim > 1 else -1] != rows:
         side = "rows" if mode == "left" else "columns"
         raise ValueError(f"qr_multiply: c must have {rows} {side} for mode={mode!r}: {x.aval} and {y.aval}.")
-    return tnp.matmul(first, second), *others
+    return tnp.matmul(first, second, precision=Precision.HIGHEST), *others
 
 
 # ---- spectra -------------------------------------------------------------------------------------------------
@@ -337,12 +338,12 @@ def _generalized(a: Any, b: Any, *, type: int, vectors: bool) -> Any:
         half = triangular_solve(factor, a, left_side=True, lower=True)
         reduced = triangular_solve(factor, half, lower=True, transpose_a=True, conjugate_a=True)
     else:
-        reduced = tnp.matmul(adjoint(factor), tnp.matmul(a, factor))
+        reduced = full_matmul(adjoint(factor), full_matmul(a, factor))
     if not vectors:
         return (spectral.eigvalsh(reduced),)
     u, w = spectral.eigh(reduced)
     if type == 3:
-        return w, tnp.matmul(factor, u)
+        return w, full_matmul(factor, u)
     return w, triangular_solve(factor, u, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
 
 
@@ -429,4 +430,4 @@ def _polar(x: Any, *, right: bool) -> Any:
     u, s, vh = spectral.svd(x, full_matrices=False)
     vectors = adjoint(vh) if right else u
     scaled = lax.mul(vectors, stretched(s.astype(x.dtype)[..., None, :], vectors.shape))
-    return tnp.matmul(u, vh), tnp.matmul(scaled, adjoint(vectors))
+    return full_matmul(u, vh), full_matmul(scaled, adjoint(vectors))

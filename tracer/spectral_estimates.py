@@ -17,6 +17,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import fourier
 from tapeless.tracer.numpy.promotion import array_operand, common_shape, inexact, promoted_inexact_dtypes
+from tapeless.tracer.primitives.contraction import Precision
 
 # ---- trends --------------------------------------------------------------------------------------------------
 
@@ -61,7 +62,8 @@ def _without_line(x: Any) -> Any:
     """Subtract from x its projection on constants and linear functions along the last axis."""
     n = x.shape[-1]
     basis = np.linalg.qr(np.stack([np.ones(n), np.arange(n) - (n - 1) / 2], 1)[:, : min(n, 2)])[0].astype(x.dtype)
-    return x - (x @ basis) @ basis.T
+    along = tnp.matmul(x, basis, precision=Precision.HIGHEST)
+    return x - tnp.matmul(along, basis.T, precision=Precision.HIGHEST)
 
 
 # ---- windows -------------------------------------------------------------------------------------------------

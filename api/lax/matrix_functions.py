@@ -10,7 +10,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.triangles import exchange
-from tapeless.tracer.primitives.contraction import Precision, batch_matmul
+from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.indexing import dynamic_index_in_dim
 from tapeless.tracer.primitives.linalg import check_dtype, check_square
 from tapeless.tracer.primitives.shape import broadcasted_iota
@@ -97,7 +97,7 @@ def symmetric_product(
     if a.ndim < 2 or c.shape != (*a.shape[:-1], a.shape[-2]):
         raise ValueError(f"symmetric_product: matrices [.., m, n] and [.., m, m], not {a} and {c}.")
     given = tnp.asarray(a_matrix)
-    found = alpha * batch_matmul(given, tnp.matrix_transpose(given), Precision.HIGHEST) + beta * tnp.asarray(c_matrix)
+    found = alpha * full_matmul(given, tnp.matrix_transpose(given)) + beta * tnp.asarray(c_matrix)
     return tnp.tril(found) + tnp.matrix_transpose(tnp.tril(found, -1)) if symmetrize_output else found
 
 

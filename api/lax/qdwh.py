@@ -16,7 +16,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.norms import norm
-from tapeless.tracer.primitives.contraction import Precision, batch_matmul
+from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.factorization import qr
 from tapeless.tracer.primitives.linalg import adjoint, check_dtype, cholesky, triangular_solve
 from tapeless.tracer.primitives.shape import broadcasted_iota
@@ -83,8 +83,8 @@ def _polar(x: Array, eps: float, steps: int) -> tuple[Array, Array, Array, Array
 
     begin = (np.int32(len(weights)), u, going)
     k, u, going = while_loop(lambda state: state[2] & (state[0] < steps), step, begin)
-    u = 1.5 * u - 0.5 * _matmul(u, _matmul(adjoint(u), u))  # a step of Newton and Schulz
-    h = _matmul(adjoint(u), x)
+    u = 1.5 * u - 0.5 * full_matmul(u, full_matmul(adjoint(u), u))  # a step of Newton and Schulz
+    h = full_matmul(adjoint(u), x)
     return u, (h + adjoint(h)) / 2, k, ~going
 
 
@@ -121,8 +121,8 @@ def _step(u: Array, weights: _Weights) -> Array:
     identity = tnp.eye(n, dtype=u.dtype)
     if c > _STABLE_BY_CHOLESKY:
         q, _ = qr(tnp.concatenate([c**0.5 * u, identity]), full_matrices=False)
-        return b / c * u + rest / c**0.5 * _matmul(q[:-n], adjoint(q[-n:]))
-    factor = cholesky(c * _matmul(adjoint(u), u) + identity, symmetrize_input=False)
+        return b / c * u + rest / c**0.5 * full_matmul(q[:-n], adjoint(q[-n:]))
+    factor = cholesky(c * full_matmul(adjoint(u), u) + identity, symmetrize_input=False)
     half = triangular_solve(factor, u, lower=True, transpose_a=True, conjugate_a=True)
     return b / c * u + rest * triangular_solve(factor, half, lower=True)
 
@@ -134,12 +134,13 @@ def _polar_jvp(eps: float, steps: int, primals: Any, tangents: Any) -> Any:
     u, h, k, converged = _polar(x, eps, steps)
     v, s = eigh(h)
     least = 10 * float(dtypes.finfo(x.dtype).eps) * tnp.max(s, initial=0)
-    inner = _matmul(adjoint(u), t)
-    between = _matmul(_matmul(adjoint(v), inner - adjoint(inner)), v) * _inverse(s[:, None] + s, least).astype(x.dtype)
-    turned = _matmul(_matmul(v, between), adjoint(v))
-    inverse = _matmul(v * _inverse(s, least).astype(x.dtype), adjoint(v))
-    du = _matmul(u, turned) + _matmul(t - _matmul(u, inner), inverse)
-    dh = inner - _matmul(turned, h)
+    inner = full_matmul(adjoint(u), t)
+    sums = _inverse(s[:, None] + s, least).astype(x.dtype)
+    between = full_matmul(full_matmul(adjoint(v), inner - adjoint(inner)), v) * sums
+    turned = full_matmul(full_matmul(v, between), adjoint(v))
+    inverse = full_matmul(v * _inverse(s, least).astype(x.dtype), adjoint(v))
+    du = full_matmul(u, turned) + full_matmul(t - full_matmul(u, inner), inverse)
+    dh = inner - full_matmul(turned, h)
     return (u, h, k, converged), (du, (dh + adjoint(dh)) / 2, k, converged)  # integers have no tangents
 
 
@@ -147,7 +148,3 @@ def _inverse(values: Any, least: Any) -> Array:
     """Invert values, to 0 those that are rounding errors."""
     some = values > least
     return tnp.where(some, 1 / tnp.where(some, values, 1), 0)
-
-
-def _matmul(x: Any, y: Any) -> Array:
-    return batch_matmul(x, y, Precision.HIGHEST)

@@ -13,7 +13,6 @@ import numpy as np
 
 from tapeless.interpreters import jvp, vmap
 from tapeless.interpreters.rules.condensed_forms import without_derivative
-from tapeless.interpreters.rules.linalg import matmul
 from tapeless.interpreters.zero import zero_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.incoming import exact
@@ -24,6 +23,7 @@ from tapeless.tracer.numpy.triangles import determinant, lu_solve, permuted
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import factorization as a
 from tapeless.tracer.primitives import spectral
+from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.control_flow import cond
 from tapeless.tracer.primitives.linalg import adjoint, triangular_solve
 from tapeless.tracer.primitives.operands import constant
@@ -48,7 +48,7 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
     left = triangular_solve(lower, permuted(t, permutation), left_side=True, lower=True, unit_diagonal=True)
     both = triangular_solve(upper, left)
     below = tril(both, -1)
-    moved = e.add(e.add(matmul(lower, below), below), matmul(triu(both), upper))
+    moved = e.add(e.add(full_matmul(lower, below), below), full_matmul(triu(both), upper))
     return (factors, pivots, permutation), (moved, zero_of(pivots), zero_of(permutation))
 
 
@@ -84,8 +84,8 @@ def _qr_tangents(q: Any, r: Any, t: Any) -> tuple[Any, Any]:
             return dq, dr
         return concatenate([dq, _tangent_of_completion(thin, dq)], aval_of(q).ndim - 1), _padded(dr, (m - n, 0))
     dq, dr = _thin_qr_tangents(q, slice_in_dim(r, 0, m, axis=-1), slice_in_dim(t, 0, m, axis=-1))
-    rest = e.sub(slice_in_dim(t, m, n, axis=-1), matmul(dq, slice_in_dim(r, m, n, axis=-1)))
-    return dq, concatenate([dr, matmul(adjoint(q), rest)], aval_of(r).ndim - 1)
+    rest = e.sub(slice_in_dim(t, m, n, axis=-1), full_matmul(dq, slice_in_dim(r, m, n, axis=-1)))
+    return dq, concatenate([dr, full_matmul(adjoint(q), rest)], aval_of(r).ndim - 1)
 
 
 def _tangent_of_completion(q: Any, dq: Any) -> Any:
@@ -109,20 +109,20 @@ def _tangent_of_completion(q: Any, dq: Any) -> Any:
         return adjoint(_turned(lu_solve(factors, permutation, _turned(y), transposed=True)))
 
     z = by_first(others)
-    dz = by_first(e.sub(d_others, matmul(adjoint(z), d_first)))
-    return e.add(matmul(dq, z), matmul(reflected, dz))
+    dz = by_first(e.sub(d_others, full_matmul(adjoint(z), d_first)))
+    return e.add(full_matmul(dq, z), full_matmul(reflected, dz))
 
 
 def _thin_qr_tangents(q: Any, r: Any, t: Any) -> tuple[Any, Any]:
     scaled = triangular_solve(r, t)
-    inner = matmul(adjoint(q), scaled)
+    inner = full_matmul(adjoint(q), scaled)
     below = tril(inner, -1)
     turned = e.sub(below, adjoint(below))
     if dtypes.is_complex(aval_of(inner).dtype):
         own = tril(triu(inner))
         turned = e.add(turned, e.mul(e.sub(own, adjoint(own)), _half(inner)))
-    dq = e.add(matmul(q, e.sub(turned, inner)), scaled)
-    return dq, matmul(e.sub(inner, turned), r)
+    dq = e.add(full_matmul(q, e.sub(turned, inner)), scaled)
+    return dq, full_matmul(e.sub(inner, turned), r)
 
 
 # ---- det
@@ -180,7 +180,7 @@ def _by_formula(t: Any, x: Any, regular: Any, _: Any) -> Any:
 
 def _by_mean(t: Any, x: Any, _: Any, points: Any) -> Any:
     u, s, vh = spectral.svd(e.stop_gradient(x), full_matrices=False)
-    shift = _scaled(matmul(u, vh), _radius(s))
+    shift = _scaled(full_matmul(u, vh), _radius(s))
     shape = (*points.shape, *x.shape)
     everywhere = [broadcast_in_dim(_as(y, points), shape, range(1, len(shape))) for y in (t, x, shift)]
     moved = e.add(everywhere[1], e.mul(broadcast_in_dim(points, shape, (0,)), everywhere[2]))
@@ -203,7 +203,7 @@ def _regular_tangent(t: Any, x: Any) -> Any:
     factors, pivots, permutation = a.lu(x)
     inverse = lu_solve(factors, permutation, _identity_like(x))
     first = e.mul(_over(_trace_of_product(inverse, t), inverse), inverse)
-    both = e.sub(first, matmul(matmul(inverse, t), inverse))
+    both = e.sub(first, full_matmul(full_matmul(inverse, t), inverse))
     return e.mul(_over(determinant(factors, pivots), both), both)
 
 
@@ -234,9 +234,9 @@ def _over(x: Any, matrix: Any) -> Any:
 
 def _pinv_tangent(t: Any, p: Any, x: Any, rtol: Any, **_: Any) -> Any:
     turned, back = adjoint(t), adjoint(p)
-    inner = matmul(matmul(p, t), p)
-    left = matmul(matmul(p, back), e.sub(turned, matmul(matmul(turned, x), p)))
-    right = matmul(e.sub(turned, matmul(p, matmul(x, turned))), matmul(back, p))
+    inner = full_matmul(full_matmul(p, t), p)
+    left = full_matmul(full_matmul(p, back), e.sub(turned, full_matmul(full_matmul(turned, x), p)))
+    right = full_matmul(e.sub(turned, full_matmul(p, full_matmul(x, turned))), full_matmul(back, p))
     return e.add(e.sub(left, inner), right)
 
 

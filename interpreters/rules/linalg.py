@@ -7,17 +7,11 @@ from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, zero_of
 from tapeless.tracer.numpy.matrices import tril, triu
 from tapeless.tracer.primitives import linalg as a
-from tapeless.tracer.primitives.contraction import Precision, batch_matmul
+from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.elementwise import add, mul, neg, sub
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import transpose as transposed
 from tapeless.tracer.types import aval_of
-
-
-def matmul(x: Any, y: Any) -> Any:
-    """Multiply in full precision, as LAPACK does: derivatives of factorizations subtract nearly equal matrices."""
-    return batch_matmul(x, y, Precision.HIGHEST)
-
 
 # ---- cholesky: with L L^H = A, L^-1 dL is the lower triangle of L^-1 dA L^-H, its diagonal halved
 
@@ -28,7 +22,7 @@ def _cholesky_tangent(t: Any, factor: Any, x: Any) -> Any:
     left = a.triangular_solve(factor, hermitian, left_side=True, lower=True)
     both = a.triangular_solve(factor, left, lower=True, transpose_a=True, conjugate_a=True)
     half = constant(0.5, aval_of(factor).update(shape=()))
-    return matmul(factor, sub(tril(both), mul(tril(triu(both)), half)))
+    return full_matmul(factor, sub(tril(both), mul(tril(triu(both)), half)))
 
 
 jvp.partials_of_result(a.cholesky_p, _cholesky_tangent)
@@ -59,7 +53,7 @@ def _moved(t: Any, x: Any, *, left_side: bool, lower: bool, transpose_a: bool, u
     n = aval_of(moved).ndim
     if transpose_a:
         moved = transposed(moved, (*range(n - 2), n - 1, n - 2))
-    return matmul(moved, x) if left_side else matmul(x, moved)
+    return full_matmul(moved, x) if left_side else full_matmul(x, moved)
 
 
 def _triangular_solve_transpose(cts: Any, matrix: Any, b: Any, *, transpose_a: bool, **params: Any) -> Any:

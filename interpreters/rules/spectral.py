@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
-from tapeless.interpreters.rules.linalg import matmul
 from tapeless.tracer import dtypes
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import tril, triu
 from tapeless.tracer.numpy.systems import solve
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import spectral as a
+from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.linalg import adjoint
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.reduction import argmax, reduce_max, reduce_sum
@@ -30,12 +30,12 @@ from tapeless.tracer.types import aval_of
 def _eigh_jvp(primals: Any, tangents: Any, *, lower: bool, compute_v: bool) -> Any:
     (x,), (t,) = primals, tangents
     v, w = a.eigh_p.bind(x, lower=lower, compute_v=True)
-    moved = matmul(_read(t, lower), v)
+    moved = full_matmul(_read(t, lower), v)
     dw = _paired(v, moved)
     if not compute_v:
         return (w,), (dw,)
     _, gaps = _sums_and_gaps(w)
-    return (v, w), (matmul(v, _scaled(matmul(adjoint(v), moved), _inverse(gaps, w))), dw)
+    return (v, w), (full_matmul(v, _scaled(full_matmul(adjoint(v), moved), _inverse(gaps, w))), dw)
 
 
 def _read(t: Any, lower: bool) -> Any:
@@ -59,10 +59,10 @@ def _eig_jvp(primals: Any, tangents: Any, *, left: bool, right: bool, vector_der
         )
     w, *vl, vr = a.eig_p.bind(x, left=left, right=True, vector_derivatives=True)
     t = t if dtypes.is_complex(aval_of(t).dtype) else e.convert_element_type(t, aval_of(vr).dtype)
-    moved = solve(vr, matmul(t, vr))
+    moved = solve(vr, full_matmul(t, vr))
     outs, dots = [w, *vl], [reduce_sum(tril(triu(moved)), (aval_of(moved).ndim - 2,))]
     if left:
-        dots.append(_vector_tangent(vl[0], e.conj(w), solve(vl[0], matmul(adjoint(t), vl[0]))))
+        dots.append(_vector_tangent(vl[0], e.conj(w), solve(vl[0], full_matmul(adjoint(t), vl[0]))))
     if right:
         outs.append(vr)
         dots.append(_vector_tangent(vr, w, moved))
@@ -74,7 +74,7 @@ def _vector_tangent(v: Any, w: Any, moved: Any) -> Any:
     if not aval_of(v).size:
         return v
     _, gaps = _sums_and_gaps(w)
-    u = matmul(v, e.mul(moved, _inverse(gaps, w)))
+    u = full_matmul(v, e.mul(moved, _inverse(gaps, w)))
     axis = aval_of(v).ndim - 2
     size = select(e.eq(e.imag(v), 0.0), e.abs(v), -1.0)
     there = e.eq(broadcasted_iota(np.int32, size.shape, axis), expand_dims(argmax(size, axis, np.int32), (axis,)))
@@ -102,17 +102,17 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bo
             "  Pass full_matrices=False."
         )
     u, s, vh = a.svd_p.bind(x, full_matrices=False, compute_uv=True, routine=routine)
-    right = matmul(t, adjoint(vh))
+    right = full_matmul(t, adjoint(vh))
     ds = _paired(u, right)
     if not compute_uv:
         return (s,), (select(_above_noise(s, s), ds, 0.0),)
-    inner = matmul(adjoint(u), right)
+    inner = full_matmul(adjoint(u), right)
     first, second = _rotations(inner, s)
-    du, dv = matmul(u, first), matmul(adjoint(vh), second)
+    du, dv = full_matmul(u, first), full_matmul(adjoint(vh), second)
     if m > n:
         du = e.add(du, _out_of_span(right, u, inner, s))
     if m < n:
-        dv = e.add(dv, _out_of_span(matmul(adjoint(t), u), adjoint(vh), adjoint(inner), s))
+        dv = e.add(dv, _out_of_span(full_matmul(adjoint(t), u), adjoint(vh), adjoint(inner), s))
     return (u, s, vh), (du, ds, adjoint(dv))
 
 
@@ -128,7 +128,7 @@ def _rotations(inner: Any, s: Any) -> tuple[Any, Any]:
 
 
 def _out_of_span(moved: Any, vectors: Any, inner: Any, s: Any) -> Any:
-    rest = e.sub(moved, matmul(vectors, inner))
+    rest = e.sub(moved, full_matmul(vectors, inner))
     shape = aval_of(rest).shape
     return _scaled(rest, broadcast_in_dim(_inverse(s, s), shape, _all_but(len(shape), -2)))
 

@@ -1,14 +1,18 @@
 """Lowering of contractions: `dot_general` and `convolution` of StableHLO, one for one."""
 
+import itertools
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
+
+import numpy as np
 
 from tapeless.lowering import emit, hlo
 from tapeless.lowering.composition import write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.reduction import padding_attribute
 from tapeless.tracer import dtypes
+from tapeless.tracer.primitives import bits as b
 from tapeless.tracer.primitives import contraction as c
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers
@@ -66,12 +70,11 @@ def _dot_attributes(dimension_numbers: c.Dims, precision: c.Precisions) -> str:
 
 
 def _conv_general_dilated(f: Function, outs: Any, x: Value, y: Value, **params: Any) -> Any:
-    """Emit a convolution; except on the CPU, XLA has none of complex numbers (decomposed) or of integers (an error)."""
+    """Emit a convolution; except on the CPU, XLA has none of complex numbers or of integers: they are decomposed."""
     if f.platform != "cpu" and dtypes.is_complex(outs[0].dtype):
         return write_out(f, partial(_complex_convolution, **params), [x, y])
     if f.platform != "cpu" and not dtypes.is_inexact(x.aval.dtype):
-        what = f"conv_general_dilated of {x.aval} and {y.aval}: integers are convolved on the CPU only"
-        raise f.unsupported(what, "Convert to floating point: float64 is exact below 2**53.")
+        return write_out(f, partial(_integer_convolution, **params), [x, y])
     return _convolution(f, outs, x, y, **params)
 
 
@@ -84,6 +87,35 @@ def _complex_convolution(x: Any, y: Any, *, preferred_element_type: Any, **param
 
     (a, b), (p, q) = ((e.real(z), e.imag(z)) for z in (x, y))
     return e.complex(e.sub(convolved(a, p), convolved(b, q)), e.add(convolved(a, q), convolved(b, p)))
+
+
+def _integer_convolution(x: Any, y: Any, *, preferred_element_type: Any, **params: Any) -> Any:
+    """Compute integers modulo a power of 2 by convolutions of 16 of their bits at a time, in float64.
+
+    Sums of fewer than 2**21 products of 16 bits are exact; rounding undoes what transforms of Fourier may add to them.
+    """
+    dtype = np.dtype(x.dtype if preferred_element_type is None else preferred_element_type)
+    xs, ys = (_limbs(z, dtype) for z in (x, y))
+    total = None
+    for (i, u), (j, v) in itertools.product(enumerate(xs), enumerate(ys)):
+        if i + j < len(xs):
+            found = c.conv_general_dilated_p.bind(u, v, preferred_element_type=None, **params)[0]
+            part = e.convert_element_type(e.convert_element_type(e.round(found), np.int64), dtype)
+            part = b.shift_left(part, _LIMB * (i + j)) if i + j else part
+            total = part if total is None else e.add(total, part)
+    return total
+
+
+_LIMB = 16
+
+
+def _limbs(x: Any, dtype: np.dtype[Any]) -> list[Any]:
+    """Split integers of `dtype` into unsigned ones of 16 bits, the lowest first, as float64; narrower ones stay."""
+    x = e.convert_element_type(x, dtype)
+    if dtype.itemsize * 8 <= _LIMB:
+        return [e.convert_element_type(x, np.float64)]
+    shifted = [b.shift_right_logical(x, n) for n in range(0, dtype.itemsize * 8, _LIMB)]
+    return [e.convert_element_type(b.bitwise_and(z, 2**_LIMB - 1), np.float64) for z in shifted]
 
 
 def _convolution(

@@ -14,7 +14,7 @@ from tapeless.tracer.numpy.triangles import determinant, diagonal_of, exchange, 
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import factorization as a
 from tapeless.tracer.primitives.bits import bitwise_and
-from tapeless.tracer.primitives.contraction import batch_matmul
+from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.linalg import adjoint
 from tapeless.tracer.primitives.reduction import reduce_and, reduce_max, reduce_prod
 from tapeless.tracer.primitives.shape import (
@@ -126,9 +126,9 @@ def _adjugate_by_values(x: Any) -> Any:
     """Compute the adjugate of U S V^H as det(U V^H) V adj(S) U^H, where adj(S) has the products of the other values."""
     u, s, vh = svd(x, full_matrices=False)
     others = reduce_prod(select(_identities(x, bool), 1.0, _in_rows(s, x.shape)), (x.ndim - 1,))
-    turned = a.det(batch_matmul(u, vh))
+    turned = a.det(full_matmul(u, vh))
     scales = e.mul(e.convert_element_type(others, x.dtype), broadcast_in_dim(turned, s.shape, range(s.ndim - 1)))
-    return batch_matmul(e.mul(adjoint(vh), _in_rows(scales, x.shape)), adjoint(u))
+    return full_matmul(e.mul(adjoint(vh), _in_rows(scales, x.shape)), adjoint(u))
 
 
 def _identities(like: Any, dtype: Any) -> Any:
@@ -158,7 +158,7 @@ def _pinv(x: Any, rtol: Any, *, hermitian: bool) -> Any:
     far = e.gt(sizes, broadcast_in_dim(least, sizes.shape, range(sizes.ndim)))
     inverse = select(far, e.div(1.0, select(far, values, 1.0)), select(e.eq(values, values), 0.0, values))
     scaled = e.mul(right, _in_rows(e.convert_element_type(inverse, x.dtype), right.shape))
-    return batch_matmul(scaled, adjoint(left))
+    return full_matmul(scaled, adjoint(left))
 
 
 emit.rules[a.lu_p] = _lu

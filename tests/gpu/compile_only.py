@@ -46,7 +46,8 @@ def compile_for_gpu(f: Callable[..., Any], args: list[Any]) -> None:
     """Raise whatever the lowering or the compiler finds wrong."""
     jaxpr, _ = trace_to_jaxpr(lambda *xs: tl.tree.leaves(f(*xs)), [aval_of(x) for x in args])
     options = xc.CompileOptions()
-    options.env_option_overrides = [("xla_gpu_autotune_level", 0)]  # there is nothing to tune on
+    ours = {**compile.DEFAULTS["gpu"], "xla_gpu_autotune_level": 0}  # there is nothing to tune on
+    options.env_option_overrides = list(ours.items())
     module = compile.parse(emit.module(check(jaxpr), platform="gpu").text)
     device().client.compile(module, xc.DeviceList((device(),)), options)
 

@@ -53,6 +53,15 @@ def test_products_of_8_bits(dtype: Any, device: Any):
     np.testing.assert_array_equal(found, x.astype(np.float32) @ y.astype(np.float32))
 
 
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "bfloat16", "float16"])
+def test_conversions_to_narrow_types_round(name: str, device: Any, cpu: Any):
+    """XLA leaves out a conversion there and back by default."""
+    narrow = numbers(name).dtype
+    x = RNG.normal(size=100).astype(np.float32)
+    (found,) = on(device, lambda x: (x * 1.5).astype(narrow).astype(np.float32) * 2, x)
+    np.testing.assert_array_equal(found, (x * np.float32(1.5)).astype(narrow).astype(np.float32) * 2)
+
+
 def drawn(seed: Any) -> Any:
     key = tl.random.key(seed)
     return tl.random.bits(key, (100,)), tl.random.randint(key, (100,), 0, 1000), tl.random.permutation(key, 50)

@@ -16,13 +16,3 @@ pytestmark = pytest.mark.skipif(not IS_GPU, reason="the CPU refuses none of this
 def test_factorizations(name: str, device: Any):
     with pytest.raises(NotImplementedError, match="no kernel computes the same here; the program is for gpu"):
         on(device, getattr(tl.lax.linalg, name), np.eye(3, dtype=np.float32))
-
-
-def test_convolutions_of_integers(device: Any):
-    with pytest.raises(NotImplementedError, match=r"integers are convolved on the CPU only.*\n.*float64 is exact"):
-        on(
-            device,
-            lambda x, y: tl.lax.conv(x, y, (1,), "SAME"),
-            np.ones((1, 1, 5), np.int32),
-            np.ones((1, 1, 3), np.int32),
-        )

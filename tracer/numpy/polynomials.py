@@ -9,7 +9,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.calculus import convolve
-from tapeless.tracer.numpy.contraction import matmul, outer
+from tapeless.tracer.numpy.contraction import outer
 from tapeless.tracer.numpy.creation import array, ones
 from tapeless.tracer.numpy.decompositions import eigvals
 from tapeless.tracer.numpy.indexing import take
@@ -33,6 +33,7 @@ from tapeless.tracer.numpy.shaping import atleast_1d, broadcast_to, matrix_trans
 from tapeless.tracer.numpy.sorting import argsort
 from tapeless.tracer.numpy.systems import inv, lstsq
 from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import broadcasted_iota, full, reshape, slice_in_dim
 from tapeless.tracer.types import aval_of
@@ -299,7 +300,7 @@ def polyfit(
         return found, squares, rank, sizes, array(least)
     if not cov:
         return found
-    inverse = arithmetic.divide(inv(matmul(matrix_transpose(left), left)), outer(scale, scale))
+    inverse = arithmetic.divide(inv(full_matmul(matrix_transpose(left), left)), outer(scale, scale))
     if cov == "unscaled":
         factor = ones(squares.shape, squares.dtype)
     elif at.shape[0] <= order:

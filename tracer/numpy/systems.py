@@ -36,7 +36,7 @@ from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.numpy.triangles import diagonal_of, lu_solve, parity
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import factorization, spectral
-from tapeless.tracer.primitives.contraction import batch_matmul, check_contraction
+from tapeless.tracer.primitives.contraction import check_contraction, full_matmul
 from tapeless.tracer.primitives.linalg import check_matrix, check_square
 from tapeless.tracer.primitives.linear_solve import System, linear_solve
 from tapeless.tracer.primitives.operands import shape_of
@@ -106,10 +106,10 @@ def _system(a: ShapedArray, b: ShapedArray) -> System:
 
     def turned(a: Array, x: Array) -> Array:
         n = a.ndim
-        return batch_matmul(transposed(a, (*range(n - 2), n - 1, n - 2)), x)
+        return full_matmul(transposed(a, (*range(n - 2), n - 1, n - 2)), x)
 
     return System(
-        _program(batch_matmul, (a, b)),
+        _program(full_matmul, (a, b)),
         _program(turned, (a, b)),
         _program(lu_solve, known),
         _program(functools.partial(lu_solve, transposed=True), known),
@@ -189,8 +189,8 @@ def lstsq(
     least = _known_number("lstsq", "rcond", rcond)
     least = _noise(x) if least is None else least
     right = expand_dims(y, (1,)) if y.ndim == 1 else y
-    found = batch_matmul(factorization.pinv(x, least), right)
-    sizes = lax.abs(lax.sub(batch_matmul(x, found), right))
+    found = full_matmul(factorization.pinv(x, least), right)
+    sizes = lax.abs(lax.sub(full_matmul(x, found), right))
     solution = squeeze(found, (1,)) if y.ndim == 1 else found
     squares, rank = reduce_sum(lax.square(sizes), (0,)), matrix_rank(x, least)
     if numpy_resid and (x.shape[0] <= x.shape[1] or concrete("lstsq", rank, _RESIDUALS_HELP) < x.shape[1]):

@@ -290,7 +290,7 @@ def _orthogonal(basis: Any, v: Any) -> tuple[Any, Any]:
     """Subtract from v its projections on a basis, twice, as rounding leaves much; return also what was subtracted."""
     total: Any = 0
     for _ in range(2):
-        parts = pytree.tree_map(lambda s, y: _rows(s) @ y.ravel(), basis, v)
+        parts = pytree.tree_map(lambda s, y: tnp.matmul(_rows(s), y.ravel(), precision=_HIGHEST), basis, v)
         weights = reduce(operator.add, pytree.leaves(parts))
         v = pytree.tree_map(lambda s, y, w=weights: y - _combined(w, s, y), basis, v)
         total = total + weights

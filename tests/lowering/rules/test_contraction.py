@@ -1,4 +1,4 @@
-"""Convolutions: complex ones by parts, integers refused on a GPU, groups cut by negative padding."""
+"""Convolutions: complex ones by parts, integers by limbs, groups cut by negative padding."""
 
 from functools import partial
 
@@ -7,10 +7,7 @@ import pytest
 
 import tapeless as tl
 from tapeless import lax
-from tapeless.lowering import emit
-from tapeless.lowering.rules.contraction import _complex_convolution
-from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import aval_of
+from tapeless.lowering.rules.contraction import _complex_convolution, _integer_convolution
 from tests.samples.contraction import ROWS
 
 CONVOLUTIONS = [row for row in ROWS if row.primitive.name == "conv_general_dilated"]
@@ -24,18 +21,18 @@ def test_complex_convolutions_by_parts(row):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)  # sums of products in another order
 
 
-def test_integers_are_refused_on_a_gpu():
-    x, y = np.ones((1, 1, 5), np.int32), np.ones((1, 1, 3), np.int32)
-    jaxpr, _ = trace_to_jaxpr(lambda x, y: (tl.lax.conv(x, y, (1,), "SAME"),), [aval_of(x), aval_of(y)])
-    with pytest.raises(NotImplementedError) as raised:
-        emit.module(jaxpr, platform="gpu")
-    what, place, advice = str(raised.value).split("\n  ")
-    assert what == (
-        "conv_general_dilated of int32[1,1,5] and int32[1,1,3]: integers are convolved on the CPU only; the program is "
-        "for gpu."
-    )
-    assert place.startswith("At tests/lowering/rules/test_contraction.py:") and "tl.lax.conv(x, y" in place
-    assert advice == "Convert to floating point: float64 is exact below 2**53."
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("row", CONVOLUTIONS, ids=str)
+def test_integer_convolutions_by_limbs(row, name):
+    """What the CPU computes at once, with numbers of all bits, whose sums wrap."""
+    info = np.iinfo(name)
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(info.min, info.max, a.shape, name, endpoint=True) for a in row.args)
+    for wider in (None, *([np.dtype(np.int32)] if info.bits < 32 else [])):
+        params = {**row.params, "preferred_element_type": wider}
+        (wanted,), found = row.primitive.bind(x, y, **params), _integer_convolution(x, y, **params)
+        np.testing.assert_array_equal(found, wanted)
+        assert found.dtype == wanted.dtype
 
 
 @pytest.mark.parametrize("seed", range(12))
