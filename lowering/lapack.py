@@ -21,7 +21,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, full_like
 from tapeless.tracer.types import ShapedArray
 
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
-_OF_CUSOLVER = frozenset("geqrf gesvd gesvdj getrf orgqr syevd sytrd".split())
+_OF_CUSOLVER = frozenset("geqrf gesvd gesvdj getrf orgqr potrf syevd sytrd".split())
 Option = str | int | bool  # a letter, which is a number of 8 bits, or a word; a number; or a flag
 
 

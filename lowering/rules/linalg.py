@@ -1,6 +1,6 @@
-"""Lowering of Cholesky factors and triangular systems: LAPACK on the CPU, StableHLO's operations elsewhere.
+"""Lowering of Cholesky factors and triangular systems: LAPACK, its counterpart for GPUs, or StableHLO's operations.
 
-XLA's own Cholesky factorization takes 40 times as long as `potrf` on the CPU at n = 200. XLA solves one triangular
+XLA's own Cholesky factorization takes 40 times as long as `potrf` on the CPU at n = 200, and 11 times on an H200. XLA solves one triangular
 system as fast as LAPACK, but turns a batch of systems into a program that takes seconds to compile.
 """
 
@@ -16,11 +16,14 @@ from tapeless.tracer.primitives import linalg as a
 from tapeless.tracer.types import ShapedArray
 
 
+_WITH_POTRF: dict[str, dict[str, lapack.Option]] = {"cpu": {"uplo": "L"}, "gpu": {"lower": True}}
+
+
 def _cholesky(f: Function, outs: Any, x: Value) -> Any:
-    if f.platform != "cpu" or not x.aval.size:
+    if f.platform not in _WITH_POTRF or not x.aval.size:
         return (f.op("cholesky", [x], outs[0], "lower = true"),)
     info = ShapedArray(x.aval.shape[:-2], np.dtype(np.int32))
-    found, status = lapack.call_plainly(f, "potrf", [x], [outs[0], info], ((0, 0),), uplo="L")
+    found, status = lapack.call_plainly(f, "potrf", [x], [outs[0], info], ((0, 0),), **_WITH_POTRF[f.platform])
     done = f.compare(status, f.constant(0, info), "EQ")
     return write_out(f, tril, [lapack.nan_unless(f, done, found)])  # potrf leaves the upper triangle as it was
 

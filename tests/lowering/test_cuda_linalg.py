@@ -29,6 +29,7 @@ SQUARE, TALL, WIDE, LARGE = (2, 5, 5), (2, 5, 3), (2, 3, 5), (40, 50)
 
 # name: (a function of `linalg`, the shape of its argument)
 CALLS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "cholesky": (lambda la, x: la.cholesky(x, symmetrize_input=False), SQUARE),
     "lu": (lambda la, x: la.lu(x), SQUARE),
     "lu of a tall matrix": (lambda la, x: la.lu(x), TALL),
     "qr": (lambda la, x: la.qr(x, full_matrices=False), TALL),
@@ -91,6 +92,7 @@ def _parts(line: str) -> tuple[str, ...]:
 # ---- on the CPU
 
 VALUES: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "cholesky": (lambda x: linalg.cholesky(x @ adjoint(x)), WIDE),
     "lu": (linalg.lu, TALL),
     "det": (tl.numpy.linalg.det, SQUARE),
     "qr": (linalg.qr, TALL),
@@ -168,6 +170,8 @@ def by_lapack(
         case "cu_lu_pivots_to_permutation":
             size = outs[0].shape[-1]
             return write_out(f, lambda pivots: linalg.lu_pivots_to_permutation(pivots, size), operands)
+        case "potrf":
+            return call(routine, outs, in_place, uplo="L" if options["lower"] else "U")
         case "syevd" | "sytrd":
             mode = {"mode": "V"} if routine == "syevd" else {}
             return call(routine, outs, in_place, **mode, uplo="L" if options["lower"] else "U")
