@@ -13,7 +13,7 @@ from tapeless.lowering import compat, devices, forking, host, transfers
 from tapeless.lowering.devices import Device, SingleDeviceSharding
 from tapeless.lowering.shards import ShardMethods
 from tapeless.tracer import dtypes
-from tapeless.tracer.array import Array
+from tapeless.tracer.array import Array, Unplaced
 from tapeless.tracer.core import Tracer, check_truth
 from tapeless.tracer.incoming import incoming_number, narrowed
 from tapeless.tracer.recency import Recent
@@ -44,6 +44,16 @@ class DeviceArray(ShardMethods, Array):
     def devices(self) -> set[Device]:
         """The devices it is on."""
         return {self.device}
+
+    @property
+    def committed(self) -> bool:
+        """Tell whether a user put it on its device, or an array that it was computed from; others go where these are."""
+        return getattr(self.buf, "is_committed", False)
+
+    def commit(self) -> "DeviceArray":
+        """Keep the array on its device: it is computed with there. Return the array."""
+        self.live().is_committed = True
+        return self
 
     def is_deleted(self) -> bool:
         """Tell whether its memory was given up: by `delete`, or by donating it to a program."""
@@ -171,7 +181,8 @@ class DeviceArray(ShardMethods, Array):
         """The parts along the first axis, by way of the host: one read, and for each a put, cheaper than a program."""
         host, device, aval = self._host(), self.device, self.aval.update(shape=self.aval.shape[1:])
         for i in range(len(host)):
-            yield put(host[i, ...], aval, device)
+            row = put(host[i, ...], aval, device)
+            yield row.commit() if self.committed else row
 
     def __hash__(self) -> int:
         raise TypeError(
@@ -297,7 +308,8 @@ def duplicate(x: DeviceArray) -> DeviceArray:
     """An array equal to `x` in memory of its own, on the same device."""
     forking.check()
     device = x.device
-    return with_type(x.around(compat.duplicate(x.live(), device.list, device.sharding)), x.aval)
+    copy = with_type(x.around(compat.duplicate(x.live(), device.list, device.sharding)), x.aval)
+    return copy.commit() if x.committed else copy
 
 
 _scalars: Recent[Any, DeviceArray] = Recent(256)
@@ -332,9 +344,18 @@ def device_put(value: Any, device: Device | None = None) -> DeviceArray:
 
 
 def _device_put(value: Any, device: Device | None) -> DeviceArray:
+    if device is not None:
+        return _on_device(value, device).commit()
+    return value if isinstance(value, DeviceArray) else _on_device(value, devices.current_device())
+
+
+def _on_device(value: Any, device: Device) -> DeviceArray:
+    if isinstance(value, Unplaced):
+        return put(value._host(), value.aval, device)
     if isinstance(value, DeviceArray):
-        return value if device is None else value.placed(value.aval, device)
-    device = device or devices.current_device()
+        there = value.placed(value.aval, device)
+        alone = there is not value or value.committed
+        return there if alone else with_type(there.around(compat.same_memory(there.live())), there.aval)
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
         imported = from_dlpack(value, copy=True)
         return imported.placed(imported.aval, device)

@@ -85,6 +85,11 @@ def duplicate(buf: Any, devices: Any, sharding: Any) -> Any:
     return xc.batched_copy_array_to_devices_with_sharding([buf], [devices], [sharding], [always])[0]
 
 
+def same_memory(buf: Any) -> Any:
+    """Make another buffer of the same memory: which is deleted with it, where a program takes it."""
+    return buf.clone()
+
+
 def to_numpy(buf: Any) -> np.ndarray[Any, Any]:
     """Wait for a buffer, and return its elements, read-only: a view if they are in host memory, else a copy.
 

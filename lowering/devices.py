@@ -17,7 +17,7 @@ import importlib
 import importlib.util
 import os
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -331,6 +331,7 @@ _found: dict[str, tuple[Device, ...]] = {}
 _by_handle: dict[Any, Device] = {}
 _lock = threading.RLock()
 _ALIASES = {"gpu": "cuda"}
+when_connected: list[Callable[[], None]] = []  # called when there is one more platform
 
 
 def _platform(name: str) -> tuple[Device, ...]:
@@ -353,6 +354,8 @@ def _connect(name: str) -> tuple[Device, ...]:
         handles = {d.handle: d for d in found}
         _found[name] = found  # whatever interrupts this, both are done or neither is
         _by_handle.update(handles)
+        for forget in when_connected:
+            forget()
         return found
 
 

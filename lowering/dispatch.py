@@ -15,7 +15,7 @@ from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
 from tapeless.lowering.key_array import KeyArray, run_followed, wrapped
-from tapeless.lowering.unplaced_array import UnplacedArray, unplaced, unplaced_again
+from tapeless.lowering.unplaced_array import UnplacedArray, unplaced
 from tapeless.tracer import core
 from tapeless.tracer.array import Array
 from tapeless.tracer.config import config
@@ -86,19 +86,19 @@ def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
         raise error.by_name("argument {}".format) from None
     if nonfinite.are_watched():
         nonfinite.check_program(jaxpr, outs, args)
-    return tuple(outs)
+    return committed_as(args, outs)
 
 
 def apply(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], owner: Jaxpr) -> tuple[DeviceArray, ...]:
     """Compute a primitive that applies programs, compiled once for as long as `owner`, one of them, lives."""
-    avals, bufs, device, _ = _operands(args)
+    avals, bufs, device = _operands(args)
     cache = _eager_control_flow.setdefault(owner, {})
     key = (primitive, device, avals, *[item for item in params.items() if item[1] is not owner])
     found = cache.get(key)
     if found is None:
         found = cache[key] = executable(_program(primitive, avals, params), device)
     try:
-        return tuple(found.call(bufs))
+        return committed_as(args, found.call(bufs))
     except ArgumentError as error:
         raise error.by_name(lambda i: f"operand {i} of '{primitive}'") from None
 
@@ -126,7 +126,7 @@ class EagerEvaluator:
         rule = inline.get(primitive)
         if rule is not None:
             return rule(*args, **params)
-        avals, bufs, device, anywhere = _operands(args)
+        avals, bufs, device = _operands(args)
         key = (primitive, device, avals, *params.items())
         found = self._primitives.get(key) or self._primitives.recall(key)
         if found is None:
@@ -137,13 +137,13 @@ class EagerEvaluator:
             raise error.by_name(lambda i: f"operand {i} of '{primitive}'") from None
         if nonfinite.are_watched():
             nonfinite.check(primitive, outs, args)
-        return tuple(map(unplaced_again, outs) if anywhere else outs)
+        return committed_as(args, outs)
 
     def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Compute a function of arrays, made of several primitives, as one program."""
         if config.no_execution:
             raise execution_error(core.describe_function(f))
-        avals, bufs, device, anywhere = _operands(args)
+        avals, bufs, device = _operands(args)
         key = (f, device, config.trace_key(), avals, *params.items())
         found = self._functions.get(key) or self._functions.recall(key)
         if found is None:
@@ -152,8 +152,8 @@ class EagerEvaluator:
             outs = self._watched(found, args, bufs) if found.watched else found.run([*found.consts, *bufs])
         except ArgumentError as error:
             raise error.after(len(found.consts)).by_name(lambda i: f"operand {i} of '{f.__name__}'") from None
-        outs = [*map(unplaced_again, outs)] if anywhere else outs
-        return outs[0] if found.single else tuple(outs)
+        outs = committed_as(args, outs)
+        return outs[0] if found.single else outs
 
     def _watched(self, f: "_CompiledFunction", args: tuple[Any, ...], bufs: list[Any]) -> Sequence[Any]:
         """Run a function whose keys, or results, are watched."""
@@ -220,37 +220,26 @@ def trace_function(f: Callable[..., Any], avals: Any, params: dict[str, Any]) ->
     return *trace_to_jaxpr(flat, avals, function=f), single
 
 
-_aval, _buf = attrgetter("aval"), attrgetter("buf")
-
-
-def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], Any, bool]:
-    """Types and buffers of values, and the device to compute on; at once if all are arrays of ours.
-
-    The last result tells whether they could be computed with on any device, as none of them is on one.
-    """
-    device, anywhere = devices.only(), False
+def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], Any]:
+    """Types and buffers of values, and the device to compute on; at once if all are arrays of ours."""
+    device = devices.only()
     if device is None:
-        device, anywhere = device_of(args), _is_anywhere(args)
-        args = [x.host if type(x) is UnplacedArray else x for x in args]
+        device = device_of(args)
+        args = [on_device(x, device) if is_placed(x) else x.host if type(x) is UnplacedArray else x for x in args]
     try:
-        return tuple(map(_aval, args)), list(map(_buf, args)), device, anywhere
+        return tuple(map(_aval, args)), list(map(_buf, args)), device
     except AttributeError:
         pass  # what is raised below does not follow this error
     avals = tuple([x.aval if isinstance(x, DeviceArray) else _concrete(x) for x in args])
-    return avals, [_buffer(x, aval, device) for x, aval in zip(args, avals)], device, anywhere
-
-
-def _is_anywhere(args: Sequence[Any]) -> bool:
-    """Tell whether values are computed with that were handed to a rule, and none that is on a device."""
-    return any(type(x) is UnplacedArray for x in args) and not any(map(is_placed, args))
+    return avals, [x.buf if is_placed(x) else to_device(x, aval, device).buf for x, aval in zip(args, avals)], device
 
 
 def device_of(args: Sequence[Any]) -> Any:
-    """The device on which values are computed with: that of the arrays, else the default."""
+    """The device on which values are computed with: that of the arrays that are committed to one, else the default."""
     only = devices.only()
     if only is not None:
         return only
-    found = {x.device for x in args if is_placed(x)}
+    found = {x.device for x in args if is_placed(x) and x.committed}
     if len(found) > 1:
         raise ValueError(
             f"arrays are on different devices: {', '.join(sorted(map(str, found)))}. "
@@ -259,18 +248,34 @@ def device_of(args: Sequence[Any]) -> Any:
     return found.pop() if found else devices.current_device()
 
 
+def committed_as(args: Sequence[Any], outs: Sequence[DeviceArray]) -> tuple[DeviceArray, ...]:
+    """Commit results to their device if an operand is committed to it; where there is one device it does not matter."""
+    if devices.only() is None and any(is_placed(x) and x.committed for x in args):
+        return tuple([x.commit() for x in outs])
+    return tuple(outs)
+
+
+def on_device(x: Any, device: Any) -> DeviceArray:
+    """A value as an array on `device`; an array of ours that is there is returned."""
+    return x if is_on(x, device) else to_device(x, _concrete(x), device)
+
+
+def is_on(x: Any, device: Any) -> bool:
+    """Tell whether a value is on `device` already."""
+    return is_placed(x) and (devices.only() is device or x.device is device)
+
+
 def buffer_on(x: Any, device: Any) -> Any:
-    """The buffer of a value, put on `device` if it is not an array of ours."""
-    return x.buf if is_placed(x) else to_device(x, _concrete(x), device).buf
-
-
-def _buffer(x: Any, aval: ShapedArray, device: Any) -> Any:
-    return x.buf if is_placed(x) else to_device(x, aval, device).buf
+    """The buffer of a value on `device`."""
+    return on_device(x, device).buf
 
 
 def is_placed(x: Any) -> bool:
-    """Tell whether a value is on a device already, and so says where it is computed with."""
+    """Tell whether a value is on a device already."""
     return isinstance(x, DeviceArray) and not isinstance(x, UnplacedArray)
+
+
+_aval, _buf = attrgetter("aval"), attrgetter("buf")
 
 
 def _concrete(x: Any) -> ShapedArray:

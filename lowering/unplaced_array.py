@@ -64,11 +64,3 @@ def unplaced(x: Any) -> UnplacedArray:
         number = exact(x, aval.dtype)
         return UnplacedArray(number[()] if aval.weak_type else number, aval)
     return UnplacedArray(narrowed(x, aval.dtype) if dtypes.is_narrower(aval.dtype, x.dtype) else kept(x), aval)
-
-
-def unplaced_again(x: DeviceArray) -> DeviceArray:
-    """Take an array that was computed of unplaced ones off its device, so that others say where it is computed with."""
-    if type(x) is not DeviceArray:
-        return x
-    host = exact(x)
-    return UnplacedArray(host if x.aval.shape or not x.aval.weak_type else host[()], x.aval)

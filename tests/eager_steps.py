@@ -89,7 +89,7 @@ class SteppingEvaluator(EagerEvaluator):
 
     def _stepped(self, key: Any, args: Sequence[Any], program: Callable[[Any], _Operation]) -> Any:
         """Compute by the oracle; None if XLA has to."""
-        avals, bufs, device, anywhere = dispatch._operands(args)
+        avals, bufs, device = dispatch._operands(args)
         if nonfinite.are_watched() or config.debug_key_reuse or device != devices.current_device():
             return None
         key = (*key, avals)
@@ -103,7 +103,7 @@ class SteppingEvaluator(EagerEvaluator):
         if computed is None:
             return None
         outs = [_on_device(x, v.aval, device) for x, v in zip(computed, operation.jaxpr.outvars)]
-        outs = [*map(dispatch.unplaced_again, outs)] if anywhere else outs
+        outs = dispatch.committed_as(args, outs)
         return outs[0] if operation.single else tuple(outs)
 
     def wrong(self) -> list[str]:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable
 from types import FunctionType
 from typing import Any
 
+from tapeless.lowering import devices
+
 
 class Programs:
     """Programs of one function jitted with one set of options, by settings and types of its arguments.
@@ -77,6 +79,15 @@ def clear_programs() -> None:
                 programs.clear()
 
 
+def clear_fast_calls() -> None:
+    """Forget how to run buffers: where there are several devices, the arguments say on which."""
+    with _lock:
+        for programs in [ref() for ref in list(_all)]:
+            if programs is not None:
+                programs.fast.clear()
+
+
+devices.when_connected.append(clear_fast_calls)
 _FUNCTIONS_LIMIT = 1024
 _PROGRAMS_LIMIT = 1024
 _functions: weakref.WeakKeyDictionary[Any, dict[Any, Programs]] = weakref.WeakKeyDictionary()

@@ -99,13 +99,14 @@ class CompiledCall:
         """Call with any concrete values."""
         refs = self.references
         inputs = leaves if refs is None else refs.inputs(leaves)
-        arrays = [x if dispatch.is_placed(x) else self._put(x) for x in inputs]
+        arrays = [x if dispatch.is_on(x, self._device) else self._put(x) for x in inputs]
         try:
             outs = self._run(arrays)
         except ArgumentError as error:
             raise error.after(len(self.consts)) from None
         if nonfinite.are_watched():
             self._check_finite(outs, arrays)
+        outs = dispatch.committed_as(inputs, outs)
         return pytree.unflatten(self._tree.snapshot(), outs if refs is None else refs.results(leaves, outs))
 
     def _run(self, arrays: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
@@ -131,7 +132,7 @@ class CompiledCall:
         return self.executable.call(bufs)
 
     def _put(self, x: Any) -> DeviceArray:
-        there = DeviceArray(dispatch.buffer_on(x, self._device))
+        there = dispatch.on_device(x, self._device)
         return duplicate(there) if self.donated else there  # equal numbers share their memory
 
 

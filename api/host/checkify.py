@@ -115,7 +115,8 @@ def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) 
       f: a function of pytrees of arrays to a pytree of arrays.
       errors: what is looked for: `user_checks`, those that `check` makes; `nan_checks`, results that are nan;
         `div_checks`, divisions by zero; `index_checks`, indices out of bounds; unions of these, such as `float_checks`,
-        `automatic_checks` and `all_checks`.
+        `automatic_checks` and `all_checks`. Operations whose results nobody uses are left out, with their errors; what
+        `check` makes is not.
     Returns: a function of the same arguments to (error, result).
     Raises: TypeError if `errors` is no set of these.
 

@@ -126,7 +126,9 @@ def test_where_it_is():
     (cpu,) = devices.devices("cpu")
     assert x.device is cpu and x.devices() == {cpu}
     assert (x.nbytes, x.on_device_size_in_bytes(), x.size, x.itemsize) == (24, 24, 6, 4)
-    assert device_put(x) is x and device_put(x, cpu) is x
+    there = device_put(x, cpu)
+    assert device_put(x) is x and device_put(there, cpu) is there and there.committed and not x.committed
+    assert there.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
     (shard,) = x.addressable_shards
     assert (shard.device, shard.index, shard.replica_id) == (cpu, (slice(None), slice(None)), 0)
     assert shard.data is x.addressable_data(0) is x.global_shards[0].data is x
