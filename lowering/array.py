@@ -47,7 +47,7 @@ class DeviceArray(ShardMethods, Array):
 
     @property
     def committed(self) -> bool:
-        """Tell whether a user put it on its device, or an array that it was computed from; others go where these are."""
+        """Tell whether a user put it on its device, or an array that it was computed from."""
         return getattr(self.buf, "is_committed", False)
 
     def commit(self) -> "DeviceArray":

@@ -1,7 +1,8 @@
 """Lowering of Cholesky factors and triangular systems: LAPACK, its counterpart for GPUs, or StableHLO's operations.
 
-XLA's own Cholesky factorization takes 40 times as long as `potrf` on the CPU at n = 200, and 11 times on an H200. XLA solves one triangular
-system as fast as LAPACK, but turns a batch of systems into a program that takes seconds to compile.
+XLA's own Cholesky factorization takes 40 times as long as `potrf` on the CPU at n = 200, and 11 times on an H200. XLA
+solves one triangular system as fast as LAPACK, but turns a batch of systems into a program that takes seconds to
+compile.
 """
 
 from typing import Any
@@ -14,7 +15,6 @@ from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.numpy.matrices import tril
 from tapeless.tracer.primitives import linalg as a
 from tapeless.tracer.types import ShapedArray
-
 
 _WITH_POTRF: dict[str, dict[str, lapack.Option]] = {"cpu": {"uplo": "L"}, "gpu": {"lower": True}}
 
