@@ -351,7 +351,7 @@ def _device_put(value: Any, device: Device | None) -> DeviceArray:
 
 def _on_device(value: Any, device: Device) -> DeviceArray:
     if isinstance(value, Unplaced):
-        return put(value._host(), value.aval, device)
+        return put(np.asarray(value), value.aval, device)
     if isinstance(value, DeviceArray):
         there = value.placed(value.aval, device)
         alone = there is not value or value.committed
