@@ -220,8 +220,7 @@ def only_one() -> bool:
 
 def only() -> Device | None:
     """Return the only device of the platforms in use, or None: a fast test before every eager operation."""
-    there = tuple(_by_handle.values())  # in one step, for another thread may be using another platform first
-    return there[0] if len(there) == 1 else None
+    return _only
 
 
 def of_placement(who: str, placement: Any) -> Device | None:
@@ -329,6 +328,7 @@ _cpu_devices: int | None = None
 
 _found: dict[str, tuple[Device, ...]] = {}
 _by_handle: dict[Any, Device] = {}
+_only: Device | None = None
 _lock = threading.RLock()
 _ALIASES = {"gpu": "cuda"}
 when_connected: list[Callable[[], None]] = []  # called when there is one more platform
@@ -341,6 +341,7 @@ def _platform(name: str) -> tuple[Device, ...]:
 
 
 def _connect(name: str) -> tuple[Device, ...]:
+    global _only
     with _lock:
         if name in _found:
             return _found[name]
@@ -352,6 +353,7 @@ def _connect(name: str) -> tuple[Device, ...]:
         _install_hooks()
         found = tuple(map(Device, client.devices()))
         handles = {d.handle: d for d in found}
+        _only = found[0] if len(found) == 1 and not _by_handle else None
         _found[name] = found  # whatever interrupts this, both are done or neither is
         _by_handle.update(handles)
         for forget in when_connected:
