@@ -33,8 +33,8 @@ from tapeless.tracer.types import ShapedArray, holds_keys, physical
 
 Options = Mapping[str, Any]
 
-# XLA leaves out conversions to a narrower type and back by default, except on the CPU: `x.astype(bfloat16)
-# .astype(float32)` would not round, and quantized values would not be quantized.
+# XLA leaves out conversions to a narrower type and back by default. Then `x.astype(bfloat16).astype(float32)` does not
+# round, quantized values are not quantized, and programs of narrow types give other values compiled than step by step.
 _ROUNDED: dict[str, Any] = {"xla_allow_excess_precision": False}
 # Our defaults where they differ from XLA's. What the user sets, by `options` or in XLA_FLAGS, has precedence. Never add
 # xla_cpu_copy_insertion_use_region_analysis, which miscompiles nested loops (docs/decisions/0008).
@@ -42,6 +42,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "cpu": {
         # This pass merges values that an optimization barrier keeps apart, and so the recomputation of `checkpoint`.
         "xla_disable_hlo_passes": "cse_barrier_expander",
+        **_ROUNDED,
     },
     "gpu": _ROUNDED,
     "tpu": _ROUNDED,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, physical
-from tapeless.lowering.composition import while_loop, write_out
+from tapeless.lowering.composition import in_float32, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.physical import WordWriter
 from tapeless.lowering.rules.reduction import extreme
@@ -61,7 +61,6 @@ _OPERATIONS = {
     e.nextafter_p: "chlo.next_after",
     e.rsqrt_p: "rsqrt",
     e.cbrt_p: "cbrt",
-    e.logistic_p: "logistic",
     e.atan2_p: "atan2",
     e.real_p: "real",
     e.imag_p: "imag",
@@ -74,6 +73,7 @@ for _primitive, _name in _OPERATIONS.items():
     emit.rules[_primitive] = operation(_name)
 for _primitive, _name in _COMPARISONS.items():
     emit.rules[_primitive] = _comparison(_name)
+emit.rules[e.logistic_p] = in_float32(operation("logistic"))
 emit.rules[e.copy_p] = emit.rules[e.stop_gradient_p] = _itself
 
 
@@ -136,7 +136,8 @@ def _all_bits(f: Function, x: Value) -> Value:
     return f.constant(-1 if dtypes.is_signed(x.aval.dtype) else dtypes.iinfo(x.aval.dtype).max, x.aval)
 
 
-emit.rules[e.div_p] = _divided("divide", _all_bits)
+# XLA multiplies by the reciprocals of what is broadcast; those of large and small numbers do not exist in float16.
+emit.rules[e.div_p] = in_float32(_divided("divide", _all_bits))
 emit.rules[e.rem_p] = _divided("remainder", lambda f, x: x)
 
 # ---- powers --------------------------------------------------------------------------------------------------
@@ -217,7 +218,7 @@ def _exp2(f: Function, outs: Any, x: Value) -> Any:
 
 emit.rules[e.integer_pow_p] = _integer_pow
 emit.rules[e.square_p] = lambda f, outs, x: (f.op("multiply", [x, x], outs[0]),)
-emit.rules[e.pow_p] = _pow
+emit.rules[e.pow_p] = in_float32(_pow)
 emit.rules[e.exp2_p] = _exp2
 
 # ---- functions of complex numbers that XLA has, except for special values -------------------------------------
@@ -288,7 +289,7 @@ emit.rules[e.tanh_p] = _mended("tanh", partial(_keeps_zero, real=True))
 
 emit.rules[e.abs_p] = _abs
 emit.rules[e.exp_p] = _mended("exponential", partial(_exponential, limit=0.0))
-emit.rules[e.expm1_p] = _mended("exponential_minus_one", partial(_exponential, limit=-1.0))
+emit.rules[e.expm1_p] = in_float32(_mended("exponential_minus_one", partial(_exponential, limit=-1.0)))
 emit.rules[e.log_p] = _mended("log", _logarithm)
 emit.rules[e.log1p_p] = _log1p
 emit.rules[e.log_plus_one_p] = _mended("log_plus_one", _logarithm)
@@ -399,7 +400,7 @@ def _inverse_tangent(z: Any, found: Any, *, decays: int) -> Any:
 
 emit.rules[e.sqrt_p] = _mended("sqrt", _sqrt)
 emit.rules[e.acos_p] = _inverse("chlo.acos", (0, -1), grows=1, axis=0, at_zero=math.pi / 2)
-emit.rules[e.acosh_p] = _inverse("chlo.acosh", (0, 1), grows=0, axis=0, at_zero=math.pi / 2)
+emit.rules[e.acosh_p] = in_float32(_inverse("chlo.acosh", (0, 1), grows=0, axis=0, at_zero=math.pi / 2))
 emit.rules[e.asin_p] = _inverse("chlo.asin", (1, 1), grows=1, axis=0, at_zero=0)
 emit.rules[e.asinh_p] = _inverse("chlo.asinh", (1, 1), grows=0, axis=1, at_zero=0)
 emit.rules[e.atan_p] = _mended("chlo.atan", partial(_inverse_tangent, decays=1))
@@ -433,6 +434,8 @@ def _convert(f: Function, outs: Any, x: Value, *, dtype: Any, weak_type: bool) -
         x = f.op("real", [x], x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype)))
     if dtypes.is_bool(x.aval.dtype) and dtypes.is_inexact(dtype):
         return (f.op("select", [x, f.constant(1, outs[0]), f.constant(0, outs[0])], outs[0]),)
+    if dtypes.is_float(x.aval.dtype) and dtypes.bits_of(x.aval.dtype) < 8:
+        x = f.convert(x, np.dtype(np.float32))  # XLA saturates every integer where a float4 is the greatest, 6
     return (f.convert(x, dtype),)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, hlo, in_place_loops, physical
+from tapeless.lowering.composition import in_float32
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.physical import WordWriter
 from tapeless.lowering.rules.reduction import (
@@ -19,7 +20,6 @@ from tapeless.lowering.rules.reduction import (
     SUM,
     Operation,
     Reduction,
-    accumulated,
     extreme,
     is_narrow,
     operation,
@@ -287,7 +287,7 @@ def _accumulated(reduction: Reduction) -> Callable[..., Any]:
     updates of each place first: a loop that adds few updates to a long array does not touch all of it in every step.
     """
     scattered = _scatter(reduction[0])
-    in_float32 = accumulated(scattered)
+    widened = in_float32(scattered)
 
     def rule(f: Function, outs: Any, x: Value, indices: Value, updates: Value, **params: Any) -> Any:
         n = _most_at_one_place(indices, **params)
@@ -295,7 +295,7 @@ def _accumulated(reduction: Reduction) -> Callable[..., Any]:
             return scattered(f, outs, x, indices, updates, **params)
         if n * n + 4 * updates.aval.size < x.aval.size and _meet_whole(x, updates, params["dimension_numbers"]):
             return _summed_first(f, reduction, x, indices, updates, **params)
-        return in_float32(f, outs, x, indices, updates, **params)
+        return widened(f, outs, x, indices, updates, **params)
 
     return rule
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, hlo
+from tapeless.lowering.composition import in_float32
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import reduction as r
@@ -77,31 +78,10 @@ PROD: Reduction = operation("multiply"), lambda dtype: 1
 MAX: Reduction = extreme("maximum"), lowest
 MIN: Reduction = extreme("minimum"), highest
 
-# ---- sums and products of narrow numbers ---------------------------------------------------------------------
-
-_FLOAT32 = np.dtype(np.float32)
-
 
 def is_narrow(dtype: Any) -> bool:
     """Tell whether sums of `dtype` are accumulated in float32: floating point of fewer than 32 bits."""
     return dtypes.is_float(dtype) and dtypes.bits_of(dtype) < 32
-
-
-def accumulated(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule of a sum or product that accumulates narrow numbers in float32, and rounds the result once.
-
-    XLA would round every partial sum: of 4096 ones to 256 in bfloat16, as 257 is no such number.
-    """
-
-    def widened(f: Function, outs: Any, *operands: Value, **params: Any) -> Any:
-        dtype = outs[0].dtype
-        if not is_narrow(dtype):
-            return rule(f, outs, *operands, **params)
-        wide = [f.convert(x, _FLOAT32) if x.aval.dtype == dtype else x for x in operands]
-        (total,) = rule(f, [outs[0].update(dtype=_FLOAT32)], *wide, **params)
-        return (f.convert(total, dtype),)
-
-    return widened
 
 
 # ---- reductions ----------------------------------------------------------------------------------------------
@@ -121,8 +101,8 @@ def _reduction(combine: Operation, initial: Callable[[Any], Any]) -> Callable[..
     return rule
 
 
-emit.rules[r.reduce_sum_p] = accumulated(_reduction(*SUM))
-emit.rules[r.reduce_prod_p] = accumulated(_reduction(*PROD))
+emit.rules[r.reduce_sum_p] = in_float32(_reduction(*SUM))
+emit.rules[r.reduce_prod_p] = in_float32(_reduction(*PROD))
 emit.rules[r.reduce_max_p] = _reduction(*MAX)
 emit.rules[r.reduce_min_p] = _reduction(*MIN)
 emit.rules[r.reduce_and_p] = _reduction(operation("and"), _all_ones)
@@ -204,8 +184,8 @@ def _cumulative(combine: Operation, initial: Callable[[Any], Any]) -> Callable[.
     return rule
 
 
-emit.rules[r.cumsum_p] = accumulated(_cumulative(*SUM))
-emit.rules[r.cumprod_p] = accumulated(_cumulative(*PROD))
+emit.rules[r.cumsum_p] = in_float32(_cumulative(*SUM))
+emit.rules[r.cumprod_p] = in_float32(_cumulative(*PROD))
 emit.rules[r.cummax_p] = _cumulative(*MAX)
 emit.rules[r.cummin_p] = _cumulative(*MIN)
 
@@ -228,7 +208,7 @@ def _cumlogsumexp(f: Function, outs: Any, x: Value, *, axis: int, reverse: bool)
     return (f.op("add", [m, total], aval),)
 
 
-emit.rules[r.cumlogsumexp_p] = accumulated(_cumlogsumexp)
+emit.rules[r.cumlogsumexp_p] = in_float32(_cumlogsumexp)
 
 # ---- linear recurrences --------------------------------------------------------------------------------------
 
@@ -243,7 +223,7 @@ def _linear_recurrence(f: Function, outs: Any, decay: Value, x: Value, *, axis: 
     return (_reversed(f, z, axis) if reverse else z,)
 
 
-emit.rules[r.linear_recurrence_p] = accumulated(_linear_recurrence)
+emit.rules[r.linear_recurrence_p] = in_float32(_linear_recurrence)
 
 
 def _recurrence(f: Function, decay: Value, x: Value, axis: int) -> tuple[Value, Value]:

@@ -58,7 +58,7 @@ _OPERATIONS = {
     s.bessel_i1e_p: "chlo.bessel_i1e",
 }
 for _primitive, _name in _OPERATIONS.items():
-    emit.rules[_primitive] = operation(_name)
+    emit.rules[_primitive] = in_float32(operation(_name))
 
 
 def _digamma(f: Function, outs: Any, x: Value) -> Any:

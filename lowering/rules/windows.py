@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.lowering import emit, hlo
+from tapeless.lowering.composition import in_float32
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.reduction import (
     MAX,
@@ -11,7 +12,6 @@ from tapeless.lowering.rules.reduction import (
     PROD,
     SUM,
     Operation,
-    accumulated,
     highest,
     lowest,
     window_attributes,
@@ -82,8 +82,8 @@ def _cuts(n: int, pair: tuple[int, int]) -> tuple[int, int]:
     return (before, after) if before + after <= n else (0, 0)
 
 
-emit.rules[w.reduce_window_sum_p] = accumulated(_windowed(*SUM))
-emit.rules[w.reduce_window_prod_p] = accumulated(_windowed(*PROD))
+emit.rules[w.reduce_window_sum_p] = in_float32(_windowed(*SUM))
+emit.rules[w.reduce_window_prod_p] = in_float32(_windowed(*PROD))
 emit.rules[w.reduce_window_max_p] = _windowed(*MAX)
 emit.rules[w.reduce_window_min_p] = _windowed(*MIN)
 
@@ -137,4 +137,4 @@ def _select_and_scatter_add(
 
 
 emit.rules[w.select_and_gather_add_p] = _select_and_gather_add
-emit.rules[w.select_and_scatter_add_p] = accumulated(_select_and_scatter_add)
+emit.rules[w.select_and_scatter_add_p] = in_float32(_select_and_scatter_add)

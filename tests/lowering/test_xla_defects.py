@@ -303,6 +303,44 @@ DEFECTS = {
         right=np.full(4096, np.nan, np.float32),  # so many that memory is not nan by chance
         wrong=None,
     ),
+    # x / y becomes x * (1 / y), as y has fewer elements; the reciprocal is rounded to float16.
+    "quotient_by_what_is_broadcast": Defect(
+        """
+        !x = tensor<2xf16>
+        module @quotient_by_what_is_broadcast { func.func public @main(%x: !x, %y: tensor<f16>) -> !x {
+          %0 = stablehlo.broadcast_in_dim %y, dims = [] : (tensor<f16>) -> !x
+          %1 = stablehlo.divide %x, %0 : !x
+          return %1 : !x
+        } }""",
+        (np.float16([1e-5, 1]), np.float16(1e-5)),
+        right=np.float16([1, np.inf]),
+        wrong=np.float16([np.inf, np.inf]),
+    ),
+    # 1 / (1 + exp(-x)), every step in float16, whose numbers end at 65504.
+    "logistic_in_float16": Defect(
+        """
+        !x = tensor<2xf16>
+        module @logistic_in_float16 { func.func public @main(%x: !x) -> !x {
+          %0 = stablehlo.logistic %x : !x
+          return %0 : !x
+        } }""",
+        (np.float16([-12, 0]),),
+        right=np.float16([1 / (1 + np.exp(12.0)), 0.5]),
+        wrong=np.float16([0, 0.5]),
+    ),
+    # The limits of int8 become 6 and -6 in float4, and what is not within is taken for the limits.
+    "float4_to_integer": Defect(
+        """
+        !x = tensor<3xf32>
+        module @float4_to_integer { func.func public @main(%x: !x) -> tensor<3xi8> {
+          %0 = stablehlo.convert %x : (!x) -> tensor<3xf4E2M1FN>
+          %1 = stablehlo.convert %0 : (tensor<3xf4E2M1FN>) -> tensor<3xi8>
+          return %1 : tensor<3xi8>
+        } }""",
+        (np.float32([6, -6, 4]),),
+        right=np.int8([6, -6, 4]),
+        wrong=np.int8([127, -128, 4]),
+    ),
 }
 NAMES = [*DEFECTS]
 
