@@ -1,56 +1,195 @@
-"""Memories of a device (offloading): move results back to device memory before a compiled program ends.
+"""Memories of a device (offloading): operations compute in device memory, and moves leave branches.
 
 XLA refuses a program with a result outside the device's own memory (error E1200). Such results occur when the two
-halves of a derivative are compiled apart, as in eager mode: the primal half offloads its residuals. So they are moved
+halves of a derivative are compiled apart, as in eager mode: the primal half offloads its residuals. So they are brought
 back at the end of the program, and nothing is gained by offloading them.
-A move to the memory where a value is already costs nothing. So it does no harm that the analysis overestimates: it
-takes results of any equation that it has no rule for to be where some operand is.
+XLA (GPU, jaxlib 0.11.2) also refuses moves out of the device's own memory in a branch of a conditional, offloaded
+arrays that a loop in a loop stacks, and elements of offloaded arrays that a loop's step does not move back at once. It
+runs operations on values in the host's memory on the host, slowly. Such programs occur when a branch offloads its
+residuals, and by `vmap`, which selects among offloaded values. So operations read values in the device's own memory,
+and loops carry them there; in a branch everything is there, and what it means to offload is moved behind the
+conditional, as is what a loop in a loop stacks; elements are brought back as a step begins. Offloaded values wait in
+the other memory between calls, behind barriers, and in what an outermost scan stacks.
 Source: XLA, host_offloader.cc; https://openxla.org/xla/errors/error_1200.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from tapeless.tracer import core, passes
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_carried, subjaxprs
 from tapeless.tracer.primitives.checkpoint import move_p, optimization_barrier_p
+from tapeless.tracer.primitives.control_flow import cond_p, scan_p, while_p
+from tapeless.tracer.primitives.shape import reshape_p
 
 DEVICE = "device"  # XLA's name for a device's own memory
 Memory = str | None  # a memory other than the device's own; None: the device's own
+Memories = tuple[Memory, ...]
 
 
 def brought_back(jaxpr: Jaxpr) -> Jaxpr:
-    """Move the results of a program to the device's own memory, which its inputs are in."""
-    if not _has_moves(jaxpr):
-        return jaxpr
-    places = _of_results(jaxpr, [None] * len(jaxpr.invars))
-    moves: dict[Atom, Equation] = {}
-    for v, place in zip(jaxpr.outvars, places):
-        if place and v not in moves:
-            moves[v] = Equation(move_p, [v], {"src": place, "dst": DEVICE}, [Var(v.aval)])
-    outvars = [moves[v].outvars[0] if v in moves else v for v in jaxpr.outvars]
-    return jaxpr.replace(eqns=[*jaxpr.eqns, *moves.values()], outvars=outvars)
+    """Rewrite a program on values in the device's own memory: its operations and results are there, too."""
+    return _placed(jaxpr, (None,) * len(jaxpr.invars), len(jaxpr.outvars), "")[0]
+
+
+@core.remembered
+def _placed(jaxpr: Jaxpr, given: Memories, n_here: int, inside: str) -> tuple[Jaxpr, Memories]:
+    """Rewrite a program whose inputs are in the memories `given`; return it, and the memories meant for its results.
+
+    The first `n_here` results leave the program in the device's own memory, whatever is meant, and others where they
+    are meant to be. Remembered while the program lives.
+    inside: "branch" or "loop" if the program is one's body, or called there; a branch's results are all here.
+    """
+    if not any(given) and not _has_moves(jaxpr):
+        return jaxpr, (None,) * len(jaxpr.outvars)
+    return _Placement(jaxpr, given, inside).program(n_here)
 
 
 def _has_moves(jaxpr: Jaxpr) -> bool:
     return any(eqn.primitive is move_p or any(map(_has_moves, subjaxprs(eqn.params))) for eqn in jaxpr.eqns)
 
 
-def _of_results(jaxpr: Jaxpr, given: Sequence[Memory]) -> list[Memory]:
-    """Infer the memories of a program's results from those of its inputs."""
-    places = dict(zip(jaxpr.invars, given, strict=True))
-    for eqn in jaxpr.eqns:
-        operands = [None if isinstance(v, Literal) else places[v] for v in eqn.invars]
-        places.update(zip(eqn.outvars, _of_equation(eqn, operands)))
-    return [None if isinstance(v, Literal) else places[v] for v in jaxpr.outvars]
+class _Placement:
+    """A rewriter of one program: its operations read values that are in the device's own memory."""
+
+    def __init__(self, jaxpr: Jaxpr, given: Memories, inside: str) -> None:
+        self._inside, self._branched = inside, inside == "branch"  # in a branch, nothing but inputs is away
+        self._jaxpr = jaxpr
+        self._eqns: list[Equation] = []
+        self._meant: dict[Atom, Memory] = dict(zip(jaxpr.invars, given))
+        self._here: dict[Atom, Atom] = {v: v for v, place in self._meant.items() if not place}
+        self._away: dict[Atom, Atom] = {v: v for v, place in self._meant.items() if place}
+        self._before: dict[Atom, Atom] = {}  # what was moved away, for results that are brought back
+
+    def program(self, n_here: int) -> tuple[Jaxpr, Memories]:
+        """Rewrite the whole program, see `_placed`."""
+        for eqn in self._jaxpr.eqns:
+            self._visit(eqn)
+        outvars = self._jaxpr.outvars
+        results = [*[self._brought(v) for v in outvars[:n_here]], *[self._where_meant(v) for v in outvars[n_here:]]]
+        new = self._jaxpr.replace(eqns=self._eqns, outvars=results)
+        return passes.dead_code(new), tuple([self._meant.get(v) for v in outvars])
+
+    # ---- values
+
+    def _in_device(self, v: Atom) -> Atom:
+        """Return a value in the device's own memory, moved there if it is not yet."""
+        if v in self._away and v not in self._here:
+            self._here[v] = self._moved(self._away[v], self._meant[v], DEVICE)
+        return self._here.get(v, v)
+
+    def _where_meant(self, v: Atom) -> Atom:
+        """Return a value in the memory where it is meant to be, moved there if it is not yet."""
+        place = self._meant.get(v)
+        if not place or self._branched:
+            return self._in_device(v)
+        if v not in self._away:
+            self._away[v] = self._moved(self._here[v], DEVICE, place)
+        return self._away[v]
+
+    def _places(self, atoms: Iterable[Atom]) -> Memories:
+        """Return the memories that `_where_meant` returns values in."""
+        return tuple([None if self._branched else self._meant.get(v) for v in atoms])
+
+    def _brought(self, v: Atom) -> Atom:
+        return self._before[v] if v in self._before else self._in_device(v)
+
+    def _moved(self, v: Atom, src: Memory, dst: Memory) -> Var:
+        new = Var(v.aval, v.linear)
+        self._eqns.append(Equation(move_p, [v], {"src": src, "dst": dst}, [new]))
+        return new
+
+    # ---- equations
+
+    def _visit(self, eqn: Equation) -> None:
+        params = eqn.params
+        if eqn.primitive is move_p:
+            self._move(eqn, eqn.invars[0], eqn.outvars[0])
+        elif eqn.primitive in (optimization_barrier_p, reshape_p):
+            self._write(eqn, map(self._where_meant, eqn.invars), params, map(self._meant.get, eqn.invars), 0)
+        elif eqn.primitive is cond_p:
+            self._cond(eqn, params["branches"])
+        elif eqn.primitive is scan_p:
+            self._scan(eqn, params["n_consts"], params["n_carry"])
+        elif eqn.primitive is while_p:
+            self._while(eqn, params["n_condition"], params["n_body"])
+        elif "jaxpr" in params and not eqn.primitive.keeps_programs:  # a call
+            jaxpr, meant = _placed(params["jaxpr"], self._places(eqn.invars), 0, self._inside)
+            self._write(eqn, map(self._where_meant, eqn.invars), {**params, "jaxpr": jaxpr}, meant, 0)
+        else:
+            self._operation(eqn)
+
+    def _write(self, eqn: Equation, operands: Any, params: Any, meant: Iterable[Memory], n_here: int) -> None:
+        """Write an equation, whose first `n_here` results are in the device's own memory; if branched, all are."""
+        self._eqns.append(eqn.replace(invars=list(operands), params=params))
+        for i, (v, place) in enumerate(zip(eqn.outvars, meant, strict=True)):
+            self._meant[v] = place
+            (self._here if i < n_here or self._branched or not place else self._away)[v] = v
+
+    def _move(self, eqn: Equation, v: Atom, out: Var) -> None:
+        """Write a move, unless it is back from where the value never was, or away in a branch."""
+        place = None if eqn.params["dst"] == DEVICE else eqn.params["dst"]
+        if self._branched or not (place or v in self._away):
+            self._meant[out], self._here[out] = place, self._in_device(v)
+            return
+        self._write(eqn, [self._where_meant(v)], eqn.params, [place], 0)
+        if not self._meant.get(v):
+            self._before[out] = self._in_device(v)
+
+    def _operation(self, eqn: Equation) -> None:
+        """Compute in the device's own memory; if an operand is meant to be away, so are the results."""
+        meant = next(filter(None, map(self._meant.get, eqn.invars)), None)
+        n = len(eqn.outvars)
+        self._write(eqn, map(self._in_device, eqn.invars), map_carried(self._alone, eqn), [meant] * n, n)
+
+    def _alone(self, jaxpr: Jaxpr) -> Jaxpr:
+        """Rewrite a program on values in the device's own memory."""
+        return _placed(jaxpr, (None,) * len(jaxpr.invars), len(jaxpr.outvars), self._inside)[0]
+
+    def _cond(self, eqn: Equation, branches: Sequence[Jaxpr]) -> None:
+        given, n = self._places(eqn.invars[1:]), len(eqn.outvars)
+        placed = [_placed(branch, given, n, "branch") for branch in branches]
+        meant = [next(filter(None, places), None) for places in zip(*[places for _, places in placed])]
+        params = {**eqn.params, "branches": tuple([branch for branch, _ in placed])}
+        operands = [self._in_device(eqn.invars[0]), *map(self._where_meant, eqn.invars[1:])]
+        self._write(eqn, operands, params, meant, n)
+        self._move_away(eqn.outvars)
+
+    def _scan(self, eqn: Equation, n_consts: int, n_carry: int) -> None:
+        start, end = n_consts, n_consts + n_carry
+        given = self._places(eqn.invars)
+        given = (*given[:start], *[None] * n_carry, *given[end:])
+        body = _landing(eqn.params["jaxpr"], given, end)
+        # Steps that are written out are followed by a concatenation. What a loop in a loop stacks must be here.
+        alone = not self._inside and eqn.params["unroll"] < eqn.params["length"]
+        n_here = n_carry if alone else len(eqn.outvars)
+        body, meant = _placed(body, given, n_here, self._inside or "loop")
+        operands = self._with_carry(eqn.invars, start, end)
+        self._write(eqn, operands, {**eqn.params, "jaxpr": body}, [*[None] * n_carry, *meant[n_carry:]], n_here)
+        self._move_away(eqn.outvars)
+
+    def _while(self, eqn: Equation, n_condition: int, n_body: int) -> None:
+        start, n_carry = n_condition + n_body, len(eqn.outvars)
+        here, places = (None,) * n_carry, self._places(eqn.invars[:start])
+        condition, _ = _placed(eqn.params["condition"], (*places[:n_condition], *here), 1, self._inside or "loop")
+        body, _ = _placed(eqn.params["body"], (*places[n_condition:], *here), n_carry, self._inside or "loop")
+        operands = self._with_carry(eqn.invars, start, len(eqn.invars))
+        self._write(eqn, operands, {**eqn.params, "condition": condition, "body": body}, here, n_carry)
+
+    def _with_carry(self, atoms: Sequence[Atom], start: int, end: int) -> list[Atom]:
+        """Return a loop's operands where they are meant to be, and those it carries in the device's own memory."""
+        return [(self._in_device if start <= i < end else self._where_meant)(v) for i, v in enumerate(atoms)]
+
+    def _move_away(self, results: Sequence[Var]) -> None:
+        for v in results:
+            self._where_meant(v)
 
 
-def _of_equation(eqn: Equation, operands: Sequence[Memory]) -> Sequence[Memory]:
-    if eqn.primitive is move_p:
-        dst = eqn.params["dst"]
-        return [None if dst == DEVICE else dst]
-    if eqn.primitive is optimization_barrier_p:
-        return operands
-    inside = [p for p in subjaxprs(eqn.params) if len(p.outvars) == len(eqn.outvars)]
-    if inside:  # programs take the last operands, if not all; of branches, one is taken
-        found = [_of_results(p, operands[len(operands) - len(p.invars) :]) for p in inside]
-        return [next(filter(None, places), None) for places in zip(*found)]
-    return [next(filter(None, operands), None)] * len(eqn.outvars)
+@core.remembered
+def _landing(body: Jaxpr, given: Memories, start: int) -> Jaxpr:
+    """Bring the inputs from `start` on, elements of a loop's operands, back as the step begins."""
+    away = [bool(place) and i >= start for i, place in enumerate(given)]
+    invars = [Var(v.aval, v.linear) if yes else v for v, yes in zip(body.invars, away)]
+    pairs = zip(invars, body.invars, given, strict=True)
+    moves = [Equation(move_p, [new], {"src": place, "dst": DEVICE}, [v]) for new, v, place in pairs if new is not v]
+    return body.replace(invars=invars, eqns=[*moves, *body.eqns]) if moves else body

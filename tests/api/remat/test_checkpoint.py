@@ -421,14 +421,18 @@ def compiled(every, **how):
     x = chance.normal(size=(ROWS, COLUMNS)).astype(np.float32)
     program = tl.jit(tl.grad(functools.partial(deep, every=every, **how))).lower(ws, x).compile()
     alive = program.memory_analysis().temp_size_in_bytes / ACTIVATION
-    return alive, len(re.findall(r" dot\(", program.as_text())), program(ws, x)
+    return alive, len(re.findall(r" dot\(|__cublas", program.as_text())), program(ws, x)
 
 
 def test_checkpoints_save_memory_in_unrolled_code(optimized):
-    """Of a loop-free program on the CPU, where XLA would merge the second computation with the first."""
+    """Of a loop-free program on the CPU, where XLA would merge the second computation with the first.
+
+    For a GPU, XLA (jaxlib 0.11.2, H200) splits sums of products, and keeps all parts: of each activation five copies.
+    """
     plain, dots, gradient = compiled(None)
     alive, more_dots, same = compiled(4)
-    assert plain <= 33 and alive <= 17 and alive <= 0.6 * plain
+    assert alive <= 0.6 * plain
+    assert (plain <= 33 and alive <= 17) or tl.default_backend() != "cpu"
     assert (dots, more_dots) == (47, 59)  # the last block's forward pass is not computed twice: only its gradient is
     assert_same(same, gradient)
 
