@@ -340,8 +340,11 @@ def test_names_that_libraries_import():
             from jax._src.numpy.util import promote_dtypes, promote_dtypes_complex, promote_dtypes_inexact
             from jax._src.scipy.special import gammaln
             from jax.experimental import colocated_python, pallas as pl
+            from jax.experimental.pjit import pjit
             from jax.experimental.sparse import BCSR, JAXSparse
+            from jax.extend import ifrt_programs
             from jax.extend.backend import get_backend
+            assert pjit is tl.jit and isinstance(ifrt_programs.ifrt_programs, type)
             assert get_backend().platform == jax.devices()[0].platform and global_state.client is None
             assert jax._src.stages.Lowered is tl.stages.Lowered and ufunc is tl.numpy.ufunc
             assert gammaln is tl.scipy.special.gammaln and xla_client.XlaRuntimeError is tl.errors.JaxRuntimeError
