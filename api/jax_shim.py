@@ -16,6 +16,7 @@ from functools import wraps
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
+from tapeless.compile.jit import jit
 from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
 from tapeless.jax_src import absent, core, export, meshes, version
 from tapeless.lowering import compat, host
@@ -240,6 +241,7 @@ _INSTEAD = {
     "jax.core.is_concrete": core.is_concrete,
     "jax.dtypes.canonicalize_dtype": _canonicalize_dtype,
     "jax.dtypes.result_type": _result_type,
+    "jax.experimental.pjit.pjit": jit,
     "jax.numpy.result_type": _result_type,
     "jax._src.dtypes.canonicalize_dtype": _canonicalize_dtype,
     "jax._src.dtypes.result_type": _result_type,
@@ -259,7 +261,7 @@ def _ours(name: str) -> ModuleType:
 
 def _of_absent_names(name: str) -> ModuleType:
     """Make a module that has only names that raise when they are used. Raises: ImportError if there is none."""
-    if not any(_is_of(name, other) for other in (*absent.NAMES, *absent.REPLACED, *_ELSEWHERE)):
+    if not any(_is_of(name, other) for other in (*absent.NAMES, *absent.REPLACED, *_ELSEWHERE, *_INSTEAD)):
         raise ImportError(absent.lacking(name), name=name)
     module = ModuleType(name, "Names that are not there: see `tapeless.jax_src.absent`.")
     vars(module)["__all__"] = []

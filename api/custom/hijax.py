@@ -44,14 +44,30 @@ class HiPrimitive:
 
     def bind(self, *args: Any, **params: Any) -> NoReturn:
         """Refuse to apply the primitive. Raises: NotImplementedError."""
-        raise NotImplementedError(
-            f"{self.name}: values are arrays, or pytrees of arrays. Types of a library's own (jax.experimental.hijax) "
-            "are not supported."
-        )
+        _refuse(self.name)
+
+
+class VJPHiPrimitive:
+    """A primitive on values of a library's own types, whose rules are methods: a class to derive from."""
+
+    def __call__(self, *args: Any) -> NoReturn:
+        """Refuse to apply the primitive. Raises: NotImplementedError."""
+        _refuse(type(self).__name__)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise NotImplementedError(
+        f"{name}: values are arrays, or pytrees of arrays. Types of a library's own (jax.experimental.hijax) "
+        "are not supported."
+    )
+
+
+class HiType:
+    """A type of values that a library defines: a class to derive from."""
 
 
 class MutableHiType:
-    """A type of values that a library defines: a class to derive from."""
+    """A type of values that a library defines, which change in place: a class to derive from."""
 
 
 class aval_method:

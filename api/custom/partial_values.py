@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from tapeless.custom.wrapped_functions import WrappedFun
 from tapeless.interpreters.online_partial_eval import partial_eval
-from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.jaxpr import Jaxpr, OpenJaxpr
+from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
 
 
@@ -50,3 +51,24 @@ def trace_to_jaxpr_nounits(
     """
     jaxpr, outs, consts = partial_eval(fun.call_wrapped, pvals)
     return jaxpr, [PartialVal(*out) for out in outs], consts
+
+
+def trace_to_jaxpr_dynamic(
+    fun: WrappedFun, in_avals: Sequence[ShapedArray]
+) -> tuple[OpenJaxpr, list[ShapedArray], tuple[Any, ...]]:
+    """Trace a flat function of arrays of these types to a program, which keeps its constants apart from its inputs.
+
+    Returns: the program; the types of its results; the values of its constants, which are known, or belong to a
+      transformation around.
+    Raises: whatever `fun` raises.
+
+    >>> import numpy as np
+    >>> from tapeless.extend.linear_util import wrap_init
+    >>> scale = np.arange(3, dtype="float32")
+    >>> fun = wrap_init(lambda x: (x * scale,))
+    >>> jaxpr, out_avals, consts = trace_to_jaxpr_dynamic(fun, [ShapedArray((), "float32")])
+    >>> len(jaxpr.invars), len(jaxpr.constvars), out_avals, len(consts)
+    (1, 1, [ShapedArray(float32[3])], 1)
+    """
+    jaxpr, consts = trace_to_jaxpr(fun.call_wrapped, in_avals, what="trace_to_jaxpr_dynamic", function=fun.f)
+    return OpenJaxpr(jaxpr, len(consts)), list(jaxpr.out_avals), consts

@@ -2,7 +2,9 @@
 
 from tapeless.custom.hijax import (
     HiPrimitive,
+    HiType,
     MutableHiType,
+    VJPHiPrimitive,
     aval_method,
     aval_property,
     control_flow_allowed_effects,
@@ -16,7 +18,9 @@ from tapeless.tracer.types import ShapedArray as AbstractValue
 __all__ = [
     "AbstractValue",
     "HiPrimitive",
+    "HiType",
     "MutableHiType",
+    "VJPHiPrimitive",
     "Zero",
     "aval_method",
     "aval_property",

@@ -16,7 +16,9 @@ NAMES = frozenset(
     jax.experimental.multihost_utils.global_array_to_host_local_array
     jax.experimental.multihost_utils.host_local_array_to_global_array
     jax.experimental.multihost_utils.process_allgather jax.experimental.multihost_utils.sync_global_devices
+    jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManager
     jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase
+    jax.experimental.array_serialization.serialization.get_tensorstore_spec
     jax.experimental.colocated_python.colocated_python
     jax.experimental.colocated_python.func.make_callable jax.experimental.colocated_python.serialization.DeviceList
     jax.experimental.pallas.BlockSpec jax.experimental.pallas.pallas_call jax.experimental.pallas.triton.CompilerParams
@@ -27,6 +29,7 @@ NAMES = frozenset(
     jax._src.checkify.JaxException jax._src.checkify.Out
     jax.extend.core.DropVar jax.extend.core.set_current_trace jax.extend.core.take_current_trace
     jax.extend.core.primitives.call_p jax.extend.core.primitives.closed_call_p
+    jax.extend.ifrt_programs.ifrt_programs jax.interpreters.pxla.global_avals_to_results_handler
     """.split()
 )
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -184,11 +185,17 @@ def test_names_that_libraries_only_import():
             class Type(hijax.MutableHiType):
                 method = hijax.aval_method(len)
                 prop = hijax.aval_property(fget=len)
+            class Immutable(hijax.HiType): ...
+            class New(hijax.VJPHiPrimitive): ...
             hijax.register_hitype(Type, type)
-            try:
-                hijax.HiPrimitive("new").bind(1.0)
-            except NotImplementedError as error:
-                assert str(error).startswith("new: values are arrays")
+            for name, apply in (("new", hijax.HiPrimitive("new").bind), ("New", New())):
+                try:
+                    apply(1.0)
+                except NotImplementedError as error:
+                    assert str(error) == (
+                        f"{{name}}: values are arrays, or pytrees of arrays. Types of a library's own "
+                        "(jax.experimental.hijax) are not supported."
+                    )
         """
     )
 
@@ -312,9 +319,10 @@ def test_scripts_and_modules(tmp_path: Path):
         )
 
 
-def test_the_version_is_that_of_the_jax_that_tests_compare_with():
-    jax = pytest.importorskip("jax")
-    assert version.__version_info__[:2] == jax.version.__version_info__[:2]
+def test_the_version_is_that_of_the_oldest_jaxlib():
+    """Names and meanings are of one JAX, whichever jaxlib is installed."""
+    needed = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    assert f"jaxlib>={version.__version__},<" in " ".join(needed)
 
 
 def test_names_that_libraries_import():
@@ -332,8 +340,11 @@ def test_names_that_libraries_import():
             from jax._src.numpy.util import promote_dtypes, promote_dtypes_complex, promote_dtypes_inexact
             from jax._src.scipy.special import gammaln
             from jax.experimental import colocated_python, pallas as pl
+            from jax.experimental.pjit import pjit
             from jax.experimental.sparse import BCSR, JAXSparse
+            from jax.extend import ifrt_programs
             from jax.extend.backend import get_backend
+            assert pjit is tl.jit and isinstance(ifrt_programs.ifrt_programs, type)
             assert get_backend().platform == jax.devices()[0].platform and global_state.client is None
             assert jax._src.stages.Lowered is tl.stages.Lowered and ufunc is tl.numpy.ufunc
             assert gammaln is tl.scipy.special.gammaln and xla_client.XlaRuntimeError is tl.errors.JaxRuntimeError

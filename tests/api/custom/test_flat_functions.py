@@ -76,6 +76,28 @@ def test_flat_functions():
         api_util.safe_map(max, [1], [1, 2])
 
 
+def test_programs_keep_constants_apart():
+    """What a function is traced to: its arguments are inputs, and values of around are constants, tracers or not."""
+
+    @tl.grad
+    def gradient(scale):
+        jaxpr, out_avals, consts = pe.trace_to_jaxpr_dynamic(
+            lu.wrap_init(lambda x: (x * scale, tnp.sum(scale**2))), [tl.core.ShapedArray((), np.dtype(np.float32))]
+        )
+        assert (len(jaxpr.invars), len(jaxpr.constvars), [aval.shape for aval in out_avals]) == (1, 1, [(3,), ()])
+        assert consts[0] is scale
+        product, _ = tl.core.eval_jaxpr(jaxpr, consts, 2.0)
+        without_input, used = pe.dce_jaxpr(jaxpr, [False, True])
+        assert used == [False] and len(without_input.constvars) == 1
+        return tnp.sum(product) + tl.core.eval_jaxpr(without_input, consts)[0]
+
+    scale = np.array([1.0, 2.0, -3.0], np.float32)
+    np.testing.assert_allclose(gradient(scale), 2 + 2 * scale)
+    reference = tl.new_ref(tnp.zeros(()))
+    with pytest.raises(NotImplementedError, match=r"where it cannot be: .*traced for trace_to_jaxpr_dynamic\."):
+        pe.trace_to_jaxpr_dynamic(lu.wrap_init(lambda x: (reference[...], x)), [tl.typeof(1.0)])
+
+
 def test_states_of_tracing():
     """Equal where the same transformations are around."""
     outside, seen = core.get_opaque_trace_state(), []
