@@ -172,8 +172,11 @@ _power = operation("power")
 def _opaque(f: Function, x: Value) -> Value:
     """Hide from XLA how a real number is computed: it rewrites exp(a)**b to exp(ab), and log(x**b) to b log|x|.
 
-    Rounding to the precision that the number has already takes no time that could be measured.
+    Rounding to the precision that the number has already takes no time that could be measured. For TPUs XLA cannot round
+    64 bits.
     """
+    if f.platform == "tpu" and x.aval.dtype == np.float64:
+        return f.op("optimization_barrier", [x], x.aval)
     info = dtypes.finfo(x.aval.dtype)
     attributes = f"exponent_bits = {info.nexp} : i32, mantissa_bits = {info.nmant} : i32"
     return f.op("reduce_precision", [x], x.aval, attributes)
