@@ -9,6 +9,7 @@ apart.
 
 import functools
 import importlib
+import itertools
 import os
 import sys
 from collections import Counter
@@ -22,6 +23,7 @@ from tapeless.tracer.check import check
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 from tests.gpu import test_primitives, test_programs
+from tests.lowering import test_memories
 from tests.test_primitives import rows_by_primitive
 
 H200 = """gpu_device_info { cuda_compute_capability { major: 9 } threads_per_block_limit: 1024 threads_per_warp: 32
@@ -79,6 +81,8 @@ def programs() -> Iterator[tuple[str, Callable[..., Any], list[Any]]]:
     for f in test_programs.PROGRAMS:
         for how, transform in test_programs.TRANSFORMATIONS.items():
             yield f"{f.__name__}, {how}", transform(f), [test_programs.W, test_programs.X]
+    for f, how in itertools.product(test_memories.PROGRAMS, test_memories.TRANSFORMATIONS):
+        yield f"offloading, {f.__name__}, {how}", test_memories.TRANSFORMATIONS[how](f), [test_memories.W] * 2
 
 
 def outcome(platform: str, name: str, f: Callable[..., Any], args: list[Any]) -> str:
