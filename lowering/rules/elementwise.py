@@ -172,8 +172,8 @@ _power = operation("power")
 def _opaque(f: Function, x: Value) -> Value:
     """Hide from XLA how a real number is computed: it rewrites exp(a)**b to exp(ab), and log(x**b) to b log|x|.
 
-    Rounding to the precision that the number has already takes no time that could be measured. For TPUs XLA cannot round
-    64 bits.
+    Rounding to the precision that the number has already takes no time that could be measured. XLA cannot round
+    64 bits for TPUs.
     """
     if f.platform == "tpu" and x.aval.dtype == np.float64:
         return f.op("optimization_barrier", [x], x.aval)
