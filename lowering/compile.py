@@ -47,11 +47,13 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "gpu": _ROUNDED,
     "tpu": _ROUNDED,
 }
-# Our defaults for modules with an optimization barrier: XLA compiles a small loop to one kernel, and ends the process
-# if there is a barrier in the loop (jaxlib 0.10.2 to 0.11.2, CPU).
-WITH_BARRIERS: dict[str, dict[str, Any]] = {
+# Our defaults for modules with one of these words: XLA compiles a small loop to one kernel on the CPU. It ends the
+# process if a barrier is in the loop (jaxlib 0.10.2 to 0.11.2), and errs in conversions to these formats: see
+# docs/xla_defects.md.
+SEPARATE_KERNELS: dict[str, dict[str, Any]] = {
     "cpu": {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
 }
+_NEED_SEPARATE_KERNELS = ("optimization_barrier", "f4E2M1FN", "FNUZ")
 # Options of one backend, which XLA takes as texts and ignores if they are unknown; with a dash, options of LLVM.
 EXTRA: dict[str, dict[str, str]] = {
     # Loops whose steps touch fewer bytes become one kernel. XLA's default is 1,024, which gradients and tangents of a
@@ -427,13 +429,13 @@ def compile_options(device: Device, given: Options, text: str | bytes = "") -> A
 def _defaults(platform: str, text: str | bytes) -> Options:
     flags = os.environ.get("XLA_FLAGS", "")
     ours = DEFAULTS.get(platform, {})
-    if _names(text, "optimization_barrier"):
-        ours = {**ours, **WITH_BARRIERS.get(platform, {})}
+    if any(_names(text, word) for word in _NEED_SEPARATE_KERNELS):
+        ours = {**ours, **SEPARATE_KERNELS.get(platform, {})}
     return {name: value for name, value in ours.items() if name not in flags and name not in _unknown_defaults}
 
 
-def _names(text: str | bytes, operation: str) -> bool:
-    return operation.encode() in text if isinstance(text, bytes) else operation in text
+def _names(text: str | bytes, word: str) -> bool:
+    return word.encode() in text if isinstance(text, bytes) else word in text
 
 
 def _option_value(value: Any) -> Any:

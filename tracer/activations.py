@@ -14,7 +14,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.numpy.promotion import apply_inexact, array_operand, inexact, promoted_inexact_dtypes
-from tapeless.tracer.numpy.reductions import Axis
+from tapeless.tracer.numpy.reductions import Axis, least
 from tapeless.tracer.primitives.elementwise import logistic_p, rsqrt, stop_gradient
 from tapeless.tracer.primitives.operands import canonical_axis, exact_bool, exact_integer
 from tapeless.tracer.primitives.special import erfc
@@ -217,10 +217,12 @@ def logsumexp(
     keepdims = exact_bool(keepdims, "logsumexp: keepdims")
     counts = tnp.asarray(True) if where is None else tnp.asarray(where)
     counts = counts if b is None else counts & (tnp.asarray(b) != 0)
-    a = tnp.where(counts, a, -np.inf)
-    top = tnp.max(stop_gradient(tnp.real(a)), axis, keepdims=True, initial=-np.inf)
+    none = least(dtypes.real_part_dtype(a.dtype))
+    a = tnp.where(counts, a, none)
+    top = tnp.max(stop_gradient(tnp.real(a)), axis, keepdims=True, initial=none)
     top = tnp.where(tnp.isfinite(top), top, 0)
-    terms = tnp.exp(a - top) if b is None else b * tnp.exp(a - top)
+    lowered = a - top if math.isinf(none) else tnp.where(counts, a - top, none)
+    terms = tnp.exp(lowered) if b is None else b * tnp.exp(lowered)
     total = tnp.sum(terms, axis, keepdims=keepdims)
     top = top if keepdims else tnp.reshape(top, total.shape)
     if exact_bool(return_sign, "logsumexp: return_sign"):
@@ -258,15 +260,16 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     terms = tnp.exp(lowered)
     terms = terms if where is None else tnp.where(where, terms, 0)
     found = lowered - tnp.log(_total(terms, axis, where))
-    return found if where is None else tnp.where(where, found, -np.inf)
+    return found if where is None else tnp.where(where, found, least(found.dtype))
 
 
 def _lowered(name: str, x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Array:
     """Subtract from x its maximum along axes, which is not differentiated."""
     x = inexact(name, array_operand(name, x))
     x = x if where is None else tnp.where(where, x, tnp.min(x))  # masked elements must not overflow
-    top = tnp.max(stop_gradient(x), axis, keepdims=True, where=where, initial=-np.inf)
-    return x - (top if where is None else tnp.where(top == -np.inf, 0, top))
+    none = least(x.dtype)
+    top = tnp.max(stop_gradient(x), axis, keepdims=True, where=where, initial=none)
+    return x - (top if where is None else tnp.where(top == none, 0, top))
 
 
 def _total(terms: Array, axis: Axis, where: ArrayLike | None) -> Array:

@@ -15,6 +15,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.indexing import Mode
 from tapeless.tracer.numpy.promotion import concrete
+from tapeless.tracer.numpy.reductions import greatest, least
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherScatterMode
 
@@ -80,7 +81,7 @@ def segment_max(
     Args, Returns, Raises: as for `segment_sum`.
     """
     settings = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
-    return _reduced("segment_max", "max", data, segment_ids, _least, tnp.max, *settings)
+    return _reduced("segment_max", "max", data, segment_ids, least, tnp.max, *settings)
 
 
 def segment_min(
@@ -97,7 +98,7 @@ def segment_min(
     Args, Returns, Raises: as for `segment_sum`.
     """
     settings = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
-    return _reduced("segment_min", "min", data, segment_ids, _largest, tnp.min, *settings)
+    return _reduced("segment_min", "min", data, segment_ids, greatest, tnp.min, *settings)
 
 
 def _reduced(
@@ -157,15 +158,3 @@ def _at_least(name: str, what: str, n: Any, least: int) -> int:
     if found < least:
         raise ValueError(f"{name}: {what} must be at least {least}, not {found}.")
     return found
-
-
-def _least(dtype: Any) -> Any:
-    if dtypes.is_bool(dtype):
-        return False
-    return dtypes.iinfo(dtype).min if dtypes.is_integer(dtype) else -np.inf
-
-
-def _largest(dtype: Any) -> Any:
-    if dtypes.is_bool(dtype):
-        return True
-    return dtypes.iinfo(dtype).max if dtypes.is_integer(dtype) else np.inf

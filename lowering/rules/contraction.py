@@ -30,8 +30,25 @@ def _dot_general(
     preferred_element_type: Any,
 ) -> Any:
     if isinstance(precision[0], c.Precision) or not dtypes.is_float(x.aval.dtype):
-        return (f.op("dot_general", [x, y], outs[0], _dot_attributes(dimension_numbers, precision)),)
+        return (_in_bytes(f, "dot_general", x, y, outs[0], _dot_attributes(dimension_numbers, precision)),)
     return (_by_algorithm(f, outs[0], x, y, dimension_numbers, precision[0]),)
+
+
+def _in_bytes(f: Function, name: str, x: Value, y: Value, out: ShapedArray, attributes: str) -> Value:
+    """Emit a contraction, of operands of at least 8 bits: XLA does not compile those of fewer to a wider result."""
+    x, y, wide = _of_bytes(f, x), _of_bytes(f, y), out.update(dtype=_byte_dtype(out.dtype))
+    return f.convert(f.op(name, [x, y], wide, attributes), out.dtype)
+
+
+def _of_bytes(f: Function, x: Value) -> Value:
+    return f.convert(x, _byte_dtype(x.aval.dtype))
+
+
+def _byte_dtype(dtype: Any) -> Any:
+    """Return the dtype itself, but for 4 and 2 bits one of 8 bits, of floating point one of 32."""
+    if dtypes.is_bool(dtype) or dtypes.bits_of(dtype) >= 8:
+        return dtype
+    return np.dtype({"f": np.float32, "i": np.int8, "u": np.uint8}[dtypes.kind(dtype)])
 
 
 def _by_algorithm(f: Function, out: ShapedArray, x: Value, y: Value, dims: c.Dims, preset: Any) -> Value:
@@ -148,7 +165,7 @@ def _convolution(
             _precision(precision),
         ]
     )
-    return (f.op("convolution", [x, y], outs[0], attributes),)
+    return (_in_bytes(f, "convolution", x, y, outs[0], attributes),)
 
 
 def _axes(heads: str, spec: Sequence[int]) -> str:

@@ -181,6 +181,7 @@ MODES: tuple[Mode, ...] = (
     Mode("jvp of jvp", "curvature", jitted(PUSHED_TWICE), 3),
 )
 NAMED = {mode.name: mode for mode in MODES}
+ROUNDED = ("eager", "jit", "vmap", "jvp jit", "vjp jit", "vjp eager")  # of programs whose operations are rounded
 
 
 def chosen(program: Program, seed: int, every: bool) -> Iterator[Mode]:
@@ -189,5 +190,6 @@ def chosen(program: Program, seed: int, every: bool) -> Iterator[Mode]:
     for mode in MODES:
         drawn = rng.random() * mode.one_in < 1
         defined = mode.quantity == "values" if program.special else not (mode.reverse and program.forward_only)
+        defined = defined and (not program.rounded or mode.name in ROUNDED)
         if (every or drawn) and defined:
             yield mode

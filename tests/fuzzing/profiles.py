@@ -1,7 +1,7 @@
 """What a run of the fuzzer is about: the families that it draws from, by weight, dtypes, sizes and depths."""
 
 from tests.fuzzing.builder import Profile
-from tests.fuzzing.families import MODULES, SPECIAL
+from tests.fuzzing.families import MODULES, ROUNDED, SPECIAL
 from tests.fuzzing.program import Program, walk
 
 _ALL = {name: 1.0 for module in MODULES.values() for name in module}
@@ -44,6 +44,16 @@ PROFILES: dict[str, Profile] = {
         Profile("empty", _ALL, sizes=(0, 0, 1, 2)),
         # at zeros, ties, infinities and nan
         Profile("special", dict.fromkeys(SPECIAL, 1.0), sizes=(1, 2, 3, 5, 8), special=True),
+        # compiled, and one by one, every operation is rounded to its dtype
+        Profile(
+            "rounded",
+            dict.fromkeys(ROUNDED, 1.0) | dict.fromkeys(("narrowed", "narrow_unary", "narrow_binary"), 4.0),
+            floats=("bfloat16", "bfloat16", "float16", "float16", "float8_e4m3fn", "float8_e5m2", "float32"),
+            sizes=(1, 2, 3, 5, 8),
+            statements=(3, 8),
+            rounded=True,
+            bits=32,
+        ),
         # as users begin: Python's numbers have 32 bits
         Profile("default", _ALL, floats=("float32",), bits=32),
         # one module of families more often than the rest

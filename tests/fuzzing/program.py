@@ -45,7 +45,12 @@ DTYPES = {
     "u": ("uint64", "uint32", "uint16", "uint8"),
     "b": ("bool",),
 }
-KINDS = {dtype: kind for kind, dtypes in DTYPES.items() for dtype in dtypes}
+NARROW = {
+    "f": ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"),
+    "i": ("int4", "int2"),
+    "u": ("uint4", "uint2"),
+}  # what programs convert to
+KINDS = {dtype: kind for table in (DTYPES, NARROW) for kind, dtypes in table.items() for dtype in dtypes}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +99,7 @@ class Program:
     preamble: str = ""
     features: frozenset[str] = field(default_factory=frozenset)
     special: bool = False  # arguments hold zeros of both signs, ties, infinities and nan; only values are compared
+    rounded: bool = False  # every operation of the oracle is rounded to its dtype, and results are compared in units
 
     def source(self) -> str:
         block = Block("f", ", ".join(v.name for v in self.args), self.args, "", self.statements, "", ())
@@ -150,8 +156,9 @@ def drawn(v: Var, rng: np.random.Generator) -> np.ndarray:
     if v.kind in "iu":
         low = 0 if v.kind == "u" else -int(v.bound)
         if v.ndim == 0 and rng.random() < 0.15:  # as an index: far out of range
-            return np.asarray(rng.choice([np.iinfo(v.dtype).min, np.iinfo(v.dtype).max]), v.dtype)
-        return rng.integers(low, int(v.bound) + 1, v.shape).astype(v.dtype)
+            info = ml_dtypes.iinfo(np_dtype(v.dtype))
+            return np.asarray(rng.choice([int(info.min), int(info.max)])).astype(np_dtype(v.dtype))
+        return rng.integers(low, int(v.bound) + 1, v.shape).astype(np_dtype(v.dtype))
     reals = rng.uniform(-v.bound, v.bound, v.shape).round(3)
     if v.kind == "c":
         reals = reals + 1j * rng.uniform(-v.bound, v.bound, v.shape).round(3)
@@ -159,4 +166,4 @@ def drawn(v: Var, rng: np.random.Generator) -> np.ndarray:
 
 
 def np_dtype(name: str) -> np.dtype:
-    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    return np.dtype(getattr(ml_dtypes, name, name))

@@ -79,12 +79,22 @@ def test_conversions_round_to_nearest():
     rounded, back, twice = tl.jit(f)(x)
     for name, y, z in zip(FLOATS, rounded, back, strict=True):
         wanted = x.astype(dtype_of(name))
-        if name == "float4_e2m1fn":
-            wanted = np.clip(x, -6, 6).astype(wanted.dtype)
         assert_same(y, wanted)
         assert_same(z, wanted.astype(np.float32))
     for name, y in zip(narrow, twice, strict=True):
         assert_same(y, x.astype(np.float16).astype(dtype_of(name)))
+
+
+def test_conversions_in_small_loops():
+    """XLA would make one kernel of such a loop, with other conversions."""
+    names = ["float4_e2m1fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz"]
+    points = [near_ties(name) for name in names]
+
+    def f(*points):
+        return [lax.map(lambda x, name=name: x.astype(name), x) for x, name in zip(points, names, strict=True)]
+
+    for x, name, y in zip(points, names, tl.jit(f)(*points), strict=True):
+        assert_same(y, x.astype(dtype_of(name)))
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -134,6 +144,40 @@ def test_quotients_by_what_is_broadcast(divisor: float):
     x, y = finite("float16"), np.float16(divisor)
     with np.errstate(over="ignore"):
         assert_same(tl.jit(lax.div)(x, y), x / y)
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4", "int2", "uint2", "float4_e2m1fn"])
+def test_products_of_fewer_than_8_bits(name: str, rng: np.random.Generator):
+    """XLA does not compile them to a wider result."""
+    x, y = (rng.choice(finite(name), shape) for shape in ((3, 5), (5, 4)))
+    total = x.astype(np.float64) @ y.astype(np.float64)
+    results = ("float32", "bfloat16", None) if "float" in name else ("int32", "int8", None)
+    dims = (((1,), (0,)), ((), ()))
+    found = tl.jit(lambda x, y: [lax.dot_general(x, y, dims, preferred_element_type=r) for r in results])(x, y)
+    for result, z in zip(results, found, strict=True):
+        wanted = total if "float" in name else total.astype(np.int64)
+        assert_same(z, wanted.astype(dtype_of(result or name)))
+
+
+EXTREMES = {
+    "softmax": lambda x: tl.nn.softmax(x),
+    "masked softmax": lambda x: tl.nn.softmax(x, where=x > 0),
+    "log_softmax": lambda x: tl.nn.log_softmax(x),
+    "logsumexp": lambda x: tl.nn.logsumexp(x, 1, where=x > 0),
+    "nanmax": lambda x: tnp.nanmax(x, 1),
+    "argmax": lambda x: tnp.nanargmax(x, 1),
+    "masked maximum": lambda x: tnp.max(x, 1, where=x < 0, initial=-3),
+    "segments": lambda x: tl.ops.segment_max(x, np.array([1, 0]), 2),
+    "running": lambda x: lax.cummin(x, 1),
+}
+
+
+def test_extremes_without_infinities():
+    """The least number stands for -inf, which would be nan. The values are those of float32."""
+    x = np.array([[0.5, 1, -2, 0.3125], [4, -1, 2, 3]], ml_dtypes.float8_e4m3fn)
+    pairs = tl.jit(lambda x: [(f(x), f(x.astype("float32"))) for f in EXTREMES.values()])(x)
+    for y, wide in pairs:
+        np.testing.assert_allclose(np.asarray(y).astype(float), np.asarray(wide), rtol=0.1, atol=0.06)
 
 
 PROGRAMS = {

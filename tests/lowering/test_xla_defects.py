@@ -328,6 +328,32 @@ DEFECTS = {
         right=np.float16([1 / (1 + np.exp(12.0)), 0.5]),
         wrong=np.float16([0, 0.5]),
     ),
+    # A small loop becomes one kernel, whose conversions round to float16 first: 3.4999998 to 3.5, and that to 4.
+    "conversion_in_a_small_loop": Defect(
+        """
+        !x = tensor<2xf32>
+        !y = tensor<2xf4E2M1FN>
+        !i = tensor<i32>
+        module @conversion_in_a_small_loop { func.func public @main(%x: !x) -> !x {
+          %zero = stablehlo.constant dense<0> : !i
+          %one = stablehlo.constant dense<1> : !i
+          %two = stablehlo.constant dense<2> : !i
+          %0:2 = stablehlo.while(%i = %zero, %c = %x) : !i, !x
+          cond {
+            %p = stablehlo.compare LT, %i, %two : (!i, !i) -> tensor<i1>
+            stablehlo.return %p : tensor<i1>
+          } do {
+            %next = stablehlo.add %i, %one : !i
+            %y = stablehlo.convert %c : (!x) -> !y
+            %z = stablehlo.convert %y : (!y) -> !x
+            stablehlo.return %next, %z : !i, !x
+          }
+          return %0#1 : !x
+        } }""",
+        (np.float32([3.4999998, 1]),),
+        right=np.float32([3, 1]),
+        wrong=np.float32([4, 1]),
+    ),
     # The limits of int8 become 6 and -6 in float4, and what is not within is taken for the limits.
     "float4_to_integer": Defect(
         """

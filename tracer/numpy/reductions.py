@@ -228,17 +228,20 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
 
 def least(dtype: np.dtype[Any]) -> Any:
-    """Return the least value of a dtype: -inf, the least integer, False."""
-    if dtypes.is_inexact(dtype):
-        return -np.inf
-    return False if dtypes.is_bool(dtype) else int(dtypes.iinfo(dtype).min)
+    """Return the least value of a dtype: -inf, or the least number of formats without infinities; False."""
+    return False if dtypes.is_bool(dtype) else _end(dtype, -np.inf, "min")
 
 
 def greatest(dtype: np.dtype[Any]) -> Any:
-    """Return the greatest value of a dtype: inf, the greatest integer, True."""
-    if dtypes.is_inexact(dtype):
-        return np.inf
-    return True if dtypes.is_bool(dtype) else int(dtypes.iinfo(dtype).max)
+    """Return the greatest value of a dtype: inf, or the greatest number of formats without infinities; True."""
+    return True if dtypes.is_bool(dtype) else _end(dtype, np.inf, "max")
+
+
+def _end(dtype: np.dtype[Any], infinity: float, end: str) -> int | float:
+    if dtypes.is_integer(dtype):
+        return int(getattr(dtypes.iinfo(dtype), end))
+    has_infinities = dtypes.bits_of(dtype) > 8 or np.isinf(np.asarray(infinity).astype(dtype))
+    return infinity if has_infinities else float(getattr(dtypes.finfo(dtype), end))
 
 
 def _nonempty(name: str, x: Array, axis: Axis, initial: Any, where: Any) -> Array:
@@ -417,7 +420,7 @@ def nanmax(
 ) -> Array:
     """Compute the maximum over axes, ignoring nan; nan if all elements are nan."""
     check_no_out("nanmax", out)
-    return _nan_extreme("nanmax", a, axis, keepdims, initial, where, max, -np.inf)
+    return _nan_extreme("nanmax", a, axis, keepdims, initial, where, max, least)
 
 
 def nanmin(
@@ -430,19 +433,19 @@ def nanmin(
 ) -> Array:
     """Compute the minimum over axes, ignoring nan; nan if all elements are nan."""
     check_no_out("nanmin", out)
-    return _nan_extreme("nanmin", a, axis, keepdims, initial, where, min, np.inf)
+    return _nan_extreme("nanmin", a, axis, keepdims, initial, where, min, greatest)
 
 
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the maximum, ignoring nan; -1 if all elements are nan."""
     check_no_out("nanargmax", out)
-    return _nan_position("nanargmax", a, axis, keepdims, argmax, -np.inf)
+    return _nan_position("nanargmax", a, axis, keepdims, argmax, least)
 
 
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the minimum, ignoring nan; -1 if all elements are nan."""
     check_no_out("nanargmin", out)
-    return _nan_position("nanargmin", a, axis, keepdims, argmin, np.inf)
+    return _nan_position("nanargmin", a, axis, keepdims, argmin, greatest)
 
 
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
@@ -471,18 +474,18 @@ def _nan_extreme(
     initial: Any,
     where: Any,
     extreme: Any,
-    neutral: float,
+    neutral: Callable[[Any], Any],
 ) -> Array:
     x = array_operand(name, a)
-    found = extreme(without_nan(name, x, neutral), axis, None, keepdims, initial, where)
+    found = extreme(without_nan(name, x, neutral(x.dtype)), axis, None, keepdims, initial, where)
     if not dtypes.is_inexact(x.dtype) or initial is not None:
         return found
     return choose_between(all(isnan(x), axis, keepdims=keepdims), np.nan, found)
 
 
-def _nan_position(name: str, a: ArrayLike, axis: int | None, keepdims: bool | None, find: Any, neutral: float) -> Array:
+def _nan_position(name: str, a: ArrayLike, axis: int | None, keepdims: bool | None, find: Any, neutral: Any) -> Array:
     x = array_operand(name, a)
-    found = find(without_nan(name, x, neutral), axis, keepdims=keepdims)
+    found = find(without_nan(name, x, neutral(x.dtype)), axis, keepdims=keepdims)
     if not dtypes.is_inexact(x.dtype):
         return found
     return choose_between(all(isnan(x), axis, keepdims=bool(keepdims)), -1, found)

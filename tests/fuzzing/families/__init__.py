@@ -12,6 +12,7 @@ from tests.fuzzing.families import (
     indexing,
     linalg,
     loops,
+    narrow,
     reductions,
     rules,
     shaping,
@@ -40,6 +41,16 @@ SPECIAL = {
     "views": shaping.views,
     "joins": shaping.joins,
 }
-TABLE: dict[str, Callable[[Builder], None]] = {
-    name: f for module in MODULES.values() for name, f in module.items()
-} | SPECIAL
+# where every operation is rounded to its dtype
+ROUNDED = {
+    **narrow.FAMILIES,
+    **{name: loops.FAMILIES[name] for name in ("scan", "fori", "cond", "called")},
+    **{name: writes.FAMILIES[name] for name in ("element", "static_part", "scattered")},
+    "integers": elementwise.integers,
+    "static": indexing.static,
+    "dynamic": indexing.dynamic,
+    "gathers": gathers.gathers,
+}
+TABLE: dict[str, Callable[[Builder], None]] = (
+    {name: f for module in MODULES.values() for name, f in module.items()} | SPECIAL | ROUNDED
+)

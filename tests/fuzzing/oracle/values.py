@@ -64,7 +64,24 @@ def words_of(keys: Values) -> tuple[Values, Values]:
 def rounded(x: Values, dtype: Any) -> Values:
     """Floating point numbers, wide again after they were rounded to `dtype`."""
     dtype = np.dtype(dtype)
-    return x if dtype in (np.float64, np.complex128) else x.astype(dtype).astype(x.dtype)
+    if dtype in (np.float64, np.complex128):
+        return x
+    return (_to_odd(x) if dtype.itemsize < 4 and x.dtype == np.float64 else x).astype(dtype).astype(x.dtype)
+
+
+def _to_odd(x: Values) -> Values:
+    """Numbers of float32, odd where not exact: ml_dtypes rounds to float32 first, which must not make ties."""
+    near = x.astype(np.float32)
+    even = near.view(np.int32) % 2 == 0
+    beyond = np.nextafter(near, np.where(x > near, np.inf, -np.inf).astype(np.float32))
+    return np.where(np.isfinite(x) & (near != x) & even, beyond, near)
+
+
+def units(x: Values, dtype: Any) -> Any:
+    """The distances of floating point numbers to their neighbours in `dtype`."""
+    info = ml_dtypes.finfo(dtype)
+    size = np.where(np.isfinite(x), np.abs(x), 0)
+    return np.maximum(size * float(info.eps), float(info.smallest_subnormal))
 
 
 def wrapped(x: Values, dtype: Any) -> Values:
