@@ -7,6 +7,7 @@ Source: Radul et al. 2023, section 6 and theorem 7.1.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from tapeless.interpreters.analysis.linearity import checked_linear
@@ -17,10 +18,11 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.custom import custom_linear_p, holds_unchecked_rules, is_unchecked
 from tapeless.tracer.primitives.elementwise import add
+from tapeless.tracer.primitives.shape import concatenate
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 class Linear:
@@ -40,10 +42,14 @@ class _LinearOperand(Exception):
 
 
 class Update(NamedTuple):
-    """A cotangent that is zero outside a part: `dense()` is the whole array, `onto(x)` adds it to x in place."""
+    """A cotangent that is zero outside a part: `dense()` is the whole array, `onto(x)` adds it to x in place.
+
+    window: the cotangent of the part, and where it starts, if that is a window at known indices.
+    """
 
     dense: Callable[[], Any]
     onto: Callable[[Any], Any]
+    window: tuple[Any, Sequence[int]] | None = None
 
 
 def is_linear(x: Any) -> bool:
@@ -201,11 +207,31 @@ class _Cotangent:
 
     def value(self, aval: ShapedArray) -> Any:
         """Return the sum of what was added, of type `aval`; `Zero` if nothing was."""
-        total = self._dense
-        for update, place in self._updates:
+        total, updates = self._dense, self._updates
+        if total is None and len(updates) > 1 and all(update.window for update, _ in updates):
+            total = source.at(updates[0][1], joined, [update.window for update, _ in updates], aval.shape)
+            updates = updates if total is None else []
+        for update, place in updates:
             total = source.at(place, update.dense) if total is None else source.at(place, update.onto, total)
         self._dense, self._updates = total, []
         return Zero(aval) if total is None else total
+
+
+def joined(windows: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    """Concatenate arrays, (array, starts) each, that stand side by side in an array of `shape`; None if they do not.
+
+    They are written once, where in-place additions would read and write each of them.
+    """
+    order = sorted(windows, key=lambda window: tuple(window[1]))
+    sizes = [aval_of(ct).shape for ct, _ in order]
+    axes = [d for d, n in enumerate(shape) if any(size[d] != n for size in sizes)]
+    if len(axes) != 1:
+        return None
+    (d,) = axes
+    ends = accumulate([size[d] for size in sizes])
+    if [0, *ends] != [*[starts[d] for _, starts in order], shape[d]]:
+        return None
+    return concatenate([ct for ct, _ in order], d)
 
 
 def _nonlinear_part(jaxpr: Jaxpr, residuals: Sequence[Any]) -> dict[Var, Any]:

@@ -144,7 +144,8 @@ def _slice_transpose(cts: Any, x: Any, *, start_indices: Any, limit_indices: Any
     ct = cts[0]
     if any(step > 1 for step in strides):
         ct = s.pad(ct, 0, [(0, 0, step - 1) for step in strides])
-    return (Update(lambda: place(ct, start_indices, x.aval.shape), lambda whole: add_at(whole, ct, start_indices)),)
+    dense, onto = lambda: place(ct, start_indices, x.aval.shape), lambda whole: add_at(whole, ct, start_indices)
+    return (Update(dense, onto, (ct, start_indices)),)
 
 
 jvp.linear(s.slice_p)

@@ -156,6 +156,36 @@ def test_split_with_every_part_used_is_a_concatenation() -> None:
     np.testing.assert_allclose(np.asarray(tl.grad(loss)(X)), np.concatenate([2 * X[:20], np.ones((N - 20, M))]))
 
 
+def columns(start: int, stop: int) -> Read:
+    return lambda x: slice(x, (0, start), (N, stop)), lambda x: x[:, start:stop]
+
+
+def rows(start: int, stop: int) -> Read:
+    return lambda x: slice(x, (start, 0), (stop, M)), lambda x: x[start:stop]
+
+
+@pytest.mark.parametrize(
+    ("reads", "joined"),
+    [
+        ([rows(20, N), rows(0, 5), rows(5, 20)], True),
+        ([columns(2, 3), columns(0, 2)], True),
+        ([rows(0, 20), rows(20, 40)], False),  # nothing reads the last rows
+        ([rows(0, 20), rows(30, N)], False),
+        ([rows(0, 31), rows(30, N)], False),
+        ([rows(0, 30), rows(0, 30), rows(30, N)], False),
+        ([rows(0, N), rows(0, N)], False),
+        ([rows(0, 30), columns(0, M)], False),
+        ([rows(0, 30), rows(30, N), at(4)], False),
+    ],
+)
+def test_reads_side_by_side_are_concatenated(reads: list[Read], joined: bool) -> None:
+    weights = weights_for(reads)
+    jaxpr = gradient_program(loss_of(reads, weights), WHOLE)
+    assert len(dense_equations(jaxpr, "concatenate")) == joined
+    assert joined != any(dense_equations(jaxpr, name) for name in ("pad", "dynamic_update_slice", "add"))
+    np.testing.assert_allclose(tl.grad(loss_of(reads, weights))(X), one_hot_gradient(reads, weights), rtol=1e-12)
+
+
 def test_writes_of_parts_have_no_dense_cotangent_but_that_of_the_whole() -> None:
     """Cotangents of a chain of writes: each clears its window in the one running cotangent."""
     window = np.full((1, M), 0.5)
