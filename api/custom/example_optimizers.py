@@ -1,7 +1,7 @@
 """Optimizers of three functions, as in JAX's examples, for libraries; `tapeless.optimizers` has those of optax's shape.
 
 Each is defined for one array, as `init(x)`, `update(step, gradient, state)` and `get_params(state)`, and made one of
-pytrees by `optimizer`. Left out: SM3.
+pytrees by `optimizer`.
 """
 
 import functools
@@ -122,6 +122,32 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
         return x - rate(i) * mean, squares, mean
 
     return lambda x0: (x0, tnp.zeros_like(x0), tnp.zeros_like(x0)), update, _first
+
+
+@optimizer
+def sm3(step_size: Any, momentum: float = 0.9) -> Any:
+    """Divide gradients by the root of a bound of adagrad's sums, of which each axis keeps its slices' largest.
+
+    Source: Anil, Gupta, Koren and Singer 2019.
+    """
+    rate = make_schedule(step_size)
+
+    def largest(bound: Any) -> list[Any]:
+        axes = range(bound.ndim)
+        return [bound.max([d for d in axes if d != kept], keepdims=True) for kept in axes] or [bound]
+
+    def init(x0: Any) -> Any:
+        zeros = tnp.zeros_like(x0)
+        return x0, zeros, largest(zeros)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean, bounds = state
+        bound = functools.reduce(tnp.minimum, bounds) + tnp.square(g)
+        scale = tnp.where(bound > 0, 1 / tnp.sqrt(bound), 0.0)
+        mean = (1 - momentum) * (g * scale) + momentum * mean
+        return x - rate(i) * mean, mean, largest(bound)
+
+    return init, update, _first
 
 
 @optimizer

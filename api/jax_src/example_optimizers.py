@@ -20,6 +20,7 @@ from tapeless.custom.example_optimizers import (
     rmsprop,
     rmsprop_momentum,
     sgd,
+    sm3,
 )
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "rmsprop",
     "rmsprop_momentum",
     "sgd",
+    "sm3",
 ]

@@ -13,6 +13,7 @@ MADE = {
     "momentum": (0.05, 0.9),
     "nesterov": (0.05, 0.9),
     "adagrad": (0.3,),
+    "sm3": (0.3,),
     "rmsprop": (0.1,),
     "rmsprop_momentum": (0.02,),
     "adam": (0.1,),
@@ -24,7 +25,7 @@ SCHEDULES = {
     "polynomial_decay": (0.1, 3, 0.01, 2.0),
     "piecewise_constant": ([1, 3], [0.1, 0.05, 0.01]),
 }
-START = {"a": np.array([1.0, -2.0], np.float32), "b": [np.float32(0.5)]}
+START = {"a": np.array([1.0, -2.0], np.float32), "b": [np.float32(0.5), np.array([[1, -2], [3, 0.5]], np.float32)]}
 
 
 def states(lib, name, args, grads_of, steps=6):
