@@ -33,8 +33,9 @@ from tapeless.tracer.types import ShapedArray, holds_keys, physical
 
 Options = Mapping[str, Any]
 
-# XLA leaves out conversions to a narrower type and back by default. Then `x.astype(bfloat16).astype(float32)` does not
-# round, quantized values are not quantized, and programs of narrow types give other values compiled than step by step.
+# XLA leaves out conversions to a narrower type and back by default; on the CPU, those that it has added itself. Then
+# `x.astype(bfloat16).astype(float32)` does not round on GPUs, quantized values are not quantized, and programs of
+# narrow types have other values compiled than step by step.
 _ROUNDED: dict[str, Any] = {"xla_allow_excess_precision": False}
 # Our defaults where they differ from XLA's. What the user sets, by `options` or in XLA_FLAGS, has precedence. Never add
 # xla_cpu_copy_insertion_use_region_analysis, which miscompiles nested loops (docs/decisions/0008).
