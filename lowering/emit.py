@@ -5,15 +5,21 @@ Each distinct inner program is one function of the module, however often it is c
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tapeless.lowering import hlo, in_place_loops, memories, ordering, physical, user_primitives
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import core
 from tapeless.tracer.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
+
+if TYPE_CHECKING:
+    from tapeless.lowering import stored_operands
+else:
+    stored_operands = LateModule("tapeless.lowering.stored_operands")  # for GPUs
 
 passes: list[Callable[[Jaxpr], Jaxpr]] = []  # that a program runs through before it is written, see api/__init__.py
 rules: Final = Rules(
@@ -54,6 +60,8 @@ def prepared(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> Jaxpr:
     jaxpr = physical.program(user_primitives.expanded(jaxpr))
     for run in passes:
         jaxpr = run(jaxpr)
+    if platform == "gpu":
+        jaxpr = stored_operands.with_stored_concatenations(jaxpr)
     return jaxpr if platform == "cpu" else memories.brought_back(jaxpr)
 
 
