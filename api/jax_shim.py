@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from tapeless.compile.jit import jit
 from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
-from tapeless.jax_src import absent, core, export, meshes, version
+from tapeless.jax_src import absent, core, distributed, export, meshes, placement, version
 from tapeless.lowering import compat, host
 from tapeless.tracer import dtypes, settings_by_text
 from tapeless.tracer.array import Array
@@ -33,6 +33,7 @@ _ELSEWHERE = {
     "jax.api_util": "tapeless.extend.api_util",
     "jax.example_libraries": "tapeless.jax_src.example_libraries",
     "jax.experimental.hijax": "tapeless.extend.hijax",
+    "jax.experimental.layout": "tapeless.jax_src.placement",
     "jax.interpreters": "tapeless.extend.interpreters",
     "jax.monitoring": "tapeless.jax_src.monitoring",
     "jax.test_util": "tapeless.testing",
@@ -236,11 +237,13 @@ def _open(program: ClosedJaxpr) -> ClosedJaxpr:
 
 _INSTEAD = {
     "jax.eval_shape": _eval_shape,
+    "jax.make_array_from_single_device_arrays": placement.make_array_from_single_device_arrays,
     "jax.make_jaxpr": _make_jaxpr,
     "jax.core.concrete_or_error": core.concrete_or_error,
     "jax.core.is_concrete": core.is_concrete,
     "jax.dtypes.canonicalize_dtype": _canonicalize_dtype,
     "jax.dtypes.result_type": _result_type,
+    "jax.experimental.multihost_utils.reached_preemption_sync_point": distributed.reached_preemption_sync_point,
     "jax.experimental.pjit.pjit": jit,
     "jax.numpy.result_type": _result_type,
     "jax._src.dtypes.canonicalize_dtype": _canonicalize_dtype,

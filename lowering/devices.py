@@ -17,7 +17,7 @@ import importlib
 import importlib.util
 import os
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -55,6 +55,10 @@ class Device:
     def memory_kinds(self) -> tuple[str, ...]:
         """The kinds of memory that the device can address: its own, "device", and perhaps "pinned_host"."""
         return tuple([memory.kind for memory in self.handle.addressable_memories()])
+
+    def addressable_memories(self) -> list[Any]:
+        """List the memories that the device can address, which have a `kind`."""
+        return self.handle.addressable_memories()
 
     def memory_stats(self) -> dict[str, int] | None:
         """Return the memory in use and in total, in bytes; None if the platform does not count it."""
@@ -95,16 +99,39 @@ class OnOneDevice:
 
 
 class SingleDeviceSharding(OnOneDevice, Sharding):
-    """A whole array on one device. Equal to another one if the devices are."""
+    """A whole array on one device, in the device's own memory. Equal to another one if the devices are.
+
+    Raises: NotImplementedError for another memory.
+    """
 
     __slots__ = ("device",)
 
-    def __init__(self, device: Device) -> None:
+    memory_kind: Final = "device"
+    num_devices: Final = 1
+
+    def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
+        if memory_kind not in (None, self.memory_kind):
+            raise NotImplementedError(
+                f"SingleDeviceSharding: arrays are in a device's own memory, {self.memory_kind!r}, not {memory_kind!r}."
+            )
         self.device: Final = device
 
     @property
     def device_set(self) -> set[Device]:
         return {self.device}
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        """The devices in order, by the name that Orbax reads them by."""
+        return (self.device,)
+
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape of an array's part on a device: the whole shape."""
+        return tuple(global_shape)
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, tuple[slice, ...]]:
+        """Map the device to the index of its part of an array: all elements."""
+        return {self.device: (slice(None),) * len(global_shape)}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SingleDeviceSharding) and self.device is other.device

@@ -10,7 +10,7 @@ NAMES = frozenset(
     """
     jax.P jax.shard_map jax.export.export
     jax.sharding.AbstractMesh jax.sharding.Mesh jax.sharding.NamedSharding jax.sharding.PartitionSpec
-    jax.experimental.layout.Format jax.experimental.layout.Layout
+    jax.experimental.layout.Layout
     jax.experimental.mesh_utils.create_device_mesh jax.experimental.multihost_utils.broadcast_one_to_all
     jax.experimental.multihost_utils.global_array_to_host_local_array
     jax.experimental.multihost_utils.host_local_array_to_global_array

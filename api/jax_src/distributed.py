@@ -16,3 +16,8 @@ class _SingleProcess:
 
 
 global_state: Final = _SingleProcess()
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Tell whether all machines are to save their state now, because one of them ends: never, without a service."""
+    return False

@@ -153,14 +153,14 @@ def test_names_that_libraries_only_import():
         import tapeless as tl
         with tl.as_jax():
             import jax
-            from jax.experimental.layout import Format
+            from jax.experimental.layout import Layout
             from jax.sharding import Mesh, Sharding
             assert not isinstance(jax.numpy.ones(2).sharding, Mesh) and isinstance(jax.numpy.ones(2).sharding, Sharding)
             assert Mesh is jax.sharding.Mesh and Mesh | None and not hasattr(tl.sharding, "Mesh")
             try:
-                Format(None)
+                Layout(None)
             except NotImplementedError as error:
-                assert str(error) == "jax.experimental.layout.Format: {LACKING}"
+                assert str(error) == "jax.experimental.layout.Layout: {LACKING}"
             try:
                 Mesh.empty
             except AttributeError as error:
@@ -344,6 +344,11 @@ def test_names_that_libraries_import():
             from jax.experimental.sparse import BCSR, JAXSparse
             from jax.extend import ifrt_programs
             from jax.extend.backend import get_backend
+            from jax.experimental.layout import Format
+            assert Format(None, jax.numpy.ones(2).sharding) == jax.numpy.ones(2).sharding
+            from jax.experimental import multihost_utils
+            assert not multihost_utils.reached_preemption_sync_point(1)
+            assert jax.make_array_from_single_device_arrays.__name__ == "make_array_from_single_device_arrays"
             assert pjit is tl.jit and isinstance(ifrt_programs.ifrt_programs, type)
             assert get_backend().platform == jax.devices()[0].platform and global_state.client is None
             assert jax._src.stages.Lowered is tl.stages.Lowered and ufunc is tl.numpy.ufunc

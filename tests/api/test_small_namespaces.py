@@ -6,6 +6,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.flatten_util import ravel_pytree
+from tapeless.jax_src import placement
+from tapeless.jax_src.distributed import reached_preemption_sync_point
 from tapeless.lowering.compile import compile_module
 from tests.messages import raises
 
@@ -84,6 +86,33 @@ def test_shardings():
     assert len({x.sharding, tnp.zeros(2).sharding}) == 1
     assert tl.device_put(np.ones(2), x.sharding).device is x.device
     assert tl.random.key(0).sharding == x.sharding and isinstance(x.device, tl.Device)
+    assert x.sharding.shard_shape(x.shape) == (3,) and x.sharding.num_devices == 1
+    assert x.sharding.devices_indices_map(x.shape) == {x.device: x.addressable_shards[0].index}
+    assert x.sharding.memory_kind in [memory.kind for memory in x.device.addressable_memories()]
+    assert tl.sharding.SingleDeviceSharding(x.device, memory_kind="device") == x.sharding
+    message = "SingleDeviceSharding: arrays are in a device's own memory, 'device', not 'pinned_host'."
+    with raises(NotImplementedError, message):
+        tl.sharding.SingleDeviceSharding(x.device, memory_kind="pinned_host")
+
+
+def test_parts_of_arrays_on_devices():
+    """What Orbax puts arrays together by: there is one part, and XLA chooses its layout."""
+    x, make = tnp.ones(3), placement.make_array_from_single_device_arrays
+    form = placement.Format(None, x.sharding)
+    assert tl.device_put(np.ones(2), form).sharding == form.sharding == x.sharding and form.layout is None
+    assert make((3,), form, [x]) is make([3], x.sharding, [x], dtype="float32") is x
+    assert not reached_preemption_sync_point(3)
+    with raises(NotImplementedError, "Format: layouts are XLA's choice: give a sharding, and no layout (None)."):
+        placement.Format()
+    with raises(
+        ValueError,
+        f"make_array_from_single_device_arrays: parts are ['float32[3] on {x.device}'], not one array of shape (4,) on "
+        f"{x.device}.",
+    ):
+        make((4,), x.sharding, [x])
+    for parts, dtype in (([], None), ([x, x], None), ([x], "int32")):
+        with pytest.raises(ValueError, match="make_array_from_single_device_arrays: parts are "):
+            make((3,), x.sharding, parts, dtype=dtype)
 
 
 def test_device_put_of_parts():

@@ -1,4 +1,4 @@
-"""flax, haiku and keras, imported and run through `as_jax`: the numbers are JAX's."""
+"""flax, haiku, keras and orbax, imported and run through `as_jax`: the numbers are JAX's."""
 
 import importlib.util
 
@@ -12,6 +12,7 @@ from tests.ecosystem.running import compare_both
     [
         ("flax", "flax_linen.py"),
         ("flax", "flax_nnx.py"),
+        ("orbax", "orbax_checkpoints.py"),
         ("haiku", "haiku_model.py"),
         ("keras", "keras_models.py"),
     ],

@@ -156,7 +156,7 @@ def _hermitian_svd(x: Array, compute_uv: bool) -> Any:
         sizes = lax.abs(spectral.eigvalsh(x))
         return rev(sort(sizes), (sizes.ndim - 1,))
     v, w = spectral.eigh(x)
-    places = argsort(lax.abs(w), descending=True)
+    places = rev(argsort(lax.abs(w)), (w.ndim - 1,))  # equal values in NumPy's order
     w = take_along_axis(w, places, -1)
     v = take_along_axis(v, _in_rows(places, v), -1)
     signs = select(lax.lt(w, 0.0), full_like(w, -1.0), 1.0)

@@ -58,6 +58,9 @@ def test_decompositions():
     np.testing.assert_allclose(u * s[:, None, :] @ vh, indefinite, atol=1e-10)
     np.testing.assert_allclose(s, np.linalg.svd(indefinite, compute_uv=False))
     np.testing.assert_allclose(linalg.svd(indefinite, compute_uv=False, hermitian=True), s)
+    ties = np.diag([2.0, 1.0, -2.0])
+    for found, wanted in zip(linalg.svd(ties, hermitian=True), np.linalg.svd(ties, hermitian=True)):
+        np.testing.assert_array_equal(found, wanted)
     np.testing.assert_allclose(linalg.pinv(indefinite, hermitian=True), np.linalg.inv(indefinite), rtol=1e-8)
 
 
