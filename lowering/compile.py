@@ -55,18 +55,13 @@ SEPARATE_KERNELS: dict[str, dict[str, Any]] = {
     "cpu": {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
 }
 _NEED_SEPARATE_KERNELS = ("optimization_barrier", "f4E2M1FN", "FNUZ")
-# Options of one backend, which XLA takes as texts and ignores if they are unknown; with a dash, options of LLVM.
+# Options of one backend, which XLA takes as texts and ignores if they are unknown.
 EXTRA: dict[str, dict[str, str]] = {
     # Loops whose steps touch fewer bytes become one kernel. XLA's default is 1,024, which gradients and tangents of a
     # few elements exceed; then each of their operations is dispatched by itself. The gradient of 2,000 steps of a
     # double pendulum, which stacks a hundred residuals, takes 1.2 ms in place of 44. Loops with products of matrices,
     # or of more bytes, gain nothing and lose nothing by a larger number.
-    "cpu": {
-        "xla_cpu_small_while_loop_byte_threshold": "65536",
-        # To LLVM, XLA's 32-bit exponentials of the constant nan are undefined. Loop unswitching makes arguments
-        # constant: it writes a loop twice, once for each case of a select by a number. See docs/xla_defects.md.
-        "-unswitch-threshold": "0",
-    }
+    "cpu": {"xla_cpu_small_while_loop_byte_threshold": "65536"}
 }
 _unknown_defaults: set[str] = set()  # options of DEFAULTS that this jaxlib does not have
 

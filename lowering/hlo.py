@@ -198,6 +198,24 @@ class Function:
         """Convert x to another element type."""
         return x if x.aval.dtype == dtype else self.op("convert", [x], x.aval.update(dtype=np.dtype(dtype)))
 
+    def hidden(self, x: Value) -> Value:
+        """Return x, of floating point, in a form that XLA and LLVM know nothing of, even if they know x.
+
+        Its bits are combined with the number of the replica, which is 0, and which only the runtime knows.
+        """
+        if dtypes.is_complex(x.aval.dtype):
+            part = x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype))
+            return self.op("complex", [self.hidden(self.op(name, [x], part)) for name in ("real", "imag")], x.aval)
+        bits = np.dtype(f"uint{dtypes.bits_of(x.aval.dtype)}")
+        key = "the number of the replica", bits
+        if key not in self._memo:
+            self._memo[key] = self.convert(self.op("replica_id", [], ShapedArray((), np.dtype(np.uint32))), bits)
+        aval = x.aval.strong()
+        integers = aval.update(dtype=bits)
+        shown = self.op("bitcast_convert", [x], integers)
+        mixed = self.op("or", [shown, self.broadcast(self._memo[key], x.aval.shape)], integers)
+        return self.op("bitcast_convert", [mixed], aval)
+
     def slice(self, x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] = ()) -> Value:
         """Slice the elements of x from `starts`, below `limits`, in steps of `strides` (default: 1)."""
         steps = strides or [1] * x.aval.ndim

@@ -83,3 +83,38 @@ def test_log1p_of_negative_numbers():
     x = np.append(np.linspace(-1, 1, 20001), [-2, np.inf, np.nan, -0.0])
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(tnp.log1p(x), np.log1p(x), rtol=4e-16)
+
+
+# ---- exponentials of nan that the compiler knows -------------------------------------------------------------
+
+X, ONES = np.linspace(0.1, 0.9, 37, dtype=np.float32), np.ones(37, np.float32)
+WITH_NAN = {
+    "added": lambda x, y, c: x + np.nan,
+    "written": lambda x, y, c: x.at[3].set(np.nan),
+    "padded": lambda x, y, c: tnp.pad(x, 3, constant_values=np.nan),
+    "quotient of paddings": lambda x, y, c: tnp.pad(x, 3) / tnp.pad(y, 3),
+    "difference of infinities": lambda x, y, c: (x + np.inf) - np.inf,
+    "logarithm of padding": lambda x, y, c: tnp.log(tnp.pad(x, 3, constant_values=-1.0)),
+    "logarithm of a number": lambda x, y, c: x + tnp.log(-1.0),
+    "chosen": lambda x, y, c: tnp.where(c, x, np.nan),
+}
+OF_EXPONENTIALS = {
+    "exp": tnp.exp,
+    "expm1": tnp.expm1,
+    "logistic": lax.logistic,
+    "sinh": tnp.sinh,
+    "cosh": tnp.cosh,
+    "complex sine": lambda x: tnp.sin(x * (1 + 2j)),
+    "bfloat16": lambda x: tnp.exp(x.astype(tnp.bfloat16)),
+}
+
+
+@pytest.mark.parametrize("name", WITH_NAN)
+def test_exponentials_of_nan(name: str, optimized: Any):
+    """XLA's are memory that nobody wrote: see docs/xla_defects.md. Each is a program of its own."""
+    make, args = WITH_NAN[name], (tnp.asarray(X), tnp.asarray(ONES), tnp.asarray(False))
+    with_nan = make(*args)
+    assert np.isnan(with_nan).any()
+    for f in OF_EXPONENTIALS.values():
+        found = tl.jit(lambda *args, f=f: f(make(*args)))(*args)
+        np.testing.assert_allclose(found.astype(np.complex64), f(with_nan).astype(np.complex64), rtol=1e-5)  # fused
