@@ -56,7 +56,7 @@ class Device:
         """The kinds of memory that the device can address: its own, "device", and perhaps "pinned_host"."""
         return tuple([memory.kind for memory in self.handle.addressable_memories()])
 
-    def addressable_memories(self) -> list[Any]:
+    def addressable_memories(self) -> Sequence[Any]:
         """List the memories that the device can address, which have a `kind`."""
         return self.handle.addressable_memories()
 
