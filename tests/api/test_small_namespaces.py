@@ -118,8 +118,9 @@ def test_parts_of_arrays_on_devices():
 def test_device_put_of_parts():
     x, device = tnp.ones(3), tl.devices()[0]
     parts = tl.device_put({"a": x, "b": (2.0, None, 3)}, {"a": device, "b": (x.sharding, None, None)})
-    assert parts["a"] is x and parts["b"][1] is None and parts["b"][0].device is parts["b"][2].device is device
-    assert tl.device_put(x, donate=True) is tl.device_put(x, device, may_alias=True) is x
+    assert parts["a"].committed and parts["a"].unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
+    assert parts["b"][1] is None and parts["b"][0].device is parts["b"][2].device is device
+    assert tl.device_put(x, donate=True) is x and tl.device_put(parts["a"], device, may_alias=True) is parts["a"]
     copied = tl.device_put(x, may_alias=False)
     assert copied.unsafe_buffer_pointer() != x.unsafe_buffer_pointer() and copied.tolist() == x.tolist()
     message = """device_put: the full tree does not match device.

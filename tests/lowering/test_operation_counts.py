@@ -21,7 +21,7 @@ from tests.samples.sample import Sample
 FREE = {
     "constant", "iota", "select", "compare", "and", "or", "not", "xor", "is_finite", "convert", "bitcast_convert",
     "shift_left", "shift_right_logical", "real", "imag", "complex", "broadcast_in_dim", "reshape", "reduce", "while",
-    "if", "case", "return", "optimization_barrier",
+    "if", "case", "return", "optimization_barrier", "replica_id",
 }  # fmt: skip
 stablehlo.register_stablehlo_passes()
 

@@ -114,11 +114,11 @@ def asarray(
     _check_order("asarray", order)
     if copy is False and not (isinstance(a, Array) and (dtype is None or a.dtype == dtypes.canonical(dtype))):
         raise ValueError(f"asarray: {a!r:.80} becomes an array only by a copy, which copy=False forbids.")
-    found = a if dtype is None and not copy and isinstance(a, Array) else array(a, dtype, bool(copy), order)
+    found: Any = a if dtype is None and not copy and isinstance(a, Array) else array(a, dtype, bool(copy), order)
     if device is None:
         return found
-    there = core.placed(found, device)
-    if copy is False and there is not found:
+    there: Any = core.placed(found, device)
+    if copy is False and there is not found and there.device is not found.device:
         raise ValueError(f"asarray: {a.aval} comes to {device} only by a copy, which copy=False forbids.")
     return there
 
