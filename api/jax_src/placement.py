@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.devices import SingleDeviceSharding
 
 __all__ = ["Format"]
@@ -36,8 +37,15 @@ def make_array_from_single_device_arrays(
 ) -> Any:
     """Put together an array of its parts on devices: return the only one.
 
-    Raises: ValueError if there is not one array, or if its shape, dtype or device is not as stated.
+    Raises: TypeError if a part is no array on a device; ValueError if there is not one, or if its shape, dtype or
+      device is not as stated.
     """
+    for x in arrays:
+        if not isinstance(x, DeviceArray):
+            raise TypeError(
+                f"make_array_from_single_device_arrays: parts are arrays on devices, not {type(x).__name__}: "
+                "jax.device_put puts a value on a device."
+            )
     found = [(x.shape, x.device, dtype and x.dtype) for x in arrays]
     if found != [(tuple(shape), sharding.device, dtype)]:
         raise ValueError(

@@ -110,6 +110,12 @@ def test_parts_of_arrays_on_devices():
         f"{x.device}.",
     ):
         make((4,), x.sharding, [x])
+    with raises(
+        TypeError,
+        "make_array_from_single_device_arrays: parts are arrays on devices, not ndarray: jax.device_put puts a value "
+        "on a device.",
+    ):
+        make((3,), x.sharding, [np.ones(3, np.float32)])
     for parts, dtype in (([], None), ([x, x], None), ([x], "int32")):
         with pytest.raises(ValueError, match="make_array_from_single_device_arrays: parts are "):
             make((3,), x.sharding, parts, dtype=dtype)
