@@ -43,6 +43,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "cpu": {
         # This pass merges values that an optimization barrier keeps apart, and so the recomputation of `checkpoint`.
         "xla_disable_hlo_passes": "cse_barrier_expander",
+        # XLA gives reductions, with products and elementwise operations before them, to a library (YNN). In jaxlib
+        # 0.10.2 sums of products are wrong from element 16,384 on, windows of dilated arrays are wrong, and sums over
+        # one of seven axes end the process; up to 0.12.0 operations on 8 bits do not wrap around. See
+        # docs/xla_defects.md.
+        "xla_cpu_experimental_ynn_fusion_type": "",
         **_ROUNDED,
     },
     "gpu": _ROUNDED,
