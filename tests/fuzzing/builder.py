@@ -17,6 +17,7 @@ from tapeless import lax
 from tests.fuzzing.program import DTYPES, KINDS, Block, Program, Statement, Var, walk
 from tests.fuzzing.sizes import SMALL, WORK, Extent, drawn
 
+LARGE_FAMILIES = ("rows", "pairs", "pooled")  # that large programs have beside those of their profile
 NAMES: dict[str, Any] = {"tl": tl, "tnp": tnp, "lax": lax, "np": np}
 LARGEST = 4.0  # of a value; what may be larger is scaled or squashed
 CALLED = re.compile(r"\b(?:tnp|lax|tl)(?:\.\w+)+|\.at\[.*?\]\.\w+")
@@ -78,6 +79,10 @@ class Session:
         self.sizes = tuple(int(n) for n in self.rng.choice(profile.sizes, 2))
         apart = np.random.default_rng((29, *np.atleast_1d(seed)))  # small programs have all of the other's numbers
         self.extent: Extent = drawn(apart, self.sizes) if apart.random() < profile.large else SMALL
+        self.families = profile.families
+        if self.extent.is_large and not (profile.special or profile.rounded):
+            share = 0.25 * sum(profile.families.values())
+            self.families = profile.families | dict.fromkeys(LARGE_FAMILIES, share)
         self.left = 6 if self.extent.is_large else 30  # statements that may still be made
 
     def span(self, low_high: tuple[int, int]) -> tuple[int, int]:
@@ -205,7 +210,7 @@ class Builder:
         if n <= len(extent.main) <= most and self.chance(0.6):
             return extent.main
         at = self.integer(0, max(n - 1, 0))
-        return tuple(extent.long if k == at and extent.long * self.times > 1 else m for k, m in enumerate(shape))
+        return tuple(extent.long if k == at and extent.long > 1 else m for k, m in enumerate(shape))
 
     def size(self) -> int:
         return self.choice(self.session.sizes)
@@ -248,6 +253,8 @@ class Builder:
     def _squashed(self, text: str, out: Var, bound: float) -> tuple[str, float]:
         how = self.choice(SQUASHES[2:] if out.kind == "c" or bound > 20 else SQUASHES)
         c = float(f"{2.0 / bound:.1g}")
+        if self.session.extent.is_large:  # what is about to be small would be compared with the tolerance of ones
+            c = max(c, 0.02)
         return how.replace("{c}", str(c)).replace("{}", text), (c * bound if "{c}" in how else 1.0)
 
     def _feature(self, text: str) -> str:
@@ -292,7 +299,7 @@ class Builder:
 
     def fill(self, count: int) -> None:
         """Append about so many statements of random families."""
-        table, weights = self.session.table, self.session.profile.families
+        table, weights = self.session.table, self.session.families
         names = list(weights)
         p = np.array([weights[n] for n in names])
         p /= p.sum()

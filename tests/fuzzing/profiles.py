@@ -34,7 +34,11 @@ PROFILES: dict[str, Profile] = {
         Profile("all", _ALL),
         # large arrays: what is computed for every row, reduced, windowed and read, in few statements
         Profile(
-            "sizes", _ALL | dict.fromkeys(_OFTEN, 4.0), floats=("float64", "float32"), sizes=(1, 2, 3, 4, 5), large=1.0
+            "sizes",
+            _ALL | dict.fromkeys(_OFTEN, 4.0),
+            floats=("float64", "float32"),
+            sizes=(1, 2, 3, 3, 4, 5),
+            large=1.0,
         ),
         Profile(
             "nested",

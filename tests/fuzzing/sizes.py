@@ -60,8 +60,10 @@ def drawn(rng: np.random.Generator, small: Sequence[int]) -> Extent:
     if kind < 0.4:
         return Extent(GRIDS[int(rng.integers(len(GRIDS)))])
     n = int(rng.choice(LONG))
-    others = [int(k) for k in rng.choice([k for k in small if k] or [2], int(rng.integers(0, 3)))]
-    at = 0 if rng.random() < 0.6 else int(rng.integers(len(others) + 1))
+    others = [int(k) for k in rng.choice([k for k in small if k] or [2], int(rng.choice((0, 1, 1, 2))))]
+    while n * np.prod(others) > MOST // 2:
+        others.pop()
+    at = 0 if rng.random() < 0.7 else int(rng.integers(len(others) + 1))
     return Extent((*others[:at], n, *others[at:]), n)
 
 

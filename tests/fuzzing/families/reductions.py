@@ -46,7 +46,8 @@ def reductions(b: Builder) -> None:
     more = more if "mean" not in name else more.split(", where")[0]
     if name == "tnp.ptp" and axis == ():
         axis = None
-    b.emit(f"{name}({operand}, axis={axis}{more})", x, bound=x.bound * (summed(x.size) if "sum" in name else 2) + 1)
+    terms = math.prod(x.shape[a] for a in axes) if b.session.extent.is_large and axis is not None else x.size
+    b.emit(f"{name}({operand}, axis={axis}{more})", x, bound=x.bound * (summed(terms) if "sum" in name else 2) + 1)
 
 
 def cumulative(b: Builder) -> None:
@@ -54,7 +55,8 @@ def cumulative(b: Builder) -> None:
     name, axis = b.choice(CUMULATIVE), b.integer(0, x.ndim - 1)
     operand = "tnp.sin({0})" if "prod" in name else "{0}"
     reverse = ", reverse=True" if name.startswith("lax") and b.chance(0.5) else ""
-    b.emit(f"{name}({operand}, axis={axis}{reverse})", x, bound=x.bound * max(summed(x.shape[axis]), 1))
+    grown = x.bound + 12 if "log" in name else x.bound * max(summed(x.shape[axis]), 1)
+    b.emit(f"{name}({operand}, axis={axis}{reverse})", x, bound=grown)
 
 
 def of_integers(b: Builder) -> None:
