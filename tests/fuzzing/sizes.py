@@ -51,13 +51,11 @@ SMALL = Extent()
 def drawn(rng: np.random.Generator, small: Sequence[int]) -> Extent:
     """A large extent: of one long axis beside small ones, of a grid, or of seven or eight axes."""
     kind = rng.random()
-    if kind < 0.3:
-        axes = int(rng.integers(7, 9))
-        shape = [1] * axes
-        for at in rng.permutation(axes):  # at least 3,000 elements if the axes allow it, at most 2**16
-            shape[at] = int(rng.choice([n for n in (1, 2, 3, 5, 8) if n * np.prod(shape) <= 2**16]))
-        return Extent(tuple(shape))
-    if kind < 0.4:
+    if kind < 0.35:
+        first = rng.choice((1, 2, 2, 3), int(rng.choice((4, 4, 5))))
+        shape = [int(n) for n in (*first, *rng.choice((5, 8, 8, 8), 3))]  # as most are: the last axes the largest
+        return Extent(tuple(shape if rng.random() < 0.8 else rng.permutation(shape).tolist()))
+    if kind < 0.45:
         return Extent(GRIDS[int(rng.integers(len(GRIDS)))])
     n = int(rng.choice(LONG))
     others = [int(k) for k in rng.choice([k for k in small if k] or [2], int(rng.choice((0, 1, 1, 2))))]

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 
 from tests.fuzzing.builder import Builder, Unfit
 from tests.fuzzing.families.reductions import JITTER
+from tests.fuzzing.program import Var
 from tests.fuzzing.sizes import summed
 
 FUNCTIONS = (
-    "{}", "{}", "({}) ** 2", "tnp.abs({} - .0213)", "tnp.sin({})", "({} - .3171) ** 2", "tnp.exp(-({}) ** 2)",
+    *["{}"] * 3, "({}) ** 2", "tnp.abs({} - .0213)", "tnp.sin({})", "({} - .3171) ** 2", "tnp.exp(-({}) ** 2)",
     "tnp.maximum({}, .0137)", "tnp.tanh({})", "1 / (1 + ({}) ** 2)", "({} > .0171) * ({})",
 )  # fmt: skip
 NUMBERS = (
-    "tnp.sum({}, {axis})", "tnp.sum({}, {axis})", "tnp.mean({}, {axis})", "tnp.max({}, {axis})", "tnp.min({}, {axis})",
+    *["tnp.sum({}, {axis})"] * 3, "tnp.mean({}, {axis})", "tnp.max({}, {axis})", "tnp.min({}, {axis})",
     "tnp.linalg.norm({} + 1.3171, axis={axis})", "tl.nn.logsumexp({}, {axis})", "tnp.var({}, {axis})", "tnp.sum({})",
 )  # fmt: skip
 REDUCTIONS = (
@@ -58,11 +59,31 @@ def matrices(b: Builder) -> None:
 def pairs(b: Builder) -> None:
     """Products and distances of two arrays of one shape."""
     x = b.pick("f", least=1, full=True, where=lambda v: v.size > 1)
-    other = b.find(lambda v: v.kind == "f" and v.shape == x.shape and v.dtype == x.dtype and v is not x)
-    y = other or b.argument(x.shape, x.dtype)
+    y = another(b, x)
     text = b.choice(("{0} * {1}", "({0} - {1})", "({0} * {1} - {0})", "{0} / (1.3 + {1} * {1})", "{0} * {1} * {1}"))
     made, grown = reduced(b, text, x.shape)
     b.emit(made, x, y, bound=x.bound * max(y.bound, 1) * grown, feature="rows.pairs")
+
+
+def sums_of_products(b: Builder) -> None:
+    """Two arrays of one shape multiplied, and summed along an axis or two."""
+    x = b.pick("f", least=1, full=True, where=lambda v: v.size > 1)
+    y = another(b, x)
+    text = b.choice(("{0} * {1}", "{0} * {1}", "{0} * {1} * {1}", "{0} * {1} * {0}"))
+    axes = sorted(int(a) for a in b.rng.permutation(x.ndim)[: b.choice((1, 1, 1, 2))])
+    terms = math.prod(x.shape[a] for a in axes)
+    b.emit(
+        f"tnp.sum({text}, {tuple(axes)})",
+        x,
+        y,
+        bound=x.bound * max(y.bound, 1) ** 2 * summed(terms),
+        feature="rows.sums",
+    )
+
+
+def another(b: Builder, x: Var) -> Var:
+    """An array of the same type that is not x itself."""
+    return b.find(lambda v: v.same_type(x) and v is not x) or b.argument(x.shape, x.dtype)
 
 
 def pooled(b: Builder) -> None:
@@ -83,4 +104,4 @@ def pooled(b: Builder) -> None:
     b.emit(b.choice(FUNCTIONS).replace("{}", text), x, bound=9 * x.bound, feature=f"rows.pooled.{name[4:]}")
 
 
-FAMILIES = {"rows": matrices, "pairs": pairs, "pooled": pooled}
+FAMILIES = {"rows": matrices, "pairs": pairs, "sums_of_products": sums_of_products, "pooled": pooled}
