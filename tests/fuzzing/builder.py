@@ -376,7 +376,7 @@ class Builder:
 def fit(jaxpr: Any, room: int) -> bool:
     """Whether all arrays of a program have at most so many elements, and their windows not many times more."""
     inner = getattr(jaxpr, "jaxpr", jaxpr)
-    if len(inner.eqns) > EQUATIONS:
+    if len(inner.eqns) + sum(len(eqn.outvars) for eqn in inner.eqns) > 2 * EQUATIONS:
         return False
     return all(_equation_fits(eqn, room) for eqn in inner.eqns)
 
