@@ -14,7 +14,8 @@ import numpy as np
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tests.fuzzing.program import Program, draw, np_dtype
+from tests.fuzzing.program import Program, draw, made, np_dtype, seed_of
+from tests.fuzzing.sizes import ELEMENTS
 
 TAPELESS = {"tl": tl, "tnp": tnp, "lax": lax, "np": np}
 Arrays = list[np.ndarray]
@@ -79,11 +80,21 @@ def directions(variables: Sequence[Any], seed: int) -> Arrays:
     rng = np.random.default_rng(seed)
     found: Arrays = []
     for v in variables:
+        if v.size > ELEMENTS:
+            found.append(made(direction(v, seed), v.dtype))
+            continue
         t = rng.uniform(0.3, 1, v.shape) * rng.choice((-1, 1), v.shape)
         if v.kind == "c":
             t = t + 1j * rng.uniform(0.3, 1, v.shape)
         found.append(np.asarray(t).astype(np_dtype(v.dtype)))
     return found
+
+
+def direction(v: Any, seed: int) -> str:
+    """An expression of a large direction, as `recipe` gives of arguments."""
+    text = f"r.uniform(.3, 1, {v.shape}) * r.choice((-1, 1), {v.shape})"
+    text += f" + 1j * r.uniform(.3, 1, {v.shape})" if v.kind == "c" else ""
+    return f"(lambda r: {text})(np.random.default_rng({seed_of(v, seed)}))"
 
 
 # ---- modes ---------------------------------------------------------------------------------------------------

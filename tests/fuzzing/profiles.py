@@ -18,6 +18,8 @@ _INSIDE = {
     "one_hots": 0.5,
 }
 
+_OFTEN = ("mapped", "products", "reductions", "windows", "cumulative", "binary", "unary")
+
 
 def nests(program: Program) -> bool:
     """Whether there is a loop in a loop."""
@@ -30,6 +32,14 @@ PROFILES: dict[str, Profile] = {
     p.name: p
     for p in (
         Profile("all", _ALL),
+        # large arrays: what is computed for every row, reduced, windowed and read, in few statements
+        Profile(
+            "sizes",
+            _ALL | dict.fromkeys(_OFTEN, 4.0),
+            floats=("float64", "float32"),
+            sizes=(1, 2, 3, 3, 4, 5),
+            large=1.0,
+        ),
         Profile(
             "nested",
             _NESTED | _INSIDE,

@@ -4,12 +4,15 @@ A statement is a text with holes: `{0}`, `{1}` are operands, `{o0}` results, `{b
 what runs, so a report needs nothing of this package.
 """
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from tests.fuzzing.sizes import ELEMENTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,9 +144,45 @@ SPECIAL = (0.0, -0.0, 1.0, 1.0, -1.0, 2.0, 0.5, -2.5, np.inf, -np.inf, np.nan)
 
 
 def draw(args: Sequence[Var], seed: int, special: bool = False) -> list[np.ndarray]:
-    """Values of the arguments: floats of three decimals between minus and plus their bounds; or `SPECIAL` ones."""
+    """Values of the arguments: floats of three decimals between minus and plus their bounds; or `SPECIAL` ones.
+
+    Large arrays are as their `recipe` says, so that reports are short, and their floats have all digits: of three
+    decimals there are not enough numbers for them to differ.
+    """
     rng = np.random.default_rng(seed)
-    return [drawn_special(v, rng) if special and v.kind == "f" else drawn(v, rng) for v in args]
+    return [
+        made(recipe(v, seed, special), v.dtype)
+        if v.size > ELEMENTS
+        else drawn_special(v, rng)
+        if special and v.kind == "f"
+        else drawn(v, rng)
+        for v in args
+    ]
+
+
+def recipe(v: Var, seed: int, special: bool = False) -> str:
+    """An expression of the values of a large argument, by a generator of its own."""
+    low, high, shape = -v.bound, v.bound, v.shape
+    texts = {
+        "f": f"r.uniform({low}, {high}, {shape})",
+        "c": f"r.uniform({low}, {high}, {shape}) + 1j * r.uniform({low}, {high}, {shape})",
+        "b": f"r.random({shape}) < .5",
+        "i": f"r.integers({int(low)}, {int(high) + 1}, {shape})",
+        "u": f"r.integers(0, {int(high) + 1}, {shape})",
+    }
+    if special and v.kind == "f":
+        texts["f"] = f"r.choice((0., -0., 1., 1., -1., 2., .5, -2.5, np.inf, -np.inf, np.nan), {shape})"
+    return f"(lambda r: {texts[v.kind]})(np.random.default_rng({seed_of(v, seed)}))"
+
+
+def seed_of(v: Var, seed: int) -> int:
+    """Of a variable's own generator: it stays when other variables go."""
+    return zlib.crc32(f"{v.name} {seed}".encode())
+
+
+def made(text: str, dtype: str) -> np.ndarray:
+    """The array of a recipe."""
+    return np.asarray(eval(text, {"np": np})).astype(np_dtype(dtype))
 
 
 def drawn_special(v: Var, rng: np.random.Generator) -> np.ndarray:

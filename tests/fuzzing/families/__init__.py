@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.fuzzing.builder import Builder
+from tests.fuzzing.builder import LARGE_FAMILIES, Builder
 from tests.fuzzing.families import (
     contractions,
     counting,
@@ -14,6 +14,7 @@ from tests.fuzzing.families import (
     loops,
     narrow,
     reductions,
+    rows,
     rules,
     shaping,
     specials,
@@ -41,6 +42,8 @@ SPECIAL = {
     "views": shaping.views,
     "joins": shaping.joins,
 }
+# of large arrays, beside the others
+LARGE = {name: rows.FAMILIES[name] for name in LARGE_FAMILIES}
 # where every operation is rounded to its dtype
 ROUNDED = {
     **narrow.FAMILIES,
@@ -52,5 +55,5 @@ ROUNDED = {
     "gathers": gathers.gathers,
 }
 TABLE: dict[str, Callable[[Builder], None]] = (
-    {name: f for module in MODULES.values() for name, f in module.items()} | SPECIAL | ROUNDED
+    {name: f for module in MODULES.values() for name, f in module.items()} | SPECIAL | ROUNDED | LARGE
 )
