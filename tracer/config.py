@@ -52,7 +52,7 @@ class Field(Generic[T]):
 
     def __set__(self, instance: Any, value: T) -> None:
         self.everywhere = self.checked(value)
-        _process[0] = _settings([field.everywhere for field in _fields.values() if field.keyed])
+        _process[0] = _settings([field.everywhere for field in list(_fields.values()) if field.keyed])
         if _scope.get() is not None:
             _scope.set(_settings_now())
 
@@ -268,7 +268,7 @@ def add_field(name: str, field: Field[Any]) -> Field[Any]:
     field.__set_name__(Config, name)
     field.checked(field.everywhere)
     _fields[name] = field
-    _process[0] = _settings([each.everywhere for each in _fields.values() if each.keyed])
+    _process[0] = _settings([each.everywhere for each in list(_fields.values()) if each.keyed])
     if _scope.get() is not None:
         _scope.set(_settings_now())
     return field
@@ -276,7 +276,7 @@ def add_field(name: str, field: Field[Any]) -> Field[Any]:
 
 def _settings_now() -> object:
     """Return the interned object for the present values of all keyed fields."""
-    return _settings([field.__get__(None) for field in _fields.values() if field.keyed])
+    return _settings([field.__get__(None) for field in list(_fields.values()) if field.keyed])
 
 
 def _settings(values: list[Any]) -> object:
@@ -286,8 +286,8 @@ def _settings(values: list[Any]) -> object:
 def differing_settings(now: Any, before: Any) -> Generator[tuple[str, Any, Any]]:
     """Yield the names of settings that differ between two keys of `config.trace_key`, with both values."""
     (settings, named), (others, others_named) = [key if isinstance(key, tuple) else (key, ()) for key in (now, before)]
-    values = {known: combination for combination, known in _known_settings.items()}
-    keyed = [name for name, field in _fields.items() if field.keyed]
+    values = {known: combination for combination, known in list(_known_settings.items())}
+    keyed = [name for name, field in list(_fields.items()) if field.keyed]
     for name, value, other in zip(keyed, values[settings], values[others], strict=False):
         if value != other:
             yield f"config.{name}", value, other
