@@ -143,6 +143,15 @@ class SingleDeviceSharding(OnOneDevice, Sharding):
         return f"SingleDeviceSharding(device={self.device!r})"
 
 
+def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """Make the placement of whole arrays on one device. Raises: NotImplementedError for another memory than its own.
+
+    >>> make_single_device_sharding(devices("cpu")[0])
+    SingleDeviceSharding(device=cpu:0)
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
 # ---- available devices
 
 

@@ -137,8 +137,8 @@ class Config:
     progress: whether a compilation that takes longer than five seconds is logged while it runs.
     traceback_filtering: whether tracebacks that Python or IPython prints leave our frames out: "auto" and
       "remove_frames" add a note that they do, "quiet_remove_frames" adds none, "off" shows every frame.
-    JAX's names are understood, too: `jax_enable_x64` for the widths, `jax_enable_checks` for `check_programs`,
-    `jax_platforms` for `platform_name`, for the others "jax_" and the name.
+    JAX's names are understood, too: `jax_enable_x64` for the widths (and `x64_enabled`, to read), `jax_enable_checks`
+    for `check_programs`, `jax_platforms` for `platform_name`, for the others "jax_" and the name.
     """
 
     __slots__ = ()
@@ -215,6 +215,11 @@ class Config:
         """
         return Scope(values)
 
+    @property
+    def x64_enabled(self) -> bool:
+        """Tell whether the default width is 64 bits, by JAX's name."""
+        return self.default_bits == 64
+
     @staticmethod
     def trace_key() -> object:
         """Return the cache key of traced programs for the settings: one object for each combination of values,
@@ -228,7 +233,7 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         """Return the value of a field by JAX's name."""
         if name == "jax_enable_x64":
-            return self.default_bits == 64
+            return self.x64_enabled
         return _meant_by(name)[0].__get__(self)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -434,8 +434,12 @@ class FlatFunction:
 
 
 def _vjp(who: str, fun: Any, primals: Sequence[Any], has_aux: bool, function: Any) -> tuple[Any, PullBack, Any]:
-    values, f, derivative = _linearized(who, fun, primals, has_aux, function, "vjp")
-    pull_back = PullBack(derivative, PullBackForm(f.in_tree, f"pull_back_of_{f.__name__}"))
+    leaves, tree = pytree.flatten(tuple(primals))
+    flat = [own_array(x) if dtypes.is_inexact(aval_of(x).dtype) else x for x in leaves]
+    values, f, derivative = _linearized(who, fun, pytree.unflatten(tree, flat), has_aux, function, "vjp")
+    numbers = {id(x): i for i, x in enumerate(flat)}
+    of_arguments = tuple([numbers.get(id(x)) for x in derivative.residuals])
+    pull_back = PullBack(derivative, PullBackForm(f.in_tree, f"pull_back_of_{f.__name__}", False, of_arguments))
     return f.unflatten(values), pull_back, f.aux(values) if has_aux else None
 
 

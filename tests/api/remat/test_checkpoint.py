@@ -563,12 +563,23 @@ def test_errors_of_the_decorator():
         "checkpoint: the policy must be a function of operations, not 'dots'. tl.checkpoint_policies has some."
     )
     with pytest.raises(TypeError) as raised:
-        tl.checkpoint(g, prevent_cse=(True, False))
+        tl.checkpoint(g, prevent_cse=(True, "w"))
     assert message(raised) == (
-        "checkpoint: prevent_cse must be True or False, for all arguments together, not (True, False)."
+        "checkpoint: prevent_cse must be True or False, or a sequence of such for arguments, not (True, 'w')."
     )
+    with pytest.raises(ValueError, match=r"^checkpoint: the full tree does not match prevent_cse\."):
+        tl.checkpoint(g, prevent_cse=(True, False, True))(1.0, 2.0)
     with pytest.raises(ValueError, match=r"^checkpoint: static_argnums names argument 2, but g at .* has 2 positional"):
         tl.checkpoint(g, static_argnums=2)
+
+
+@pytest.mark.parametrize("flags, tied", [(({"w": False, "b": True}, False), True), ([False, False], False)])
+def test_flags_of_arguments_against_merging(flags, tied):
+    f = tl.checkpoint(lambda p, x: tnp.sum(tnp.tanh(tnp.tanh(x @ p["w"]) + p["b"])), prevent_cse=flags)
+    params = {"w": W, "b": W[0]}
+    assert_close(tl.grad(f)(params, X)["w"], tl.grad(f.__wrapped__)(params, X)["w"])
+    program = tl.make_jaxpr(tl.grad(f))(params, X)
+    assert bool(equations(program, "optimization_barrier")) == tied
 
 
 def test_static_arguments_need_no_hash():
