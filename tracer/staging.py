@@ -18,6 +18,7 @@ from tapeless.tracer.incoming import incoming, kept
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
+from tapeless.tracer.stand_ins import stand_in
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
 
 DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # `n, argument 1 of f`, or nothing, of numbers of inputs
@@ -176,6 +177,9 @@ class StagingTrace(WritingTrace):
         if isinstance(x, Tracer):
             if x.owner is self:
                 return x.variable  # type: ignore[attr-defined]  # all tracers of this trace have one
+            other = stand_in(x)
+            if other is not x:
+                return self.atom(other)
             core.check_alive((x,))
             if x.owner.depth > self.depth:
                 raise core.inner_tracer_error(x, self)
