@@ -26,6 +26,7 @@ from tapeless.lowering import forking
 from tapeless.lowering.compat import jaxlib_core, xc
 from tapeless.tracer import source
 from tapeless.tracer.config import Field, add_field, config
+from tapeless.tracer.given_to_jax import GIVEN_TO_JAX
 
 
 class Device:
@@ -124,6 +125,11 @@ class SingleDeviceSharding(OnOneDevice, Sharding):
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
         """The devices in order, by the name that Orbax reads them by."""
         return (self.device,)
+
+    @property
+    def _is_concrete(self) -> bool:
+        """Raise TypeError: JAX asks for this of the arrays that it is given."""
+        raise TypeError(GIVEN_TO_JAX)
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         """Return the shape of an array's part on a device: the whole shape."""

@@ -5,10 +5,12 @@ For type checkers and editors they are declared here, as the same functions; a t
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, NewType, NoReturn, TypeAlias
 
 import numpy as np
 
+from tapeless.tracer.given_to_jax import GIVEN_TO_JAX, is_asked_by_jax
 from tapeless.tracer.types import ShapedArray
 
 if TYPE_CHECKING:
@@ -88,6 +90,8 @@ class Array:
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):  # protocols look such names up on every object
+                if name == "__jax_array__" and is_asked_by_jax(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
+                    raise TypeError(GIVEN_TO_JAX)  # no AttributeError, after which JAX would not say where to look
                 raise AttributeError(f"an array has no attribute {name!r}.", name=name, obj=None)
             missing = importlib.import_module("tapeless.tracer.missing_names")
             raise AttributeError(missing.ArrayRefusal(name), name=name, obj=None)

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer.errors import JAXIndexError, JAXTypeError, LinearityError
+from tapeless.tracer.keyword_advice import advise
 from tapeless.tracer.recency import bounded
 from tapeless.tracer.scopes import Arguments, Result, scoped
 
@@ -142,6 +143,7 @@ def name_line(error: Exception) -> None:
         return  # those of traced values and of linearity name lines
     frames = [(tb.tb_frame.f_code, tb.tb_lasti) for tb in walk_traceback(error.__traceback__)]
     if not _is_ours(frames[-1][0]):
+        advise(error)
         return
     users = [Source(*frame) for frame in frames if is_users(frame[0])]
     place = users[-1] if users else current()

@@ -43,6 +43,7 @@ STATIC, CLOSE_OVER = "make the argument static (static_argnames)", "close over t
 CHOICE = f"Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or {STATIC}."
 COUNT = f"Shapes, counts and Python indices must be known when tracing: {STATIC}."
 FLOAT = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
+FORMAT = 'Write tl.debug.print("{:.3f}", x), which prints it when the program runs; f"{x}" shows the type.'
 NUMPY = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute outside of the traced function."
 
 
@@ -176,7 +177,7 @@ def test_what_depends_on_no_argument_names_none():
 
 
 def test_formatting_under_jit():
-    with raises(tl.errors.ConcretizationTypeError, refusal("value", "float32[]", formatted, "{x", FLOAT)):
+    with raises(tl.errors.ConcretizationTypeError, refusal("value", "float32[]", formatted, "{x", FORMAT)):
         tl.jit(formatted)(3.0)
 
 
