@@ -4,6 +4,7 @@ Recording costs one short walk up the stack per equation; file, line and text ar
 """
 
 import functools
+import itertools
 import linecache
 import os
 import re
@@ -62,6 +63,15 @@ class Source:
             if start <= self.instruction < end:
                 return line or self.code.co_firstlineno
         return self.code.co_firstlineno
+
+    @property
+    def called(self) -> str:
+        """The function that the user's program called here, as written, or the operands with their operator."""
+        line, last, start, end = next(itertools.islice(self.code.co_positions(), self.instruction // 2, None))
+        if line is None or line != last or start is None:
+            return ""
+        written = linecache.getline(self.file, line).encode()[start:end].decode()  # places are counted in bytes
+        return written.partition("(")[0] or written
 
     @property
     def text(self) -> str:

@@ -14,6 +14,7 @@ from tapeless import lax
 from tapeless.ad_checkpoint import checkpoint_name
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
 from tests.api.comparing import assert_close, assert_same
+from tests.messages import place
 
 P = tl.checkpoint_policies
 RNG = np.random.default_rng(0)
@@ -626,3 +627,24 @@ def test_policies_print_as_they_were_written():
         "save_from_both_policies(dots_saveable, save_only_these_names('a'))"
     )
     assert P.save_names("a") is P.save_only_these_names("a")  # so that programs made with one serve the other
+
+
+def _dropout(key, x):
+    return tnp.where(tl.random.bernoulli(key, 0.5, x.shape), 2 * x, 0)
+
+
+def _with_dropout(w, x, key):
+    hidden = tl.nn.gelu(x @ w)
+    return tnp.sum(_dropout(key, hidden) ** 2)
+
+
+def test_residuals_of_choices_name_the_functions_that_the_user_called(capsys):
+    tl.print_saved_residuals(_with_dropout, W, X, tl.random.key(0))
+    printed = capsys.readouterr().out
+    assert "select_n" not in printed and " from lt " not in printed
+    assert f"bool[3,4] from tl.random.bernoulli at {place(_dropout, 'return')}\n" in printed
+    (line,) = [line for line in printed.split("\n") if place(_with_dropout, "hidden =") in line]
+    assert "tl.nn.gelu" in line
+    made = [(x.primitive, x.maker) for x in tl.ad_checkpoint.saved_residuals(_with_dropout, W, X, tl.random.key(0))]
+    assert {"lt", "select_n"} & {primitive for primitive, _ in made} and ("lt", "tl.random.bernoulli") in made
+    assert tl.ad_checkpoint.saved_residuals(tnp.sin, X)[0].maker == "cos"
