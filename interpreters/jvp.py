@@ -13,8 +13,7 @@ from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.rules import Rules, Table
-from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.stand_ins import stand_in
+from tapeless.tracer.staging import StagingTrace, stand_in
 from tapeless.tracer.types import ShapedArray, aval_of
 
 

@@ -14,8 +14,7 @@ from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
 from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.scopes import Arguments, Result, scoped, scoped_all
-from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.stand_ins import stand_in
+from tapeless.tracer.staging import StagingTrace, stand_in
 from tapeless.tracer.types import ShapedArray, aval_of
 
 # The strategy for control flow that differs between examples: "auto", "select" or "loop"; see batched_control_flow.py.

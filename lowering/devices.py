@@ -26,7 +26,7 @@ from tapeless.lowering import forking
 from tapeless.lowering.compat import jaxlib_core, xc
 from tapeless.tracer import source
 from tapeless.tracer.config import Field, add_field, config
-from tapeless.tracer.given_to_jax import GIVEN_TO_JAX
+from tapeless.tracer.types import GIVEN_TO_JAX
 
 
 class Device:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Never, NewType, NoReturn,
 
 import numpy as np
 
-from tapeless.tracer.given_to_jax import GIVEN_TO_JAX, is_asked_by_jax
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import GIVEN_TO_JAX, ShapedArray, is_asked_by_jax
 
 if TYPE_CHECKING:
     from tapeless.tracer.numpy import (

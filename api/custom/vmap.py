@@ -19,7 +19,7 @@ from tapeless.tracer.numpy.promotion import as_array
 from tapeless.tracer.per_trace import PerTrace
 from tapeless.tracer.primitives import custom_vmap as primitives
 from tapeless.tracer.rule_arguments import as_arguments
-from tapeless.tracer.stand_ins import standing_for
+from tapeless.tracer.staging import standing_for
 from tapeless.tracer.types import ShapedArray, aval_of
 
 P = ParamSpec("P")

@@ -384,6 +384,12 @@ pytree.register_pytree_node(
 )
 
 
+def positions(residuals: Sequence[Any], arguments: Any) -> tuple[int | None, ...]:
+    """Find for each residual the number of the leaf of the arguments that it is, or None."""
+    numbers = {id(x): i for i, x in enumerate(pytree.leaves(arguments))}
+    return tuple([numbers.get(id(x)) for x in residuals])
+
+
 def _same(x: Any) -> Any:
     return x
 
