@@ -153,7 +153,7 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
     """Make the placement of whole arrays on one device. Raises: NotImplementedError for another memory than its own.
 
     >>> make_single_device_sharding(devices("cpu")[0])
-    SingleDeviceSharding(device=cpu:0)
+    SingleDeviceSharding(device=CpuDevice(id=0))
     """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
