@@ -13,7 +13,7 @@ from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.rules import Rules, Table
-from tapeless.tracer.staging import StagingTrace
+from tapeless.tracer.staging import StagingTrace, stand_in
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -87,6 +87,8 @@ class JVPTrace(Trace):
             return primal, zero_of(primal)
         if type(x) is JVPTracer and x.owner is self:
             return x.primal, x.tangent
+        if isinstance(x, Tracer) and (other := stand_in(x)) is not x:
+            return self.split(other)
         core.check_alive((x,))
         return x, zero_of(x)
 

@@ -13,6 +13,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.promotion import apply_inexact, array_operand, inexact, promoted_inexact_dtypes
 from tapeless.tracer.numpy.reductions import Axis, least
 from tapeless.tracer.primitives.elementwise import logistic_p, rsqrt, stop_gradient
@@ -194,6 +195,7 @@ def _sparse_plus(x: Any) -> Array:
 # ---- reductions and normalization along axes -----------------------------------------------------------------
 
 
+@advised
 def logsumexp(
     a: ArrayLike,
     axis: Axis = None,
@@ -241,6 +243,7 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, 
     return logsumexp(x, axis, where=where, keepdims=keepdims) - tnp.log(tnp.sum(counted, axis, keepdims=keepdims))
 
 
+@advised
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Compute the softmax, exp(x) divided by its sum along axes.
 
@@ -254,6 +257,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     return terms / _total(terms, axis, where)
 
 
+@advised
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Compute the logarithm of `softmax`, without underflow; -inf where `where` is false. Args: as for `softmax`."""
     lowered = _lowered("log_softmax", x, axis, where)

@@ -6,7 +6,8 @@ Types are interned, so `is` compares them and hashing is one pointer: typing rul
 import math
 import threading
 import weakref
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
 import numpy as np
 
@@ -206,3 +207,21 @@ def conversion_hint(value: Any) -> str:
     if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
         return "\n  Write tnp.asarray(...) around an array of another library: it is copied to the device."
     return ""
+
+
+# ---- arrays that are given to JAX ----------------------------------------------------------------------------
+
+GIVEN_TO_JAX: Final = (
+    "an array of Tapeless was given to JAX, or to a library that was imported with it, such as optax.\n"
+    "  Import and call libraries for JAX inside of `with tl.as_jax():`, where they compute by Tapeless; or hand over "
+    "numpy.asarray(x)."
+)
+
+
+def is_asked_by_jax(frame: FrameType) -> bool:
+    """Tell whether a frame is of JAX's own code, not of that which `as_jax` puts into its place.
+
+    Left out is what makes arrays, as `jax.numpy.asarray` does: it takes NumPy's protocols, too.
+    """
+    name = str(frame.f_globals.get("__name__", ""))
+    return name.startswith("jax.") and not name.endswith(".array_constructors")

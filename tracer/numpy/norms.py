@@ -9,6 +9,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.promotion import array_operand, cast, inexact
 from tapeless.tracer.numpy.reductions import Axis, checked_axes, total
@@ -22,6 +23,7 @@ from tapeless.tracer.primitives.spectral import svd
 Order = int | float | str | None
 
 
+@advised
 def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """Compute the norm of vectors or matrices.
 

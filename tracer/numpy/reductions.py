@@ -15,6 +15,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.called_functions import called
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import add as add_arrays
 from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtract
 from tapeless.tracer.numpy.logic import choose_between, isnan, truth
@@ -39,6 +40,7 @@ Axis = int | Sequence[int] | None
 # ---- sums and products ---------------------------------------------------------------------------------------
 
 
+@advised
 def sum(
     a: ArrayLike,
     axis: Axis = None,
@@ -59,6 +61,7 @@ def sum(
     return reduced("sum", x, axis, keepdims, add, 0, where, initial, add_arrays)
 
 
+@advised
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -188,6 +191,7 @@ def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
 # ---- extremes ------------------------------------------------------------------------------------------------
 
 
+@advised
 def max(
     a: ArrayLike,
     axis: Axis = None,
@@ -202,6 +206,7 @@ def max(
     return reduced("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
 
 
+@advised
 def min(
     a: ArrayLike,
     axis: Axis = None,
@@ -254,6 +259,7 @@ def _nonempty(name: str, x: Array, axis: Axis, initial: Any, where: Any) -> Arra
     return x
 
 
+@advised
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the maximum along `axis`, or in the flat array: of the first nan, or the first of ties.
 
@@ -263,6 +269,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return _position("argmax", a, axis, keepdims, reduction.argmax)
 
 
+@advised
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the minimum along `axis`, or in the flat array: of the first nan, or the first of ties."""
     check_no_out("argmin", out)
@@ -291,6 +298,7 @@ def _first_extreme(extreme: Any, x: Array, axis: int, dtype: Any) -> Array:
 # ---- logic ---------------------------------------------------------------------------------------------------
 
 
+@advised
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -300,6 +308,7 @@ def any(
     return reduced("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
 
 
+@advised
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -317,12 +326,14 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 # ---- cumulative ----------------------------------------------------------------------------------------------
 
 
+@advised
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative sum along `axis`, or of the flat array if None."""
     check_no_out("cumsum", out)
     return _cumulative("cumsum", a, axis, dtype, reduction.cumsum)
 
 
+@advised
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative product along `axis`, or of the flat array if None."""
     check_no_out("cumprod", out)

@@ -8,6 +8,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import select, subtract
 from tapeless.tracer.numpy.logic import choose_between
@@ -29,6 +30,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full
 # ---- means ---------------------------------------------------------------------------------------------------
 
 
+@advised
 def mean(
     a: ArrayLike,
     axis: Axis = None,
@@ -81,6 +83,7 @@ def _mean_where(x: Array, axes: tuple[int, ...], keepdims: bool, where: ArrayLik
     return cast(lax.div(total, cast(counted, total.dtype)), x.dtype)
 
 
+@advised
 def average(
     a: ArrayLike,
     axis: Axis = None,
@@ -149,6 +152,7 @@ def _numbers_among(name: str, a: ArrayLike, where: ArrayLike | None) -> tuple[Ar
 # ---- variances -----------------------------------------------------------------------------------------------
 
 
+@advised
 def var(
     a: ArrayLike,
     axis: Axis = None,
@@ -231,6 +235,7 @@ def _general_variance(x: Array, axes: tuple[int, ...], ddof: float, keepdims: bo
     return cast(y, dtypes.real_part_dtype(x.dtype))
 
 
+@advised
 def std(
     a: ArrayLike,
     axis: Axis = None,
