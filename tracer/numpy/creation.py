@@ -334,7 +334,10 @@ def _known(name: str, v: Any) -> Any:
             f"{name}: the arguments say how long the result is and must be known, but one is traced: {v.aval}."
             f"{v.origin()}\n  Use lax.iota with a known length, or {core.how_to_be_known(v.owner)}."
         )
-    return v if isinstance(v, _PYTHON) else np.asarray(v)[()]
+    if isinstance(v, _PYTHON):
+        return v
+    found = np.asarray(v)[()]
+    return int(found) if dtypes.is_integer(aval.dtype) else found  # of any size: differences of NumPy's wrap
 
 
 def _plain(v: Any) -> int | float | complex:

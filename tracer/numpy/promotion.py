@@ -233,9 +233,9 @@ def promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
         if isinstance(y, Array):
             if x.aval is y.aval:
                 return x, y
-        elif type(y) in _NUMBERS and _NUMBERS[type(y)] <= dtypes.rank(x.aval.dtype):
+        elif _takes(x.aval, y):
             return x, constant(y, x.aval)
-    elif isinstance(y, Array) and type(x) in _NUMBERS and _NUMBERS[type(x)] <= dtypes.rank(y.aval.dtype):
+    elif isinstance(y, Array) and _takes(y.aval, x):
         return constant(x, y.aval), y
     x, y = by_protocol(x), by_protocol(y)
     check_operands(name, x, y)
@@ -245,6 +245,12 @@ def promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     except (TypeError, ValueError) as error:
         source.name_line(error)
         raise
+
+
+def _takes(aval: ShapedArray, number: Any) -> bool:
+    """Tell whether a number of Python's surely takes the type of an array; among weak ones the widest counts."""
+    kind = type(number)
+    return kind in _NUMBERS and _NUMBERS[kind] <= dtypes.rank(aval.dtype) and not aval.weak_type
 
 
 def _promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
