@@ -38,7 +38,7 @@ def tangents_of(avals: Sequence[ShapedArray], given: Sequence[Any], who: Callabl
 
 
 def direction(t: Any, want: ShapedArray, who: str, of: str) -> Any:
-    """Convert `t` as `typed` does. Raises: TypeError also for an integer, which is no tangent or cotangent of a float."""
+    """Convert `t` as `typed` does. Raises: TypeError also for an integer, which is no tangent of a float."""
     if is_arraylike(t) and not dtypes.is_inexact(aval_of(t).dtype):
         raise TypeError(f"{who} is {aval_of(t)}, but {of} asks for {want}.")
     return typed(t, want, who, of)
