@@ -20,6 +20,7 @@ from tapeless.tracer.numpy.promotion import (
     cast,
     common_shape,
     inexact,
+    mixing_inside,
     promoted_dtypes,
     promoted_inexact_dtypes,
     stretched,
@@ -140,6 +141,7 @@ def _gradient(x: Array, step: Any, *, axis: int, edge_order: int) -> Array:
     return concatenate([first, middle, last], axis)
 
 
+@mixing_inside
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart.
 

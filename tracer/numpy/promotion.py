@@ -5,8 +5,9 @@ dtype, weak types give way, shapes are broadcast explicitly. Two arrays of one t
 does not widen it, are by far the most frequent and return at once. Source: "Type promotion semantics" of JAX.
 """
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias, overload
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from tapeless.tracer.types import (
 )
 
 Operand: TypeAlias = Array | np.ndarray[Any, Any]  # ours, or a constant of the program
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 _NUMBERS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
 
 
@@ -301,6 +304,27 @@ def promoted_inexact_dtypes(name: str, *xs: Any) -> Sequence[Operand]:
     refuse_keys(name, *xs)
     dtype, weak = dtypes.result_type(*xs)
     return [cast(x, dtypes.inexact_of(dtype), weak) for x in xs]
+
+
+def mixing_inside(f: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate a public function that mixes dtypes inside: its operands alone follow `config.numpy_dtype_promotion`.
+
+    Where that is "strict", floating-point operands must be of one dtype; inside promotion is as usual, in functions
+    that the caller gives, too.
+    """
+
+    @functools.wraps(f)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        if config.numpy_dtype_promotion != "strict":
+            return f(*args, **kwargs)
+        operands = [x for x in (*args, *kwargs.values()) if isinstance(x, (Array, np.ndarray))]
+        floats = [x for x in operands if dtypes.is_inexact(aval_of(x).dtype)]
+        if floats:
+            dtypes.result_type(*floats)
+        with config.scope(numpy_dtype_promotion="standard"):
+            return f(*args, **kwargs)
+
+    return run
 
 
 def promoted_all(name: str, *xs: Any) -> Sequence[Operand]:

@@ -17,6 +17,7 @@ from tapeless.tracer.numpy.promotion import (
     as_array,
     cast,
     check_no_out,
+    mixing_inside,
     promoted_inexact,
     stretched,
 )
@@ -149,6 +150,7 @@ def _numbers_among(name: str, a: ArrayLike, where: ArrayLike | None) -> tuple[Ar
 # ---- variances -----------------------------------------------------------------------------------------------
 
 
+@mixing_inside
 def var(
     a: ArrayLike,
     axis: Axis = None,
@@ -231,6 +233,7 @@ def _general_variance(x: Array, axes: tuple[int, ...], ddof: float, keepdims: bo
     return cast(y, dtypes.real_part_dtype(x.dtype))
 
 
+@mixing_inside
 def std(
     a: ArrayLike,
     axis: Axis = None,
@@ -253,6 +256,7 @@ def std(
     return cast(root_of_squares(found), result)
 
 
+@mixing_inside
 def nanvar(
     a: ArrayLike,
     axis: Axis = None,
@@ -270,6 +274,7 @@ def nanvar(
     return cast(_variance_of("nanvar", x, axis, ddof, keepdims, valid, mean), result)
 
 
+@mixing_inside
 def nanstd(
     a: ArrayLike,
     axis: Axis = None,
