@@ -185,8 +185,14 @@ class Function:
         return found
 
     def compare(self, x: Value, y: Value, direction: str) -> Value:
-        """Emit x `direction` y (EQ NE LT LE GT GE), elementwise; floats that are unordered compare as in IEEE 754."""
+        """Emit x `direction` y (EQ NE LT LE GT GE), elementwise; floats that are unordered compare as in IEEE 754.
+
+        Integers of 2 bits are compared as 8 bits: XLA finds none of them equal to a negative constant.
+        """
         dtype = x.aval.dtype
+        if dtypes.is_integer(dtype) and dtypes.bits_of(dtype) < 4:
+            wide = "int8" if dtypes.is_signed(dtype) else "uint8"
+            return self.compare(self.convert(x, np.dtype(wide)), self.convert(y, np.dtype(wide)), direction)
         kind = "FLOAT" if dtypes.is_inexact(dtype) else "SIGNED" if dtypes.is_signed(dtype) else "UNSIGNED"
         attributes = (
             f"comparison_direction = #stablehlo<comparison_direction {direction}>, "

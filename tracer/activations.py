@@ -14,7 +14,13 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.keyword_advice import advised
-from tapeless.tracer.numpy.promotion import apply_inexact, array_operand, inexact, promoted_inexact_dtypes
+from tapeless.tracer.numpy.promotion import (
+    apply_inexact,
+    array_operand,
+    inexact,
+    mixing_inside,
+    promoted_inexact_dtypes,
+)
 from tapeless.tracer.numpy.reductions import Axis, least
 from tapeless.tracer.primitives.elementwise import logistic_p, rsqrt, stop_gradient
 from tapeless.tracer.primitives.operands import canonical_axis, exact_bool, exact_integer
@@ -152,6 +158,7 @@ def mish(x: ArrayLike) -> Array:
     return x * tnp.tanh(softplus(x))
 
 
+@mixing_inside
 def soft_sign(x: ArrayLike) -> Array:
     """Compute x / (|x| + 1), elementwise."""
     x = array_operand("soft_sign", x)
@@ -196,6 +203,7 @@ def _sparse_plus(x: Any) -> Array:
 
 
 @advised
+@mixing_inside
 def logsumexp(
     a: ArrayLike,
     axis: Axis = None,
@@ -232,6 +240,7 @@ def logsumexp(
     return tnp.log(total) + top
 
 
+@mixing_inside
 def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """Compute the logarithm of the mean of exp(x) along axes, of the elements where `where` is true, without overflow.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.called_functions import prefixed
+from tapeless.tracer.config import config
 from tapeless.tracer.extended_dtypes import KEY, KeyDType
 from tapeless.tracer.incoming import Exact, is_masked
 from tapeless.tracer.recency import bounded
@@ -149,6 +150,8 @@ _WORD = np.dtype("uint32")
 def aval_of(value: Any) -> ShapedArray:
     """Return the type of a value: an array of ours, a NumPy array (strong), NumPy or Python scalar (weak).
 
+    NumPy's values of 64 bits have the type that `config.numpy_bits` says.
+
     Raises: TypeError if `value` is none of these.
     """
     aval = getattr(value, "aval", None)
@@ -157,12 +160,13 @@ def aval_of(value: Any) -> ShapedArray:
     kind = type(value)
     if kind in _PYTHON_SCALARS:
         return ShapedArray((), dtypes.scalar_dtype(kind), kind is not bool)
-    found = _numpy_scalar_types.get(kind)
+    known = _numpy_scalar_types[config.numpy_bits]
+    found = known.get(kind)
     if found is not None:
         return found
     if isinstance(value, np.generic):
-        found = ShapedArray((), dtypes.canonical(value.dtype), value.dtype.kind != "b")
-        return _numpy_scalar_types.setdefault(kind, found)
+        dtype = dtypes.numpy_dtype(dtypes.canonical(value.dtype))
+        return known.setdefault(kind, ShapedArray((), dtype, value.dtype.kind != "b"))
     if kind is Exact:
         return ShapedArray(value.shape, dtypes.canonical(value.dtype))
     if isinstance(value, np.ndarray) and not is_masked(value):
@@ -174,8 +178,21 @@ def aval_of(value: Any) -> ShapedArray:
     raise TypeError(f"{prefixed(f'{value!r} of type {kind.__name__}')} is not an array or a number.{hint}")
 
 
+def weak_number(x: Exact) -> Any:
+    """Make a weakly typed number of an array of no axes, of its dtype, whatever `config.numpy_bits` is."""
+    return x[()] if dtypes.numpy_dtype(x.dtype) == x.dtype else x.view(_WideNumber)
+
+
+class _WideNumber(Exact):
+    """A number of 64 bits where a NumPy scalar of them would be taken for one of 32."""
+
+    @property
+    def aval(self) -> ShapedArray:
+        return ShapedArray((), self.dtype, True)
+
+
 _PYTHON_SCALARS = (bool, int, float, complex)
-_numpy_scalar_types: dict[type, ShapedArray] = {}
+_numpy_scalar_types: dict[int, dict[type, ShapedArray]] = {32: {}, 64: {}}  # by the width of NumPy's values
 
 
 def is_arraylike(value: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tapeless.arguments.checks import structure
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.references import NotNeeded, entries_of, placed
-from tapeless.differentiate.tangents import instantiated, own_array, tangents_of, typed
+from tapeless.differentiate.tangents import direction, instantiated, own_array, tangents_of
 from tapeless.interpreters import linear_operators
 from tapeless.interpreters.linearize import LinearizedJaxpr
 from tapeless.interpreters.zero import Zero, instantiate
@@ -408,7 +408,9 @@ def _cotangents(cotangent: Any, space: TangentSpace, who: str, name: str) -> lis
         told = pytree.compare(space.tree, tree, ("the result", "the cotangent"))
         raise TypeError(f"{who}: the cotangent must have the structure of the result of {name}.{told}")
     return [
-        Zero(aval) if aval.dtype == dtypes.float0 else typed(ct, aval, f"{who}: cotangent {i}", f"the result of {name}")
+        Zero(aval)
+        if aval.dtype == dtypes.float0
+        else direction(ct, aval, f"{who}: cotangent {i}", f"the result of {name}")
         for i, (ct, aval) in enumerate(zip(flat, space.avals, strict=True))
     ]
 

@@ -7,6 +7,7 @@ version into `mended`, and take the guard out once no supported jaxlib is older.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -20,7 +21,7 @@ VERSION = tuple(int(part) for part in jaxlib_version().split(".")[:3])
 AS_USERS_COMPILE = {
     "xla_backend_optimization_level": 3,
     "xla_llvm_disable_expensive_passes": False,
-    "xla_cpu_use_fusion_emitters": True,
+    **({"xla_cpu_use_fusion_emitters": True} if VERSION < (0, 11) else {}),  # no option from there on
 }
 
 
@@ -219,6 +220,7 @@ DEFECTS = {
         (np.uint8([3, 3]), np.uint8([5, 254])),
         right=np.uint8([243, 57]),
         wrong=np.uint8([243, 0]),
+        mended=(0, 12, 0),
     ),
     # The sinh of the imaginary part is a difference of exponentials, of which nothing is left.
     "sine_of_complex": Defect(
@@ -275,6 +277,7 @@ DEFECTS = {
         (np.float32([-np.inf, 0, np.log(2)]), np.float32([0, np.inf, 1])),
         right=np.float32([1, 1, 2]),
         wrong=np.float32([np.nan, np.nan, 2]),
+        mended=(0, 11, 0),
     ),
     # log(x ** b) becomes b * log(abs(x)).
     "log_of_power": Defect(
@@ -302,6 +305,7 @@ DEFECTS = {
         (np.zeros(4096, np.float32), np.array(False)),
         right=np.full(4096, np.nan, np.float32),  # so many that memory is not nan by chance
         wrong=None,
+        mended=(0, 11, 0),
     ),
     # x / y becomes x * (1 / y), as y has fewer elements; the reciprocal is rounded to float16.
     "quotient_by_what_is_broadcast": Defect(
@@ -366,6 +370,48 @@ DEFECTS = {
         (np.float32([6, -6, 4]),),
         right=np.int8([6, -6, 4]),
         wrong=np.int8([127, -128, 4]),
+    ),
+    # A product of a value with itself is taken for positive, as if integers did not wrap: 50000 squared is negative.
+    "square_of_integers": Defect(
+        """
+        !x = tensor<2xi32>
+        module @square_of_integers { func.func public @main(%x: !x) -> !x {
+          %0 = stablehlo.multiply %x, %x : !x
+          %1 = stablehlo.abs %0 : !x
+          return %1 : !x
+        } }""",
+        (np.int32([50000, 3]),),
+        right=np.int32([1794967296, 9]),
+        wrong=np.int32([-1794967296, 9]),
+        mended=(0, 11, 0),
+    ),
+    # The modulus of the least integer is that integer, and negative.
+    "modulus_of_the_least_integer": Defect(
+        """
+        !x = tensor<2xi32>
+        module @modulus_of_the_least_integer { func.func public @main(%x: !x) -> tensor<2xi1> {
+          %zero = stablehlo.constant dense<0> : !x
+          %0 = stablehlo.abs %x : !x
+          %1 = stablehlo.compare LT, %0, %zero : (!x, !x) -> tensor<2xi1>
+          return %1 : tensor<2xi1>
+        } }""",
+        (np.int32([-(2**31), 3]),),
+        right=np.array([True, False]),
+        wrong=np.array([False, False]),
+        mended=(0, 11, 0),
+    ),
+    # The constant -1 has other bits than the element -1.
+    "two_bits_beside_a_constant": Defect(
+        """
+        !x = tensor<2xi2>
+        module @two_bits_beside_a_constant { func.func public @main(%x: !x) -> tensor<2xi1> {
+          %c = stablehlo.constant dense<-1> : !x
+          %0 = stablehlo.compare EQ, %x, %c : (!x, !x) -> tensor<2xi1>
+          return %0 : tensor<2xi1>
+        } }""",
+        (np.array([-1, 1]).astype(ml_dtypes.int2),),
+        right=np.array([True, False]),
+        wrong=np.array([False, False]),
     ),
 }
 NAMES = [*DEFECTS]

@@ -287,7 +287,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     if isinstance(x2, (int, np.integer)) and not isinstance(x2, bool):
         x = operand("power", x1)
-        x = cast(x, dtypes.default_dtype("i")) if x.dtype.kind == "b" else x
+        aval = aval_of(x)
+        x = cast(x, *dtypes.result_type(aval, x2)) if aval.weak_type or aval.dtype.kind == "b" else x
         return lax.integer_pow(x, int(x2))
     if type(x2) is float and x2 == 0.5:
         return sqrt(x1)

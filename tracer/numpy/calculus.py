@@ -20,6 +20,7 @@ from tapeless.tracer.numpy.promotion import (
     cast,
     common_shape,
     inexact,
+    mixing_inside,
     promoted_dtypes,
     promoted_inexact_dtypes,
     stretched,
@@ -28,7 +29,7 @@ from tapeless.tracer.numpy.reductions import cumsum, total
 from tapeless.tracer.numpy.sorting import argsort, searchsorted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import conv_general_dilated
-from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axis, exact_integer
 from tapeless.tracer.primitives.shape import broadcast_in_dim, full, reshape, rev, slice_in_dim
 from tapeless.tracer.types import aval_of, by_protocol
 
@@ -41,9 +42,9 @@ def diff(
     """Compute differences of neighbours along `axis`, n times, after adding `prepend` and `append` at the ends.
 
     If n is 0 nothing is added either: that is the array.
-    Raises: ValueError if n is negative or the array has no axes.
+    Raises: ValueError if n is negative or the array has no axes; TypeError if n is no integer.
     """
-    x = array_operand("diff", a)
+    x, n = array_operand("diff", a), exact_integer(n, "n")
     if n == 0:
         return x
     if n < 0 or not x.ndim:
@@ -140,6 +141,7 @@ def _gradient(x: Array, step: Any, *, axis: int, edge_order: int) -> Array:
     return concatenate([first, middle, last], axis)
 
 
+@mixing_inside
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart.
 

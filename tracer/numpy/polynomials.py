@@ -24,6 +24,7 @@ from tapeless.tracer.numpy.promotion import (
     common_shape,
     concrete,
     inexact,
+    mixing_inside,
     promoted_dtypes,
     promoted_inexact_dtypes,
     stretched,
@@ -263,6 +264,7 @@ def _padded_roots(p: Array) -> Array:
 # ---- fitting -------------------------------------------------------------------------------------------------
 
 
+@mixing_inside
 def polyfit(
     x: ArrayLike,
     y: ArrayLike,

@@ -28,6 +28,7 @@ from tapeless.tracer.numpy.promotion import (
     check_operands,
     concrete,
     fitted,
+    mixing_inside,
     operand,
     promoted_dtypes,
 )
@@ -357,6 +358,7 @@ def where(
 # ---- counting ------------------------------------------------------------------------------------------------
 
 
+@mixing_inside
 def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None) -> Array:
     """Count the occurrences of each number from 0 on in the integer vector x, or sum their weights.
 

@@ -18,6 +18,7 @@ from tapeless.tracer.numpy.promotion import (
     as_array,
     cast,
     check_no_out,
+    mixing_inside,
     promoted_inexact,
     stretched,
 )
@@ -153,6 +154,7 @@ def _numbers_among(name: str, a: ArrayLike, where: ArrayLike | None) -> tuple[Ar
 
 
 @advised
+@mixing_inside
 def var(
     a: ArrayLike,
     axis: Axis = None,
@@ -236,6 +238,7 @@ def _general_variance(x: Array, axes: tuple[int, ...], ddof: float, keepdims: bo
 
 
 @advised
+@mixing_inside
 def std(
     a: ArrayLike,
     axis: Axis = None,
@@ -258,6 +261,7 @@ def std(
     return cast(root_of_squares(found), result)
 
 
+@mixing_inside
 def nanvar(
     a: ArrayLike,
     axis: Axis = None,
@@ -275,6 +279,7 @@ def nanvar(
     return cast(_variance_of("nanvar", x, axis, ddof, keepdims, valid, mean), result)
 
 
+@mixing_inside
 def nanstd(
     a: ArrayLike,
     axis: Axis = None,

@@ -140,9 +140,11 @@ def pinv(
         None.
       hermitian: a is Hermitian, which is not checked: its eigenvalues are computed.
       rcond: another name of `rtol`.
-    Raises: ValueError if a has fewer than two axes, or `rtol` and [..] do not broadcast; TypeError if a is of half
-      precision, or `rtol` complex.
+    Raises: ValueError if a has fewer than two axes, `rtol` and [..] do not broadcast, or both names are given;
+      TypeError if a is of half precision, or `rtol` complex.
     """
+    if rtol is not None and rcond is not None:
+        raise ValueError(f"pinv: rtol, {rtol!r}, and rcond, {rcond!r}, are two names of one number: give one of them.")
     x = matrix_operand("pinv", a)
     check_matrix("pinv", x.aval)
     least = rcond if rtol is None else rtol

@@ -14,7 +14,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.gamma_relatives import check_real
-from tapeless.tracer.numpy.promotion import array_operand, broadcast, inexact, promoted_inexact_dtypes
+from tapeless.tracer.numpy.promotion import array_operand, broadcast, inexact, mixing_inside, promoted_inexact_dtypes
 from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.special import digamma, gammaln
 
@@ -118,6 +118,7 @@ def _fraction(n: Any, x: Any) -> Any:
     return tnp.exp(-x) / (x + n - fori_loop(0, _LEVELS, level, tnp.zeros_like(n * x)))
 
 
+@mixing_inside
 def sph_harm_y(
     n: ArrayLike,
     m: ArrayLike,
