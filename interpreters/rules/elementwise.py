@@ -154,6 +154,7 @@ jvp.partials(e.abs_p, lambda t, x: real(mul(t, conj(sign(x)))) if _is_complex(x)
 # ---- powers --------------------------------------------------------------------------------------------------
 
 jvp.partials_of_result(e.sqrt_p, lambda t, y, x: mul(t, div(0.5, y)))
+jvp.partials_of_result(e.root_of_squares_p, lambda t, y, x: mul(t, _only_where(e.ne(y, 0.0), div(0.5, y))))
 jvp.partials_of_result(e.rsqrt_p, lambda t, y, x: mul(t, mul(-0.5, div(y, x))))
 jvp.partials_of_result(e.cbrt_p, lambda t, y, x: mul(t, div(1.0 / 3.0, square(y))))
 jvp.partials(e.square_p, lambda t, x: mul(t, mul(2.0, x)))

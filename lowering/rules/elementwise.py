@@ -420,6 +420,7 @@ def _inverse_tangent(z: Any, found: Any, *, decays: int) -> Any:
 
 
 emit.rules[e.sqrt_p] = _mended("sqrt", _sqrt)
+emit.rules[e.root_of_squares_p] = operation("sqrt")
 emit.rules[e.acos_p] = _inverse("chlo.acos", (0, -1), grows=1, axis=0, at_zero=math.pi / 2)
 emit.rules[e.acosh_p] = in_float32(_inverse("chlo.acosh", (0, 1), grows=0, axis=0, at_zero=math.pi / 2))
 emit.rules[e.asin_p] = _inverse("chlo.asin", (1, 1), grows=1, axis=0, at_zero=0)

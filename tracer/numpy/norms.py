@@ -125,7 +125,7 @@ def _least(sizes: Array, axes: tuple[int, ...]) -> Array:
 
 def _euclidean(x: Array, axes: tuple[int, ...]) -> Array:
     wide = _wide(x)
-    return cast(root_of_squares(reduce_sum(_squared_size(wide), axes)), dtypes.real_part_dtype(x.dtype))
+    return cast(lax.root_of_squares(reduce_sum(_squared_size(wide), axes)), dtypes.real_part_dtype(x.dtype))
 
 
 def _wide(x: Array) -> Array:
@@ -175,11 +175,6 @@ def _matrix_norm(x: Array, *, ord: Order, axes: tuple[int, ...]) -> Array:
 
 
 # ---- kinks ---------------------------------------------------------------------------------------------------
-
-
-def root_of_squares(x: Array) -> Array:
-    """Compute the square root of a sum of squares, with derivative 0 where the sum is 0."""
-    return away_from(0.0, lax.sqrt, x)
 
 
 def away_from(point: float, f: Callable[[Array], Array], x: Array) -> Array:

@@ -11,7 +11,6 @@ from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import select, subtract
 from tapeless.tracer.numpy.logic import choose_between
-from tapeless.tracer.numpy.norms import root_of_squares
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
@@ -250,7 +249,7 @@ def std(
     check_no_out("std", out)
     x, result = _deviating("std", a, dtype)
     found = _variance_of("std", x, axis, _less("std", ddof, correction), keepdims, where, mean)
-    return cast(root_of_squares(found), result)
+    return cast(lax.root_of_squares(found), result)
 
 
 def nanvar(
@@ -284,4 +283,4 @@ def nanstd(
     check_no_out("nanstd", out)
     x, valid = _numbers_among("nanstd", a, where)
     x, result = _deviating("nanstd", x, dtype)
-    return cast(root_of_squares(_variance_of("nanstd", x, axis, ddof, keepdims, valid, mean)), result)
+    return cast(lax.root_of_squares(_variance_of("nanstd", x, axis, ddof, keepdims, valid, mean)), result)

@@ -146,6 +146,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
 sqrt_p: Final = _same("sqrt", kinds.INEXACT)
 rsqrt_p: Final = _same("rsqrt", kinds.INEXACT)
 cbrt_p: Final = _same("cbrt", kinds.FLOAT)
+root_of_squares_p: Final = _same("root_of_squares", kinds.FLOAT)
 
 
 def sqrt(x: ArrayLike, *, accuracy: None = None) -> Array:
@@ -167,6 +168,11 @@ def cbrt(x: ArrayLike, *, accuracy: None = None) -> Array:
     if accuracy is not None:
         raise not_supported("cbrt", "accuracy", accuracy)
     return cbrt_p.bind(x)[0]
+
+
+def root_of_squares(x: ArrayLike) -> Array:
+    """Compute the square root of a sum of squares, elementwise; floating point. Its derivative at 0 is 0."""
+    return root_of_squares_p.bind(x)[0]
 
 
 def square(x: ArrayLike) -> Array:

@@ -86,6 +86,7 @@ _HOLOMORPHIC: dict[str, Any] = {
     "neg": np.negative,
     "square": np.square,
     "sqrt": np.sqrt,
+    "root_of_squares": np.sqrt,
     "rsqrt": lambda z: 1 / np.sqrt(z),
     "exp": np.exp,
     "exp2": _exp2,
