@@ -121,6 +121,12 @@ def _round(f: Function, outs: Any, x: Value, *, rounding_method: e.RoundingMetho
     return (f.op(_ROUNDING[rounding_method], [x], outs[0]),)
 
 
+def _difference(x: Any, y: Any) -> Any:
+    difference = e.sub(x, y)
+    return e.select_n(e.eq(x, y), difference, full_like(difference, 0))
+
+
+emit.rules[e.difference_p] = lambda f, outs, x, y: write_out(f, _difference, [x, y])
 emit.rules[e.sign_p] = _sign
 emit.rules[e.max_p] = _extreme("maximum")
 emit.rules[e.min_p] = _extreme("minimum")

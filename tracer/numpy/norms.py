@@ -141,8 +141,9 @@ def _squared_size(x: Array) -> Array:
 
 def _root_of_powers(sizes: Array, p: float, axes: tuple[int, ...]) -> Array:
     """Compute (sum of sizes**p)**(1/p) over `axes`; a size of 0 has the power 0, or infinity if p is negative."""
-    powers = away_from(0.0, lambda y: lax.pow(y, p), sizes)
-    return away_from(0.0 if p > 0 else np.inf, lambda y: lax.pow(y, 1 / p), total(powers, axes))
+    powers = away_from(0.0, lambda y: lax.pow(y, p), _wide(sizes))
+    found = away_from(0.0 if p > 0 else np.inf, lambda y: lax.pow(y, 1 / p), total(powers, axes))
+    return cast(found, sizes.dtype)
 
 
 # ---- matrices ------------------------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ floor_p: Final = _same("floor", kinds.FLOAT)
 ceil_p: Final = _same("ceil", kinds.FLOAT)
 nextafter_p: Final = _same("nextafter", kinds.FLOAT)
 square_p: Final = _same("square", kinds.NUMERIC)
+difference_p: Final = _same("difference", kinds.FLOAT)
 
 
 def neg(x: ArrayLike) -> Array:
@@ -67,6 +68,11 @@ def add(x: ArrayLike, y: ArrayLike) -> Array:
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """Subtract y from x, elementwise; numbers of one dtype."""
     return sub_p.bind(*aligned(x, y))[0]
+
+
+def difference(x: ArrayLike, y: ArrayLike) -> Array:
+    """Subtract y from x, elementwise; floating point. Equal infinities have the difference 0, derivatives 1 and -1."""
+    return difference_p.bind(*aligned(x, y))[0]
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: dtypes.DTypeLike | None = None) -> Array:

@@ -133,6 +133,13 @@ def _div(run: Run, eqn: Any, x: Values, y: Values) -> Any:
     return np.where(y == 0, _all_ones(x), quotient)
 
 
+@meaning("difference")
+def _difference(run: Run, eqn: Any, x: Values, y: Values) -> Any:
+    """Equal infinities have the difference 0."""
+    with np.errstate(invalid="ignore"):
+        return np.where((x.real == y.real) & np.isinf(x.real), (x.imag - y.imag) * 1j if is_stepped(x, y) else 0, x - y)
+
+
 @meaning("rem")
 def _rem(run: Run, eqn: Any, x: Values, y: Values) -> Any:
     """What division towards zero leaves; the dividend itself by zero."""
