@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound

@@ -51,12 +51,14 @@ class Profile:
         body: tuple[int, int] = (1, 3),
         arguments: int = 3,
         special: bool = False,
+        kinks: bool = False,
         rounded: bool = False,
         bits: int = 64,
         accepts: Callable[[Program], bool] = lambda program: True,
     ) -> None:
         self.name, self.families, self.floats, self.sizes = name, families, tuple(floats), tuple(sizes)
         self.depth, self.statements, self.body, self.arguments = depth, statements, body, arguments
+        self.kinks = kinks
         self.special, self.rounded, self.bits, self.accepts = special, rounded, bits, accepts
 
 
@@ -339,6 +341,7 @@ def _attempt(session: Session) -> tuple[Program, list[Refused]]:
         session.forward_only,
         features=features,
         special=profile.special,
+        kinks=profile.kinks,
         rounded=profile.rounded,
     )
     return program, session.refused

@@ -98,8 +98,14 @@ class Program:
     forward_only: bool = False
     preamble: str = ""
     features: frozenset[str] = field(default_factory=frozenset)
+    kinks: bool = False  # arguments hold zeros and ties; second derivatives are compared with differences of values
     special: bool = False  # arguments hold zeros of both signs, ties, infinities and nan; only values are compared
     rounded: bool = False  # every operation of the oracle is rounded to its dtype, and results are compared in units
+
+    @property
+    def among(self) -> tuple[float, ...]:
+        """Numbers that floats are drawn from; none if they are drawn from an interval."""
+        return SPECIAL if self.special else KINKS if self.kinks else ()
 
     def source(self) -> str:
         block = Block("f", ", ".join(v.name for v in self.args), self.args, "", self.statements, "", ())
@@ -137,17 +143,21 @@ def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
         yield statement
 
 
+KINKS = (0.0, 0.0, 0.0, 0.0, 0.5, 0.5, -0.5, 1.0)
 SPECIAL = (0.0, -0.0, 1.0, 1.0, -1.0, 2.0, 0.5, -2.5, np.inf, -np.inf, np.nan)
 
 
-def draw(args: Sequence[Var], seed: int, special: bool = False) -> list[np.ndarray]:
-    """Values of the arguments: floats of three decimals between minus and plus their bounds; or `SPECIAL` ones."""
+def draw(args: Sequence[Var], seed: int, among: Sequence[float] = ()) -> list[np.ndarray]:
+    """Values of the arguments: floats of three decimals between minus and plus their bounds, or `among` numbers."""
     rng = np.random.default_rng(seed)
-    return [drawn_special(v, rng) if special and v.kind == "f" else drawn(v, rng) for v in args]
+    return [drawn_among(v, rng, among) if len(among) and v.kind == "f" else drawn(v, rng) for v in args]
 
 
-def drawn_special(v: Var, rng: np.random.Generator) -> np.ndarray:
-    return np.asarray(rng.choice(SPECIAL, v.shape)).astype(np_dtype(v.dtype))
+def drawn_among(v: Var, rng: np.random.Generator, numbers: Sequence[float]) -> np.ndarray:
+    """Draw all elements, or of `KINKS` often one for all, so that they are tied and their norm is 0."""
+    if numbers is KINKS and rng.random() < 0.6:
+        numbers = (float(rng.choice(KINKS)),)
+    return np.asarray(rng.choice(numbers, v.shape)).astype(np_dtype(v.dtype))
 
 
 def drawn(v: Var, rng: np.random.Generator) -> np.ndarray:

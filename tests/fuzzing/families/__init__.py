@@ -10,6 +10,7 @@ from tests.fuzzing.families import (
     fourier,
     gathers,
     indexing,
+    kinks,
     linalg,
     loops,
     narrow,
@@ -41,6 +42,8 @@ SPECIAL = {
     "views": shaping.views,
     "joins": shaping.joins,
 }
+# smooth functions, at kinks of the functions that they are composed of
+KINKS = {**kinks.FAMILIES, "static": indexing.static, "views": shaping.views, "joins": shaping.joins}
 # where every operation is rounded to its dtype
 ROUNDED = {
     **narrow.FAMILIES,
@@ -52,5 +55,5 @@ ROUNDED = {
     "gathers": gathers.gathers,
 }
 TABLE: dict[str, Callable[[Builder], None]] = (
-    {name: f for module in MODULES.values() for name, f in module.items()} | SPECIAL | ROUNDED
+    {name: f for module in MODULES.values() for name, f in module.items()} | SPECIAL | ROUNDED | KINKS
 )
