@@ -144,6 +144,12 @@ def _round(f: Function, outs: Any, x: Value, *, rounding_method: e.RoundingMetho
     return (f.op(_ROUNDING[rounding_method], [x], outs[0]),)
 
 
+def _difference(x: Any, y: Any) -> Any:
+    difference = e.sub(x, y)
+    return e.select_n(e.eq(x, y), difference, full_like(difference, 0))
+
+
+emit.rules[e.difference_p] = lambda f, outs, x, y: write_out(f, _difference, [x, y])
 emit.rules[e.sign_p] = _sign
 emit.rules[e.max_p] = _extreme("maximum")
 emit.rules[e.min_p] = _extreme("minimum")
@@ -448,6 +454,7 @@ def _inverse_tangent(z: Any, found: Any, *, decays: int) -> Any:
 
 
 emit.rules[e.sqrt_p] = _mended("sqrt", _sqrt)
+emit.rules[e.root_of_squares_p] = operation("sqrt")
 emit.rules[e.acos_p] = _inverse("chlo.acos", (0, -1), grows=1, axis=0, at_zero=math.pi / 2)
 emit.rules[e.acosh_p] = in_float32(_inverse("chlo.acosh", (0, 1), grows=0, axis=0, at_zero=math.pi / 2))
 emit.rules[e.asin_p] = _inverse("chlo.asin", (1, 1), grows=1, axis=0, at_zero=0)

@@ -61,6 +61,7 @@ class Profile:
         body: tuple[int, int] = (1, 3),
         arguments: int = 3,
         special: bool = False,
+        kinks: bool = False,
         rounded: bool = False,
         bits: int = 64,
         large: float = 0.1,
@@ -68,6 +69,7 @@ class Profile:
     ) -> None:
         self.name, self.families, self.floats, self.sizes = name, families, tuple(floats), tuple(sizes)
         self.depth, self.statements, self.body, self.arguments = depth, statements, body, arguments
+        self.kinks = kinks
         self.special, self.rounded, self.bits, self.accepts, self.large = special, rounded, bits, accepts, large
 
 
@@ -86,7 +88,7 @@ class Session:
         apart = np.random.default_rng((zlib.crc32(profile.name.encode()), *np.atleast_1d(seed)))  # not of what follows
         self.extent: Extent = drawn(apart, self.sizes) if apart.random() < profile.large else SMALL
         self.families = profile.families
-        if self.extent.is_large and not (profile.special or profile.rounded):
+        if self.extent.is_large and not (profile.special or profile.kinks or profile.rounded):
             share = 0.2 * sum(profile.families.values())
             self.families = profile.families | dict.fromkeys(LARGE_FAMILIES, share)
         self.left = 6 if self.extent.is_large else 30  # statements that may still be made
@@ -424,6 +426,7 @@ def _attempt(session: Session) -> tuple[Program, list[Refused]]:
         session.forward_only,
         features=features,
         special=profile.special,
+        kinks=profile.kinks,
         rounded=profile.rounded,
     )
     return program, session.refused

@@ -12,6 +12,7 @@ import tapeless as tl
 from tests.fuzzing import oracle
 from tests.fuzzing.modes import DEFINED, Arrays, Case, Mode, chosen
 from tests.fuzzing.noise import noisy
+from tests.fuzzing.oracle import second_differences
 from tests.fuzzing.oracle.values import kind_of, units
 from tests.fuzzing.program import np_dtype, walk
 
@@ -128,6 +129,8 @@ class _Quantity:
             if self.name == "cotangents" and not self.rounded:
                 self.pairing(mode.name, found)
                 self.excuse(before)
+            if self.case.program.kinks and self.name in ("second", "twice"):
+                self.pairing(mode.name, found, self.curved)
 
     def excuse(self, before: int) -> None:
         """Cotangents that only JAX has otherwise are JAX's: both modes agree here, and with the oracle's derivative.
@@ -169,6 +172,8 @@ class _Quantity:
             and (theirs := self.consult(lambda: self.outside and self.outside(case, self.name))) is not None
         ):
             yield "JAX", (theirs, None)
+        if case.program.kinks and self.name == "curvature" and (curved := self.curved()) is not None:
+            yield "second differences", curved
         inner = derived and not self.rounded and self.traced(derived)
         if inner:
             found = self.consult(lambda: oracle.directional(inner, case.xs, case.ts))
@@ -224,10 +229,19 @@ class _Quantity:
             for a in each[:1]
         ]
 
-    def pairing(self, mode: str, pulled: Arrays) -> None:
-        """<c, J t> = <J* c, t>, with J t from the oracle's derivative."""
+    def curved(self) -> Any:
+        """Second derivatives along t, by the oracle's differences of values."""
         inner = self.traced("g(xs)")
-        found = inner and self.consult(lambda: oracle.directional(inner, self.case.xs, self.case.ts))
+        return inner and self.consult(lambda: second_differences.curvature(inner, self.case.xs, self.case.ts))
+
+    def pushed(self) -> Any:
+        """The derivative along t, by the oracle."""
+        inner = self.traced("g(xs)")
+        return inner and self.consult(lambda: oracle.directional(inner, self.case.xs, self.case.ts))
+
+    def pairing(self, mode: str, pulled: Arrays, push: Callable[[], Any] | None = None) -> None:
+        """<c, J t> = <J* c, t>, with J t from the oracle's derivative; or <c, t H t> = <c H t, t>."""
+        found = (push or self.pushed)()
         if not found:
             return
         tangents, errors = ([x for x in each if x is not None] for each in found)

@@ -31,7 +31,7 @@ class Case:
 
     @cached_property
     def args(self) -> list[Any]:
-        return [tnp.asarray(x) for x in draw(self.program.args, self.seed, self.program.special)]
+        return [tnp.asarray(x) for x in draw(self.program.args, self.seed, self.program.among)]
 
     @cached_property
     def f(self) -> Callable[..., Any]:
@@ -199,7 +199,7 @@ def chosen(program: Program, seed: int, every: bool) -> Iterator[Mode]:
     """The modes that a program runs in: some, by the seed, or all that are defined for it."""
     rng = np.random.default_rng(seed + 4)
     for mode in MODES:
-        drawn = rng.random() * mode.one_in < 1
+        drawn = rng.random() * mode.one_in < 1 or (program.kinks and mode.quantity in ("second", "twice", "curvature"))
         defined = mode.quantity == "values" if program.special else not (mode.reverse and program.forward_only)
         defined = defined and (not program.rounded or mode.name in ROUNDED)
         if (every or drawn) and defined:

@@ -1,7 +1,7 @@
 """What a run of the fuzzer is about: the families that it draws from, by weight, dtypes, sizes and depths."""
 
 from tests.fuzzing.builder import Profile
-from tests.fuzzing.families import MODULES, ROUNDED, SPECIAL
+from tests.fuzzing.families import KINKS, MODULES, ROUNDED, SPECIAL
 from tests.fuzzing.program import Program, walk
 
 _ALL = {name: 1.0 for module in MODULES.values() for name in module}
@@ -54,6 +54,8 @@ PROFILES: dict[str, Profile] = {
         Profile("empty", _ALL, sizes=(0, 0, 1, 2)),
         # at zeros, ties, infinities and nan
         Profile("special", dict.fromkeys(SPECIAL, 1.0), sizes=(1, 2, 3, 5, 8), special=True),
+        # second derivatives of smooth functions, at zeros and ties, where functions in them have kinks
+        Profile("kinks", dict.fromkeys(KINKS, 0.3) | {"squared": 3.0}, sizes=(1, 2, 3), statements=(1, 3), kinks=True),
         # compiled, and one by one, every operation is rounded to its dtype
         Profile(
             "rounded",

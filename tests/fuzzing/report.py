@@ -37,7 +37,7 @@ def script(case: Case, modes: list[str]) -> str:
     program = case.program
     lines = [HEADER, program.source(), ""]
     lines += [
-        f"{v.name} = {literal(x, v, recipe(v, case.seed, program.special))}" for v, x in zip(program.args, case.args)
+        f"{v.name} = {literal(x, v, recipe(v, case.seed, program.among))}" for v, x in zip(program.args, case.args)
     ]
     names = [v.name for v in program.args]
     smooth = [program.args[i] for i in case.smooth]

@@ -33,6 +33,7 @@ SEEDS = {
     "narrow": (0, 2),
     "empty": (1, 2),
     "special": range(5),
+    "kinks": (0, 2),
     "rounded": (136, 137, 156),
 }
 pytestmark = pytest.mark.usefixtures("optimized")

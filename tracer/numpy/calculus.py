@@ -25,7 +25,7 @@ from tapeless.tracer.numpy.promotion import (
     promoted_inexact_dtypes,
     stretched,
 )
-from tapeless.tracer.numpy.reductions import cumsum, total
+from tapeless.tracer.numpy.reductions import cumsum, total, wide
 from tapeless.tracer.numpy.sorting import argsort, searchsorted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import conv_general_dilated
@@ -173,13 +173,15 @@ def _gaps(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 
 @core.compound
-def _trapezoid(y: Array, step: Any, *, axis: int) -> Array:
+def _trapezoid(samples: Array, step: Any, *, axis: int) -> Array:
+    """Sum the areas; half precision is summed in float32."""
+    y, step = wide(samples), wide(step)
     before = slice_in_dim(y, 0, max(y.shape[axis] - 1, 0), axis=axis)
     pairs = lax.add(slice_in_dim(y, 1, None, axis=axis), before)
     if not broadcasts_to(step.shape, pairs.shape):
         raise ValueError(f"trapezoid: dx, {step.aval}, does not broadcast to {pairs.shape}, the gaps of y, {y.aval}.")
     areas = lax.mul(pairs, stretched(step, pairs.shape) if step.shape else step)
-    return lax.div(total(areas, (axis,)), 2.0)
+    return lax.convert_element_type(lax.div(total(areas, (axis,)), 2.0), samples.dtype)
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:

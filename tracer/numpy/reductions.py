@@ -98,6 +98,11 @@ def wide(x: Array) -> Array:
     return lax.convert_element_type(x, np.float32) if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4 else x
 
 
+def with_range(x: Array) -> Array:
+    """Convert x to float32 if its dtype has a narrower range, so that it may not hold a count of elements."""
+    return wide(x) if dtypes.is_float(x.dtype) and dtypes.finfo(x.dtype).maxexp < 128 else x
+
+
 def accumulation_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype that elements are summed in: the default integer for booleans and narrower integers."""
     kind = dtypes.kind(dtype)

@@ -132,7 +132,7 @@ def sph_harm_y(
     Args:
       n: degrees, whole numbers of at least 0.
       m: orders, whole numbers; the result is 0 where |m| > n.
-      theta: the polar angle, from 0 to pi.
+      theta: the polar angle; beyond 0 to pi it is that of its cosine.
       phi: the azimuth.
       diff_n: None.
       n_max: the largest degree that there may be; that of n if None, which must then be known.
@@ -155,7 +155,9 @@ def sph_harm_y(
     )
     check_real("sph_harm_y", polar)
     size = tnp.abs(order)
-    legendre = _normalized_legendre(degree, size, tnp.cos(polar), tnp.sin(polar), operator.index(n_max))
+    sine = tnp.sin(polar)
+    sine = tnp.where(sine < 0, -sine, sine)  # at the poles with the derivative from within
+    legendre = _normalized_legendre(degree, size, tnp.cos(polar), sine, operator.index(n_max))
     signed = tnp.where((order < 0) & (tnp.floor(0.5 * size) * 2 != size), -legendre, legendre)
     found = signed * tnp.exp(1j * (order * azimuth).astype(dtypes.complex_of(polar.dtype)))
     return tnp.where((size <= degree) & (degree <= n_max), found, tnp.where(degree <= n_max, 0, np.nan))

@@ -10,6 +10,7 @@ from tests.fuzzing.families import (
     fourier,
     gathers,
     indexing,
+    kinks,
     linalg,
     loops,
     narrow,
@@ -44,6 +45,8 @@ SPECIAL = {
 }
 # of large arrays, beside the others
 LARGE = {name: rows.FAMILIES[name] for name in LARGE_FAMILIES}
+# smooth functions, at kinks of the functions that they are composed of
+KINKS = {**kinks.FAMILIES, "static": indexing.static, "views": shaping.views, "joins": shaping.joins}
 # where every operation is rounded to its dtype
 ROUNDED = {
     **narrow.FAMILIES,
@@ -55,5 +58,5 @@ ROUNDED = {
     "gathers": gathers.gathers,
 }
 TABLE: dict[str, Callable[[Builder], None]] = (
-    {name: f for module in MODULES.values() for name, f in module.items()} | SPECIAL | ROUNDED | LARGE
+    {name: f for module in MODULES.values() for name, f in module.items()} | SPECIAL | ROUNDED | LARGE | KINKS
 )
