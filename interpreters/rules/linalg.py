@@ -10,6 +10,7 @@ from tapeless.tracer.primitives import linalg as a
 from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.elementwise import add, mul, neg, sub
 from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.shape import reshape
 from tapeless.tracer.primitives.shape import transpose as transposed
 from tapeless.tracer.types import aval_of
 
@@ -62,7 +63,22 @@ def _triangular_solve_transpose(cts: Any, matrix: Any, b: Any, *, transpose_a: b
     return None, a.triangular_solve_p.bind(matrix, cts[0], transpose_a=not transpose_a, **params)[0]
 
 
+def _triangular_solve_vmap(size: int, args: Any, dims: Any, *, left_side: bool, **flags: bool) -> Any:
+    """Solve for all right sides of one matrix at once, as columns of one right side; rows if the matrix is right."""
+    matrix, b = args
+    if dims[0] is not None:
+        given = [vmap.materialized(x, d, size) for x, d in zip(args, dims)]
+        return a.triangular_solve_p.bind(*given, left_side=left_side, **flags), [0]
+    rank = aval_of(matrix).ndim
+    place = rank - 1 if left_side else rank - 2
+    columns = vmap.placed(b, dims[1], place, size)
+    shape = columns.shape
+    joined = reshape(columns, (*shape[:place], shape[place] * shape[place + 1], *shape[place + 2 :]))
+    (found,) = a.triangular_solve_p.bind(matrix, joined, left_side=left_side, **flags)
+    return (reshape(found, shape),), [place]
+
+
 jvp.rules[a.triangular_solve_p] = _triangular_solve_jvp
 jvp.structurally_linear[a.triangular_solve_p] = (1,)
 transpose.rules[a.triangular_solve_p] = _triangular_solve_transpose
-vmap.front(a.triangular_solve_p)
+vmap.rules[a.triangular_solve_p] = _triangular_solve_vmap
