@@ -1,8 +1,8 @@
 """Lowering of Cholesky factors and triangular systems: LAPACK, its counterpart for GPUs, or StableHLO's operations.
 
-XLA's own Cholesky factorization takes 40 times as long as `potrf` on the CPU at n = 200, and 11 times on an H200. On the
-CPU XLA solves triangular systems by inverting blocks of the diagonal, which is not backward stable: the residual of a
-Vandermonde matrix of 20 rows is 1e-4 instead of 1e-16. LAPACK substitutes.
+XLA's own Cholesky factorization takes 40 times as long as `potrf` on the CPU at n = 200, and 11 times on an H200. XLA
+solves triangular systems on the CPU by inverting blocks of the diagonal, which is not backward stable: the residual of
+a Vandermonde matrix of 20 rows is 1e-4 instead of 1e-16. LAPACK substitutes.
 """
 
 from typing import Any
