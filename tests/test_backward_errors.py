@@ -1,4 +1,4 @@
-"""Backward errors of all solvers and factorizations are at most ten times NumPy's and SciPy's, on ill-conditioned matrices.
+"""Backward errors of solvers and factorizations are at most ten times SciPy's, on ill-conditioned matrices.
 
 `python -m tests.backward_errors` tries sizes from 5 to 200, and all dtypes.
 """

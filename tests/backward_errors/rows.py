@@ -129,6 +129,11 @@ def _banded(a: Any, b: Any) -> Any:
     return sl.solve_banded((1, 1), np.stack([np.r_[0, above[:-1]], main, np.r_[below[1:], 0]]), b)
 
 
+def _solve(a: Any, b: Any) -> Any:
+    """SciPy's, which computes in the dtype of the matrix; NumPy computes in 64 bits."""
+    return sl.solve(a, b, assume_a="gen")
+
+
 def _lstsq(a: Any, b: Any) -> Any:
     """SciPy's, which computes in the dtype of the matrix, with our bound of singular values."""
     return sl.lstsq(a, b, cond=len(a) * np.finfo(a.dtype).eps)[0]
@@ -143,11 +148,11 @@ def _diagonals_of(a: Any) -> Any:
 
 TURNS = {0: lambda a: a, 1: lambda a: a.T, 2: adjoint}
 SYSTEMS = {
-    "solve": Row("general", lambda a, b: ours.solve(a, b), np.linalg.solve, system()),
+    "solve": Row("general", lambda a, b: ours.solve(a, b), _solve, system()),
     "solve a vector": Row(
         "general",
         lambda a, b: ours.solve(a, b[:, 0])[:, None],
-        lambda a, b: np.linalg.solve(a, b[:, 0])[:, None],
+        lambda a, b: _solve(a, b[:, 0])[:, None],
         lambda a, b, x: residual(a, x, b[:, :1]),
     ),
     "solve a positive system": Row(
@@ -157,15 +162,15 @@ SYSTEMS = {
         system(),
     ),
     "jvp of solve": Row(
-        "general", lambda a, b: tl.jvp(lambda b: ours.solve(a, b), (0 * b,), (b,))[1], np.linalg.solve, system()
+        "general", lambda a, b: tl.jvp(lambda b: ours.solve(a, b), (0 * b,), (b,))[1], _solve, system()
     ),
     "vjp of solve": Row(
         "general",
         lambda a, b: tl.vjp(lambda b: ours.solve(a, b), b)[1](b)[0],
-        lambda a, b: np.linalg.solve(a.T, b),
+        lambda a, b: _solve(a.T, b),
         system(lambda a: a.T),
     ),
-    "inv": Row("general", lambda a, b: ours.inv(a), lambda a, b: np.linalg.inv(a), inverse),
+    "inv": Row("general", lambda a, b: ours.inv(a), lambda a, b: sl.inv(a), inverse),
     "cho_solve": Row(
         "positive",
         lambda a, b: scipy_like.cho_solve(scipy_like.cho_factor(a), b),
