@@ -115,7 +115,7 @@ def custom_call(
 
 
 def _check_is_there(f: Function, target: str) -> None:
-    """Load LAPACK. Raises: NotImplementedError, with the user's line, if jaxlib lacks a routine: XLA names only that."""
+    """Load LAPACK. Raises: NotImplementedError, with the user's line, if jaxlib lacks a routine."""
     routines = compat.load_lapack(f.platform)
     if routines and target not in routines:
         release = compat.jaxlib_version()

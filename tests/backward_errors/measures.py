@@ -57,14 +57,14 @@ def eigenpairs(a: Any, values: Any, vectors: Any, b: Any | None = None) -> float
 
 
 def least_squares(a: Any, x: Any, b: Any) -> float:
-    """The lesser of two bounds, for the worst right side: |a^H r| / (|a| |r|) and |r| / (|a| |x|).
+    """An estimate, within a factor of 2, of the least change of a of which x solves the problem, for the worst column.
 
-    Source: Stewart 1977, "Research, development, and LINPACK".
+    Source: Grcar, Saunders and Su 2007, "Estimates of optimal backward perturbations for linear least squares
+    problems".
     """
+    u, s, _ = np.linalg.svd(a.astype(np.complex128 if a.dtype.kind == "c" else np.float64), full_matrices=False)
     a, x, b = map(wide, (a, x, b))
-    found = []
-    for i in range(b.shape[1]):
-        rest = b[:, i] - a @ x[:, i]
-        by_residual = relative(rest, size(a) * size(x[:, i]))
-        found.append(min(by_residual, relative(adjoint(a) @ rest, size(a) * size(rest))))
-    return max(found) if np.isfinite(found).all() else np.inf
+    rest, lengths = b - a @ x, [size(x[:, i]) for i in range(x.shape[1])]
+    shifts = [relative(rest[:, i], length) for i, length in enumerate(lengths)]
+    parts = [s / np.hypot(s, shift) * (adjoint(u) @ rest[:, i]) for i, shift in enumerate(shifts)]
+    return max(relative(part, length * size(a)) for part, length in zip(parts, lengths, strict=True))
