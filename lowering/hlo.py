@@ -5,7 +5,7 @@ printed in the generic form, so that one way of writing serves them all. Source:
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -85,7 +85,7 @@ class Function:
         self.source, self.place = source, self._location(source)
 
     @contextlib.contextmanager
-    def composing(self) -> Iterator[None]:
+    def composing(self) -> Generator[None]:
         """Emit parts of one operation within the block."""
         before, self.is_part = self.is_part, True
         try:
