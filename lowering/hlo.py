@@ -4,7 +4,8 @@ A `Function` collects the lines of one function of a module; `Value` is a name w
 printed in the generic form, so that one way of writing serves them all. Source: the StableHLO specification.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -68,6 +69,8 @@ class Function:
         self.platform: Final = platform
         self.lines: list[str] = []
         self.source: Any = None
+        self.operation = ""  # the name of the primitive that is being emitted
+        self.is_part = False  # is what is being emitted a part of that primitive?
         self.place: str = ""
         self._n = 0
         self._memo: dict[Any, Value] = {}
@@ -80,6 +83,15 @@ class Function:
     def at(self, source: Any) -> None:
         """Set the user's source line for the operations to come."""
         self.source, self.place = source, self._location(source)
+
+    @contextlib.contextmanager
+    def composing(self) -> Generator[None]:
+        """Emit parts of one operation within the block."""
+        before, self.is_part = self.is_part, True
+        try:
+            yield
+        finally:
+            self.is_part = before
 
     def fresh(self, n: int = 1) -> list[str]:
         """Return n new names."""

@@ -493,7 +493,9 @@ prices[spectral.eig_p] = Price(
     nonlinear=_decomposition(lambda _, n, left, right, **__: 25 * n**3 if left or right else 10 * n**3)
 )
 prices[spectral.svd_p] = Price(nonlinear=_decomposition(_singular_values))
-prices[factorization.pinv_p] = Price(nonlinear=_decomposition(lambda m, n, **_: _singular_values(m, n) + 2 * m * n * n))
+# The right side counts as no more than the pseudoinverse, which is computed beside the solution.
+for _primitive in (factorization.pinv_p, factorization.least_squares_p):
+    prices[_primitive] = Price(nonlinear=_decomposition(lambda m, n, **_: _singular_values(m, n) + 2 * m * n * n))
 for _primitive, _multiple in (
     (condensed_forms.hessenberg_p, 10 / 3),
     (condensed_forms.tridiagonal_p, 4 / 3),
