@@ -92,7 +92,8 @@ _numbers = attrgetter(*[f.name for f in fields(Cost)])
 def cost(jaxpr: Jaxpr) -> Cost:
     """Count the cost of running a program once. Remembered for as long as it lives."""
     parts = [equation_cost(eqn) for eqn in jaxpr.eqns]
-    return replace(reduce(plus, parts, Cost(drops=_dropped(jaxpr))), size=program_size(jaxpr))
+    start = Cost(adds=-_first_additions(jaxpr), drops=_dropped(jaxpr))
+    return replace(reduce(plus, parts, start), size=program_size(jaxpr))
 
 
 def work(jaxpr: Jaxpr) -> int:
@@ -116,6 +117,16 @@ def _programs(jaxpr: Jaxpr, found: dict[Jaxpr, None]) -> dict[Jaxpr, None]:
 
 def _own_size(jaxpr: Jaxpr) -> int:
     return len(jaxpr.outvars) + sum(1 + len(eqn.invars) for eqn in jaxpr.eqns)
+
+
+def _first_additions(jaxpr: Jaxpr) -> int:
+    """Count the updates that a program in strict form scatters into zeros of `lzero` first, which are no additions.
+
+    As many as elements, if there are as many: a gather, of which this is the transpose, counts as reading distinct ones.
+    """
+    zeros = {v for eqn in jaxpr.eqns if eqn.primitive is strict_form.lzero for v in eqn.outvars}
+    into = [eqn for eqn in jaxpr.eqns if eqn.primitive is i.scatter_add_p and eqn.invars[0] in zeros]
+    return sum(min(_operand(eqn), _operand(eqn, 2)) for eqn in into)
 
 
 def _dropped(jaxpr: Jaxpr) -> int:

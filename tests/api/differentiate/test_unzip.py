@@ -520,3 +520,12 @@ def test_what_is_no_program_no_function_or_no_policy():
         tl.check_linear(2, 1.0)
     with raises(TypeError, "linear_transpose: expected arrays, or their types, not 'abc' of type str."):
         tl.linear_transpose(tnp.sin, "abc")
+
+
+@pytest.mark.parametrize("program", [lambda f: tl.make_jaxpr(f)(1.0), lambda f: tl.make_jaxpr(f)(1.0).jaxpr])
+@pytest.mark.parametrize("f", [lambda x: 2 * x, lambda x: x, tl.jit(lambda x: (x, x))])
+@pytest.mark.parametrize("strict", [False, True])
+def test_transposing_a_program_without_linear_inputs_says_how_to_mark_them(program, f, strict):
+    with pytest.raises(tl.errors.LinearityError, match=r"(?s)no input of .* is marked as linear, .*\n  tl\.check_linear\(f, \*args"):
+        tl.transpose_jaxpr(program(f), strict=strict)
+    tl.transpose_jaxpr(tl.check_linear(f, 1.0))
