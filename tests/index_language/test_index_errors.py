@@ -36,10 +36,12 @@ A = tnp.arange(6.0).reshape(2, 3)
          "Index(from 0 to 1) is not known where `if` or `while` asks for it: use index.where or index.cond."),
         (lambda i: [1, 2, 3][i], TypeError,
          "Index(from 0 to 1) has no value yet, as it stands for all of its range. "
-         "NumPy, and lists, need its value. Write index.array(a)[i] in the place of a[i], or a = index.array(a) before."),
+         "NumPy, and lists, need its value. "
+         "Write index.array(a)[i] in the place of a[i], or a = index.array(a) before."),
         (lambda i: list(range(i)), TypeError,
          "Index(from 0 to 1) has no value yet, as it stands for all of its range. "
-         "NumPy, and lists, need its value. Write index.array(a)[i] in the place of a[i], or a = index.array(a) before."),
+         "NumPy, and lists, need its value. "
+         "Write index.array(a)[i] in the place of a[i], or a = index.array(a) before."),
         (lambda i: A[i, X], TypeError,
          "axis 1 of float32[2,3] is read by an array of type float32[5] beside an index: "
          "items are indices, integers, slices, None and `...`."),
@@ -313,8 +315,8 @@ def test_coordinates(make, message):
     "read",
     [
         lambda a, i: a[i], lambda a, i: a[i + 1], lambda a, i: a[i, 0], lambda a, i: a[0, i], lambda a, i: a[:, i],
-        lambda a, i: a[..., i], lambda a, i: a[a[i].astype(int)], lambda a, i: a[i].tolist(), lambda a, i: a.tolist()[i],
-        lambda a, i: np.take(a, i), lambda a, i: a.astype(np.float16)[i],
+        lambda a, i: a[..., i], lambda a, i: a[a[i].astype(int)], lambda a, i: a[i].tolist(),
+        lambda a, i: a.tolist()[i],        lambda a, i: np.take(a, i), lambda a, i: a.astype(np.float16)[i],
     ],
 )  # fmt: skip
 def test_arrays_of_numpy_are_read_by_index_array(read):
@@ -332,4 +334,6 @@ def test_index_array(dtype: str):
         for found in (f(a), tl.jit(lambda f=f: f(a))()):
             np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(ix.build(3, lambda i: ix.array([1, 2, 4])[i + 1]), [2, 4, 0])
-    np.testing.assert_array_equal(tl.grad(lambda x: ix.sum(3, lambda i: ix.array(a)[1, i].real * x[i]))(tnp.ones(3)), a[1].real)
+    np.testing.assert_array_equal(
+        tl.grad(lambda x: ix.sum(3, lambda i: ix.array(a)[1, i].real * x[i]))(tnp.ones(3)), a[1].real
+    )
