@@ -239,7 +239,8 @@ def cost(fun: Any, *args: Any, **kwargs: Any) -> ProgramCost:
       fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), both halves of `unzip`, or a function of args
         and kwargs, which may be types (`tl.ShapeDtypeStruct`).
     Returns: a `ProgramCost`, which prints: `.work` and the like in the strict scalar model, and all again in `.sparse`,
-      where operations on what is known to be zero are not counted, and functions as what they are composed of;
+      where operations on what is known to be zero are not counted, and functions as what they are composed of (an upper
+      bound, `<=`, if an array has more than 65,536 elements: `.sparse_is_bound`);
       `.residual_bytes`; `.xla` compiles the program.
     Raises: TypeError if `fun` is neither a program nor a function; whatever tracing it raises.
     Source: Radul et al. 2023, section 7; Bernstein et al. 2020, section 6, for the sparse model.
