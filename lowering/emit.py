@@ -132,6 +132,8 @@ class _Module:
         else:
             f.looping = True
             f.overwritten.update([v.name for v, yes in zip(arguments, looping) if yes])
+        if not title.startswith("public"):
+            f.is_called_with(arguments)
         if self._settles and in_place_loops.overwrites(jaxpr):
             f.dataflow = _dataflow(arguments, called=not title.startswith("public"))
         results = lower(f, jaxpr, arguments)

@@ -38,6 +38,10 @@ _ELEMENTS = {
 }
 
 
+# Operations that are a pad, or that XLA may make one of, and calls of functions that may hold one.
+_PADDING = frozenset(("pad", "concatenate", "dynamic_update_slice", "scatter", "func.call"))
+
+
 class Value(NamedTuple):
     """A name in a function's text, and its type."""
 
@@ -79,6 +83,7 @@ class Function:
         self.dataflow: Dataflow | None = None  # for functions that write into parts of arrays
         self._read: list[str] = []  # names that the block being written reads
         self._inside: list[str] = []  # names that the regions of the operation to come read
+        self._cuts: dict[str, bool] = {}  # values computed from padded ones: True if from a reshape of one
 
     def at(self, source: Any) -> None:
         """Set the user's source line for the operations to come."""
@@ -92,6 +97,10 @@ class Function:
             yield
         finally:
             self.is_part = before
+
+    def is_called_with(self, arguments: Sequence[Value]) -> None:
+        """Note the arguments of a function that others call: nothing is known of them."""
+        self._cuts.update([(v.name, True) for v in arguments])
 
     def fresh(self, n: int = 1) -> list[str]:
         """Return n new names."""
@@ -157,9 +166,22 @@ class Function:
         properties = f" <{{{attributes}}}>" if attributes else ""
         body = f" ({region})" if region else ""
         types = f"({', '.join(map(tensor, avals))}) -> {out_types}"
+        if self._cuts or name in _PADDING:
+            self._note_cuts(name, names, results)
         if self.dataflow is not None:
             self._note(name, operands, results, (attributes, types))
         self.lines.append(f'    {left}"{full_name}"({arguments}){properties}{body} : {types}{self.place}')
+
+    def _note_cuts(self, kind: str, reads: Sequence[str], results: Sequence[Value]) -> None:
+        """Record what is computed from a padded value, and whether this was reshaped in between."""
+        found = [self._cuts[name] for name in reads if name in self._cuts]
+        if found or kind in _PADDING:
+            is_cut = kind == "func.call" or any(found) or (bool(found) and kind == "reshape")
+            self._cuts.update([(v.name, is_cut) for v in results])
+
+    def may_be_padded_rows(self, x: Value) -> bool:
+        """Tell whether a value may be computed from the reshape of a padded one, here or in a function around."""
+        return self._cuts.get(x.name, False)
 
     def _note(self, kind: str, operands: Sequence[Value], results: Sequence[Value], how: Any) -> None:
         """Record the operands of an operation in `dataflow`, and among the reads of its block."""

@@ -413,6 +413,35 @@ DEFECTS = {
         right=np.array([True, False]),
         wrong=np.array([False, False]),
     ),
+    # Two sums over rows that were cut from a padded array and reversed, the second with a mask, in one kernel. LLVM
+    # vectorizes both over the columns, and reads the second operand, masked, at an address that it knows only for the
+    # last column: the first row has that alone. The other columns are read from behind the array. On AVX and wider.
+    "reversed_rows": Defect(
+        """
+        !x = tensor<6xf32>
+        !y = tensor<2x6xf32>
+        !s = tensor<f32>
+        module @reversed_rows { func.func public @main(%x: !x) -> !x {
+          %zero = stablehlo.constant dense<0.0> : !s
+          %zeros = stablehlo.constant dense<0.0> : !y
+          %m = stablehlo.constant dense<[
+            [true, false, false, false, false, false], [true, true, true, true, true, true]]> : tensor<2x6xi1>
+          %0 = stablehlo.pad %x, %zero, low = [5], high = [1], interior = [0] : (!x, !s) -> tensor<12xf32>
+          %1 = stablehlo.reshape %0 : (tensor<12xf32>) -> !y
+          %2 = stablehlo.reverse %1, dims = [0] : !y
+          %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0] : (!y, !s) -> !x
+          %4 = stablehlo.pad %x, %zero, low = [1], high = [5], interior = [0] : (!x, !s) -> tensor<12xf32>
+          %5 = stablehlo.reshape %4 : (tensor<12xf32>) -> !y
+          %6 = stablehlo.reverse %5, dims = [0] : !y
+          %7 = stablehlo.select %m, %6, %zeros : tensor<2x6xi1>, !y
+          %8 = stablehlo.reduce(%7 init: %zero) applies stablehlo.add across dimensions = [0] : (!y, !s) -> !x
+          %9 = stablehlo.multiply %3, %8 : !x
+          return %9 : !x
+        } }""",
+        (np.arange(1, 7, dtype=np.float32),),
+        right=np.float32([12, 3, 8, 15, 24, 5]),
+        wrong=None,
+    ),
 }
 NAMES = [*DEFECTS]
 
