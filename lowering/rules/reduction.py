@@ -137,7 +137,7 @@ def _in_steps(f: Function, x: Value, combine: Operation, initial: Any, axes: Seq
     if not axes:
         return x
     shape, last = x.aval.shape, axes[-1]
-    most = _ROW if all(n == 1 for n in shape[last + 1 :]) else _COLUMN
+    most = _group(shape, last)
     if shape[last] > 2 * most if most == _ROW else shape[last] > most:
         return _in_groups(f, x, combine, initial, axes, most)
     taken = [last]
@@ -147,6 +147,11 @@ def _in_steps(f: Function, x: Value, combine: Operation, initial: Any, axes: Seq
         taken.insert(0, axis)
     rest = [axis - sum(i < axis for i in taken) for axis in axes if axis not in taken]
     return _by_windows(f, _reduced(f, x, combine, initial, taken), combine, initial, rest)
+
+
+def _group(shape: Sequence[int], axis: int) -> int:
+    """Return how many elements along an axis are a group: of neighbours in memory, or of a column."""
+    return _ROW if all(n == 1 for n in shape[axis + 1 :]) else _COLUMN
 
 
 def _long_rows(f: Function, x: Value, axes: list[int]) -> tuple[Value, list[int]]:
@@ -179,7 +184,8 @@ def _by_windows(f: Function, x: Value, combine: Operation, initial: Any, axes: S
     region = f.combination(combine, scalar)
     for axis in axes:
         while (n := x.aval.shape[axis]) > 1:
-            size, left = min(n, _COLUMN), -(-n // _COLUMN)
+            most = _group(x.aval.shape, axis)
+            size, left = min(n, most), -(-n // most)
             window = _along(x, axis, size, 1)
             padding = [(0, left * size - n if i == axis else 0) for i in range(x.aval.ndim)]
             attributes = window_attributes(window, window, padding)

@@ -107,3 +107,54 @@ def test_integers_wrap_before_they_are_reduced(dtype: str, rng: np.random.Genera
     assert [int(v) for v in tl.jit(lambda x, y: f(tnp, x, y))(x, y)] == [int(v) for v in f(np, x, y)]
     for i in (0, 3, 6, 7, 8) if limits.bits == 8 else ():  # by itself, too: what has several readers is not fused
         assert int(tl.jit(lambda x, y, i=i: f(tnp, x, y)[i])(x, y)) == int(f(np, x, y)[i])
+
+
+# ---- reductions in steps: lengths of whole groups and not, primes, short rows, several axes, axes of one element
+
+SHAPES = [
+    ((100_003,), 0),  # a prime
+    ((2, 2053), 1),
+    ((1009, 37), 0),
+    ((37, 1009), (0, 1)),
+    ((20_000, 5), (0, 1)),
+    ((3, 33, 41, 5), (1, 2)),
+    ((7, 1, 4000, 1), (1, 2)),
+    ((64, 1, 65, 1, 3), (0, 2)),
+    ((33, 34, 35), 1),
+]
+
+
+@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+def test_steps_reduce_every_element_once(shape: tuple[int, ...], axes: Any, rng: np.random.Generator):
+    x = rng.normal(size=shape).astype(np.float32) + 1
+    i = rng.integers(-(2**31), 2**31, shape, dtype=np.int32)
+
+    def f(np: Any, x: Any, i: Any) -> Any:
+        integers = (
+            np.sum(i, axes, dtype=i.dtype),
+            np.prod(i | 1, axes, dtype=i.dtype),
+            np.max(i, axes),
+            np.min(i, axes),
+        )
+        bits = (np.all(i > -(2**30), axes), np.any(i > 2**31 - 2**20, axes), np.argmax(i.reshape(-1)))
+        return (*integers, *bits, np.max(x, axes), np.min(x, axes))
+
+    *exact, total = tl.jit(lambda x, i: (*f(tnp, x, i), tnp.sum(x, axes)))(x, i)
+    for found, wanted in zip(exact, f(np, x, i), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    # groups of 1024, summed one after the other at worst; the errors of so many numbers of one sign are far smaller
+    np.testing.assert_allclose(total, x.astype(np.float64).sum(axes), rtol=2e-6, atol=2e-6 * np.abs(x).max())
+
+
+def test_a_sum_of_a_million_loses_no_digits():
+    x = np.full(2**20 + 1, 0.1, np.float32)
+    for y in (x, np.stack([x, x], 1), np.stack([x, x], 0)):
+        axis = int(np.argmax(y.shape))
+        wanted = x.astype(np.float64).sum()
+        np.testing.assert_allclose(tl.jit(lambda y, axis=axis: y.sum(axis))(y), wanted, rtol=3e-6)  # 32 roundings
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((1000, 1000), 0), ((10**6,), 0)])
+def test_what_is_reduced_is_not_kept(shape: tuple[int, ...], axes: Any):
+    program = tl.jit(lambda x: tnp.sum(tnp.exp(x) * x, axes)).lower(np.ones(shape, np.float32)).compile()
+    assert program.memory_analysis().temp_size_in_bytes <= 4_000_000 / 16  # sums of groups; x has 4 MB

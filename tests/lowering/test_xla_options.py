@@ -32,7 +32,7 @@ YNN = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT, LIBRARY_FUSION_TYPE_INDIVIDUAL_CONVOL
 VALUES = {
     "xla_allow_excess_precision": Option("true", "we turn it off: conversions round (test_narrow_formats.py)"),
     "xla_cpu_experimental_ynn_fusion_type": Option(
-        YNN, "we turn it off: wrong values and crashes (test_xla_defects.py, test_large_reductions.py)"
+        YNN, "we turn it off for reductions: wrong values and crashes (test_xla_defects.py, test_large_reductions.py)"
     ),
     "xla_backend_optimization_level": Option(
         "3", "a * b + c may round once (docs/xla_defects.md); tests of `optimized`"
