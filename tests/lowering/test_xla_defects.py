@@ -36,6 +36,9 @@ class Defect(NamedTuple):
     mended: tuple[int, ...] | None = None
 
 
+_ROWS = np.arange(120003, dtype=np.float32).reshape(40001, 3) % 7
+_WITH_NAN = np.where(np.arange(1000) == np.arange(64)[:, None], np.float32(np.nan), np.float32(5))
+
 DEFECTS = {
     # The algebraic simplifier makes one window of two, at the sum of their starts, and moves that inside. It should
     # move each start inside before: the window of 4 at 6 begins at 4, and element 1 of it is 5.
@@ -277,7 +280,7 @@ DEFECTS = {
         (np.float32([-np.inf, 0, np.log(2)]), np.float32([0, np.inf, 1])),
         right=np.float32([1, 1, 2]),
         wrong=np.float32([np.nan, np.nan, 2]),
-        mended=(0, 11, 0),
+        mended=(0, 11, 2),
     ),
     # log(x ** b) becomes b * log(abs(x)).
     "log_of_power": Defect(
@@ -305,7 +308,7 @@ DEFECTS = {
         (np.zeros(4096, np.float32), np.array(False)),
         right=np.full(4096, np.nan, np.float32),  # so many that memory is not nan by chance
         wrong=None,
-        mended=(0, 11, 0),
+        mended=(0, 11, 2),
     ),
     # x / y becomes x * (1 / y), as y has fewer elements; the reciprocal is rounded to float16.
     "quotient_by_what_is_broadcast": Defect(
@@ -441,6 +444,73 @@ DEFECTS = {
         (np.arange(1, 7, dtype=np.float32),),
         right=np.float32([12, 3, 8, 15, 24, 5]),
         wrong=None,
+    ),
+    # Products with a small matrix, squared and summed, are given to a library (YNN). It leaves out a part of the rows.
+    "sums_of_products": Defect(
+        """
+        !x = tensor<40001x3xf32>
+        !m = tensor<3x3xf32>
+        !y = tensor<3x40001xf32>
+        module @sums_of_products { func.func public @main(%x: !x, %m: !m) -> tensor<40001xf32> {
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %0 = stablehlo.dot_general %m, %x, contracting_dims = [1] x [1] : (!m, !x) -> !y
+          %1 = stablehlo.multiply %0, %0 : !y
+          %2 = stablehlo.reduce(%1 init: %zero) applies stablehlo.add across dimensions = [0]
+            : (!y, tensor<f32>) -> tensor<40001xf32>
+          return %2 : tensor<40001xf32>
+        } }""",
+        (_ROWS, np.eye(3, dtype=np.float32)),
+        right=(_ROWS**2).sum(1),
+        wrong=None,
+        mended=(0, 11, 0),
+    ),
+    # The same library's maximum of 5 and nan is 5.
+    "maximum_of_nan": Defect(
+        """
+        !x = tensor<64x1000xf32>
+        module @maximum_of_nan { func.func public @main(%x: !x) -> tensor<64xf32> {
+          %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+          %0 = stablehlo.reduce(%x init: %least) applies stablehlo.maximum across dimensions = [1]
+            : (!x, tensor<f32>) -> tensor<64xf32>
+          return %0 : tensor<64xf32>
+        } }""",
+        (_WITH_NAN,),
+        right=_WITH_NAN.max(1),
+        wrong=None,
+    ),
+    # It has no dilation of arrays along axes whose windows have one element, and in 0.10.2 along no axis.
+    "window_of_one_element": Defect(
+        """
+        !x = tensor<64x128xf32>
+        !y = tensor<32x255xf32>
+        module @window_of_one_element { func.func public @main(%x: !x) -> !y {
+          %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+          %0 = "stablehlo.reduce_window"(%x, %least) <{
+            window_dimensions = array<i64: 2, 1>, window_strides = array<i64: 2, 1>, base_dilations = array<i64: 1, 2>
+          }> ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %1 = stablehlo.maximum %a, %b : tensor<f32>
+            stablehlo.return %1 : tensor<f32>
+          }) : (!x, tensor<f32>) -> !y
+          return %0 : !y
+        } }""",
+        (np.ones((64, 128), np.float32),),
+        right=np.where(np.arange(255) % 2, np.float32(-np.inf), np.ones((32, 1), np.float32)),
+        wrong=None,
+    ),
+    # Its numbers of 8 bits have more: 255 + 1 is 256, or 255 at the end.
+    "sum_of_bytes": Defect(
+        """
+        !x = tensor<4096xui8>
+        module @sum_of_bytes { func.func public @main(%x: !x, %y: !x) -> tensor<ui8> {
+          %most = stablehlo.constant dense<255> : tensor<ui8>
+          %0 = stablehlo.add %x, %y : !x
+          %1 = stablehlo.reduce(%0 init: %most) applies stablehlo.minimum across dimensions = [0]
+            : (!x, tensor<ui8>) -> tensor<ui8>
+          return %1 : tensor<ui8>
+        } }""",
+        (np.full(4096, 200, np.uint8), np.arange(4096).astype(np.uint8)),
+        right=np.uint8(0),
+        wrong=np.uint8(200),
     ),
 }
 NAMES = [*DEFECTS]
