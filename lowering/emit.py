@@ -3,11 +3,12 @@
 Each distinct inner program is one function of the module, however often it is called.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tapeless.lowering import hlo, in_place_loops, memories, ordering, physical, user_primitives
+from tapeless.lowering import donation, hlo, in_place_loops, memories, ordering, physical, user_primitives
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import core
@@ -68,7 +69,8 @@ def prepared(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> Jaxpr:
 def written(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platform: str = "cpu") -> Emitted:
     """Write a program that is `prepared` as a module. Args, Raises: as in `module`."""
     writing = _Module(name, platform)
-    return Emitted(writing.text(ordering.in_order(jaxpr), frozenset(donated)), writing.callbacks)
+    taken = donation.matched(jaxpr.in_avals, jaxpr.out_avals, donated).taken
+    return Emitted(writing.text(ordering.in_order(jaxpr), taken), writing.callbacks)
 
 
 # Limit on the depth of nested calls in a module. XLA inlines calls by recursion: a depth of 200 ends the process
@@ -98,6 +100,7 @@ def _height(jaxpr: Jaxpr) -> _Height:
     return _Height(programs + 1, branches)
 
 
+_NOTHING: Mapping[int, int | None] = MappingProxyType({})  # donated
 # For a function that a loop's body calls: which of its arguments the loop overwrites. None for other functions.
 Looping = tuple[bool, ...] | None
 
@@ -116,13 +119,13 @@ class _Module:
         self._places: dict[str, str] = {}
         self._marks: dict[Source | None, str] = {}
 
-    def text(self, jaxpr: Jaxpr, donated: frozenset[int]) -> str:
+    def text(self, jaxpr: Jaxpr, donated: Mapping[int, int | None]) -> str:
         main = self._function(jaxpr, "public @main", donated)
         places = [f"{alias} = loc({spot})" for spot, alias in self._places.items()]
         return "\n".join([f"module @{self._name} {{", main, *self._texts, "}", *places])
 
     def _function(
-        self, jaxpr: Jaxpr, title: str, donated: frozenset[int] = frozenset(), looping: Looping = None
+        self, jaxpr: Jaxpr, title: str, donated: Mapping[int, int | None] = _NOTHING, looping: Looping = None
     ) -> str:
         f = Function(self._call, self._location, self._inlined, self.callbacks, self._settles, self._platform)
         arguments = [Value(f"%arg{i}", v.aval) for i, v in enumerate(jaxpr.invars)]
@@ -135,7 +138,8 @@ class _Module:
         if self._settles and in_place_loops.overwrites(jaxpr):
             f.dataflow = _dataflow(arguments, called=not title.startswith("public"))
         results = lower(f, jaxpr, arguments)
-        head = ", ".join(_argument(v, i in donated) for i, v in enumerate(arguments))
+        given = {i: f" {donation.attribute(result)}" for i, result in donated.items()}
+        head = ", ".join(f"{v.name}: {hlo.tensor(v.aval)}{given.get(i, '')}" for i, v in enumerate(arguments))
         types = ", ".join(hlo.tensor(v.aval) for v in results)
         end = f'    "func.return"({", ".join(v.name for v in results)}) : ({types}) -> ()'
         return "\n".join([f"  func.func {title}({head}) -> ({types}) {{", *f.lines, end, "  }"])
@@ -258,7 +262,3 @@ def apply(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> Sequence[Val
 def call(f: Function, outs: Any, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Sequence[Value]:
     """Emit a call of `jaxpr`: the emit rule of primitives that call a program."""
     return f.call(f, jaxpr, operands)
-
-
-def _argument(v: Value, donated: bool) -> str:
-    return f"{v.name}: {hlo.tensor(v.aval)}{' {jax.buffer_donor = true}' if donated else ''}"
