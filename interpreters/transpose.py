@@ -80,7 +80,7 @@ def backward(
     try:  # as `source.at`, for each equation
         for eqn in reversed(jaxpr.eqns):
             if eqn.linear:
-                source.override.set(eqn.source or before)
+                source.override.set(source.transposed(eqn.source) or before)
                 _pull_back(eqn, env, running, kept)
     finally:
         source.override.set(outside)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tapeless.lowering import donation, hlo, in_place_loops, memories, ordering, physical, user_primitives
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer import core
+from tapeless.tracer import core, name_stacks
 from tapeless.tracer.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.rules import Rules
@@ -117,7 +117,7 @@ class _Module:
         self._taken: set[str] = {"main"}
         self._texts: list[str] = []
         self._places: dict[str, str] = {}
-        self._marks: dict[Source | None, str] = {}
+        self._marks: dict[tuple[Source | None, str], str] = {}
 
     def text(self, jaxpr: Jaxpr, donated: Mapping[int, int | None]) -> str:
         main = self._function(jaxpr, "public @main", donated)
@@ -165,19 +165,20 @@ class _Module:
         self._taken.add(title)
         return title
 
-    def _location(self, source: Source | None) -> str:
-        found = self._marks.get(source)
+    def _location(self, source: Source | None, outer: str) -> str:
+        found = self._marks.get((source, outer))
         if found is None:
-            found = self._marks[source] = self._mark(source)
+            found = self._marks[source, outer] = self._mark(source, outer)
         return found
 
-    def _mark(self, source: Source | None) -> str:
-        """Print the location attribute of an operation."""
+    def _mark(self, source: Source | None, outer: str) -> str:
+        """Print the location attribute of an operation; `outer` is the name stack of the loop or branch around."""
         if source is None:
             return ""
         alias = self._alias(f'"{source.file}":{source.line}:0'.replace("\\", "/"))
-        if source.scope:
-            scope = source.scope.replace("\\", "/").replace('"', "'")
+        scope = name_stacks.shown(name_stacks.within(outer, name_stacks.inside(source.stack)))
+        if scope:
+            scope = scope.replace("\\", "/").replace('"', "'")
             alias = self._alias(f'"{scope}"({alias})')
         return f" loc({alias})"
 
@@ -207,7 +208,8 @@ def _dataflow(arguments: Sequence[Value], called: bool) -> Dataflow:
 
 def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
     """Emit a program's equations into `f`, and return its results; also used for the bodies of loops and branches."""
-    env, before = dict(zip(jaxpr.invars, arguments)), f.source
+    env, before, outer = dict(zip(jaxpr.invars, arguments)), f.source, f.outer
+    f.enter()
     overwritten = _overwritten(f, jaxpr, arguments) if f.looping and f.settles else frozenset()
     if overwritten:
         _write_in_place(f, jaxpr, env, overwritten)
@@ -219,6 +221,7 @@ def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
             values = rules[eqn.primitive](f, [v.aval for v in eqn.outvars], *operands, **eqn.params)
             env.update(zip(eqn.outvars, values, strict=True))
     results = _read(f, env, jaxpr.outvars)
+    f.outer = outer
     f.at(before)
     return results
 
