@@ -215,7 +215,7 @@ def _result_type(*args: Any) -> Any:
     return dtypes.numpy_dtype(result_type(*args))
 
 
-def _make_jaxpr(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+def _make_jaxpr(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
     """Make a function that traces `fun`, as `tapeless.make_jaxpr`, whose programs keep constants apart from inputs."""
     made = make_jaxpr(fun, *args, **kwargs)
 
@@ -226,7 +226,7 @@ def _make_jaxpr(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
     return wraps(made)(opened)
 
 
-def _eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Compute the shapes and dtypes of a result, as `tapeless.eval_shape`; sizes may be symbols of `jax.export`."""
     return export.shapes_for_symbols(eval_shape, fun, args, kwargs)
 

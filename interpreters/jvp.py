@@ -134,7 +134,7 @@ rules: Final = Rules(
 def partials(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
     """Register a rule from one row per operand: `lambda t, *operands, **params: tangent`; None: no derivative."""
 
-    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: list[Any], tangents: list[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         terms = [row(t, *primals, **params) for row, t in zip(rows, tangents) if row and type(t) is not Zero]
         return out, (total(terms, out[0]),)
@@ -145,7 +145,7 @@ def partials(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
 def partials_of_result(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
     """Like `partials`, for derivatives that use the result: `lambda t, result, *operands, **params: tangent`."""
 
-    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: list[Any], tangents: list[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         y = out[0]
         terms = [row(t, y, *primals, **params) for row, t in zip(rows, tangents) if row and type(t) is not Zero]
@@ -162,7 +162,7 @@ def linear(primitive: Primitive) -> None:
 def multilinear(primitive: Primitive) -> None:
     """Register the rule of a multilinear primitive: the product rule."""
 
-    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: list[Any], tangents: list[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         terms = [
             primitive.bind(*primals[:k], t, *primals[k + 1 :], **params)[0]
@@ -181,7 +181,7 @@ def linear_in(primitive: Primitive, *positions: int) -> None:
     The other operands (indices, bounds) have no derivative.
     """
 
-    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: list[Any], tangents: list[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         moving = positions or range(len(primals))
         if all(type(tangents[k]) is Zero for k in moving):
@@ -196,7 +196,7 @@ def linear_in(primitive: Primitive, *positions: int) -> None:
 def zero(primitive: Primitive) -> None:
     """Register the rule of a primitive without derivative: piecewise constant, or integer."""
 
-    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: list[Any], tangents: list[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         return out, zeros_of(out)
 

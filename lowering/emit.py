@@ -96,7 +96,7 @@ def _height(jaxpr: Jaxpr) -> _Height:
     for eqn in jaxpr.carrying:
         for inner in map(_height, subjaxprs(eqn.params)):
             programs = max(programs, inner.programs)
-            branches = max(branches, inner.branches + ("branches" in eqn.params))
+            branches = max(branches, inner.branches + ("branches" in eqn.own_params))
     return _Height(programs + 1, branches)
 
 
@@ -262,6 +262,6 @@ def apply(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> Sequence[Val
     return lower(f, jaxpr, arguments)
 
 
-def call(f: Function, outs: Any, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Sequence[Value]:
+def call(f: Function, outs: Any, /, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Sequence[Value]:
     """Emit a call of `jaxpr`: the emit rule of primitives that call a program."""
     return f.call(f, jaxpr, operands)

@@ -92,8 +92,8 @@ class Primitive:
         if registered:
             _registry[name] = self
 
-    def bind(self, *args: Any, **params: Any) -> tuple[Any, ...]:
-        """Apply the primitive to values: the current trace processes it."""
+    def apply(self, /, *args: Any, **params: Any) -> tuple[Any, ...]:
+        """Apply the primitive to values: the current trace processes it. Returns: the results, always a tuple."""
         try:
             return current.get().process(self, args, params)
         except (TypeError, ValueError) as error:
@@ -103,6 +103,8 @@ class Primitive:
             raise
         except RecursionError as error:
             raise nested_too_deeply(error, current.get()) from None
+
+    bind = apply  # JAX's name; of a library's primitive it gives what the library says, an array or several
 
     def type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
         """Return the types of the results. Raises: what the typing rule raises."""
@@ -135,11 +137,11 @@ class Primitive:
         """Return the functions and the params that `bind` takes for an equation with `params`: none, and these."""
         return [], params
 
-    def impl(self, *args: Any, **params: Any) -> tuple[Any, ...]:
+    def impl(self, /, *args: Any, **params: Any) -> tuple[Any, ...]:
         """Compute the results for values that are known, even while something is being traced."""
         return under(_bottom, _bottom.process, self, args, params)
 
-    def abstract_eval(self, *avals: ShapedArray, **params: Any) -> tuple[tuple[ShapedArray, ...], frozenset[str]]:
+    def abstract_eval(self, /, *avals: ShapedArray, **params: Any) -> tuple[tuple[ShapedArray, ...], frozenset[str]]:
         """Compute the types of the results, and name the effect of the primitive itself, if it has one."""
         return self.type(avals, params), frozenset([self.effect] if self.effect else [])
 
@@ -156,7 +158,7 @@ class Primitive:
 _TYPED_LIMIT = 4096
 
 
-def refuse_keys(name: str, *avals: ShapedArray, **params: Any) -> None:
+def refuse_keys(name: str, /, *avals: ShapedArray, **params: Any) -> None:
     """Check that no type, and no dtype among params, is one of keys. Raises: TypeError in the name of `name`."""
     dtype = next((param for param in params.items() if dtypes.is_key(param[1])), None)
     if dtype is None and not any(map(holds_keys, avals)):
@@ -310,7 +312,8 @@ class FoldingTrace(Trace):
         self.what: Final = parent.what
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        waits = primitive.effect or "axis_names" in params or any(isinstance(x, Tracer) for x in args)
+        is_collective = "axis_names" in params and not primitive.keeps_programs
+        waits = primitive.effect or is_collective or any(isinstance(x, Tracer) for x in args)
         trace = self.parent if waits else _bottom
         return under(trace, trace.process, primitive, args, params)
 

@@ -207,7 +207,7 @@ class Jitted(Generic[P, R]):
             return _no_programs()
         return programs_of(self._fun, key, _no_programs)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if not kwargs and _current() is _BOTTOM:
                 try:
@@ -230,15 +230,15 @@ class Jitted(Generic[P, R]):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else bound(self, instance)
 
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+    def trace(self, /, *args: Any, **kwargs: Any) -> Traced:
         """Trace the program for arguments of these types; `tl.ShapeDtypeStruct` will do for arrays."""
         return self._traced(*self._split(args, kwargs))
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """Lower to the StableHLO module for arguments of these types."""
         return self.trace(*args, **kwargs).lower()
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute shapes and dtypes of the results for arguments of these types."""
         return self.trace(*args, **kwargs).out_info
 

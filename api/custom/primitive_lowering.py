@@ -28,7 +28,7 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callabl
       multiple_results: does it give a sequence of arrays, rather than one?
     """
 
-    def lowered(ctx: LoweringRuleContext, *args: Any, **params: Any) -> Sequence[Any]:
+    def lowered(ctx: LoweringRuleContext, /, *args: Any, **params: Any) -> Sequence[Any]:
         outs = fun(*args, **params)
         return tuple(outs) if multiple_results else (outs,)
 
@@ -47,7 +47,7 @@ def register_lowering(prim: Any, rule: Callable[..., Sequence[Any]], platform: s
         defined(prim).rules.setdefault("lowering", _for_one_platform(prim, platform))
         return rule
 
-    def lowered(avals_out: Sequence[ShapedArray], *args: Any, **params: Any) -> Sequence[Any]:
+    def lowered(avals_out: Sequence[ShapedArray], /, *args: Any, **params: Any) -> Sequence[Any]:
         return rule(LoweringRuleContext(operation, [x.aval for x in args], avals_out), *args, **params)
 
     operation = defined(prim)
@@ -58,7 +58,7 @@ def register_lowering(prim: Any, rule: Callable[..., Sequence[Any]], platform: s
 def _for_one_platform(prim: Any, platform: str) -> Callable[..., Any]:
     """Make the rule that raises in place of one for a single platform."""
 
-    def lowered(avals_out: Sequence[ShapedArray], *args: Any, **params: Any) -> Any:
+    def lowered(avals_out: Sequence[ShapedArray], /, *args: Any, **params: Any) -> Any:
         raise NotImplementedError(
             f"register_lowering: the only rule of {prim} is for {platform!r}.\n"
             "  Give one for all platforms, platform=None."

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tapeless.tracer import core, staging
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
+from tapeless.tracer.jaxpr import Equation, Jaxpr, carried
 from tapeless.tracer.primitives import call
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -62,7 +62,7 @@ def is_unchecked(eqn: Equation) -> bool:
     """
     if not eqn.primitive.carries_programs:
         return False
-    return getattr(eqn.params.get("pull"), "unchecked", False) or any(map(holds_unchecked_rules, subjaxprs(eqn.params)))
+    return getattr(eqn.own_params.get("pull"), "unchecked", False) or any(map(holds_unchecked_rules, carried(eqn)))
 
 
 @core.remembered

@@ -131,6 +131,19 @@ def test_equations_have_the_primitive():
     assert tl.lax.stop_gradient_p == tl.make_jaxpr(tl.lax.stop_gradient)(1.0).eqns[0].primitive
 
 
+def test_the_primitive_of_an_equation_keeps_the_conventions_of_the_library():
+    """So an interpreter may use it or the primitive that was defined, which it finds in a table."""
+    for primitive, of, params in ((CUBE, f, {"k": 2.0}), (SHIFT, g, {"n": 1})):
+        found = tl.make_jaxpr(of)(X).eqns[0].primitive
+        assert found.multiple_results == primitive.multiple_results
+        want = primitive.bind(X, **params)
+        for apply in (found.bind, found.impl, primitive.impl):
+            outs = apply(X, **params)
+            assert isinstance(outs, (list, tuple)) == found.multiple_results
+            np.testing.assert_array_equal(outs, want)
+        assert found.abstract_eval(tl.typeof(X), **params) == primitive.abstract_eval(tl.typeof(X), **params)
+
+
 def test_without_impl_it_is_compiled():
     p = Primitive("twice")
     p.def_abstract_eval(lambda x: x)
