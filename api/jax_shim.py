@@ -34,6 +34,7 @@ _ELSEWHERE = {
     "jax.example_libraries": "tapeless.jax_src.example_libraries",
     "jax.experimental.hijax": "tapeless.extend.hijax",
     "jax.experimental.layout": "tapeless.jax_src.placement",
+    "jax.lib": "tapeless.jax_src.lib",
     "jax.interpreters": "tapeless.extend.interpreters",
     "jax.monitoring": "tapeless.jax_src.monitoring",
     "jax.test_util": "tapeless.testing",
@@ -189,6 +190,9 @@ class _JaxConfig:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(config, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.update(name, value)
 
 
 @contextmanager

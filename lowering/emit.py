@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tapeless.lowering import donation, hlo, in_place_loops, memories, ordering, physical, user_primitives
+from tapeless.lowering import hlo, in_place_loops, ordering, physical, user_primitives
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import core, name_stacks
@@ -18,8 +18,10 @@ from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 
 if TYPE_CHECKING:
-    from tapeless.lowering import stored_operands
+    from tapeless.lowering import donation, memories, stored_operands
 else:
+    donation = LateModule("tapeless.lowering.donation")
+    memories = LateModule("tapeless.lowering.memories")  # for GPUs
     stored_operands = LateModule("tapeless.lowering.stored_operands")  # for GPUs
 
 passes: list[Callable[[Jaxpr], Jaxpr]] = []  # that a program runs through before it is written, see api/__init__.py
@@ -69,7 +71,7 @@ def prepared(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> Jaxpr:
 def written(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platform: str = "cpu") -> Emitted:
     """Write a program that is `prepared` as a module. Args, Raises: as in `module`."""
     writing = _Module(name, platform)
-    taken = donation.matched(jaxpr.in_avals, jaxpr.out_avals, donated).taken
+    taken = donation.matched(jaxpr.in_avals, jaxpr.out_avals, donated).taken if donated else _NOTHING
     return Emitted(writing.text(ordering.in_order(jaxpr), taken), writing.callbacks)
 
 

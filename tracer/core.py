@@ -3,8 +3,7 @@
 A primitive is a name and a typing rule. `bind` hands it to the current trace: the evaluator at the bottom
 computes, a staging trace writes an equation, a differentiating trace applies a rule by primitives of its parent.
 A tracer belongs to a trace if `x.owner is self`; a tracer of any other trace is a constant there, which
-keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace design is that of JAX's
-"stackless" core, here without tags.
+keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace design is that of JAX's "stackless" core.
 """
 
 import functools
@@ -59,10 +58,9 @@ class Primitive:
 
     Params are keyword-only, hashable and normalised. Types are cached, so that a rule runs once for the same operands;
     `remember=False` for primitives whose params are programs or functions. `effect` names its side effect, see
-    tracer/effects.py; None for a pure primitive. `takes_keys`: whether it is defined for keys of random numbers, as
-    operations that move elements are; all others refuse them. `registered`: whether it is one of `all_primitives`,
-    which have distinct names; those of users are not. Its family is the module that makes it; by that its rules are
-    imported.
+    effects.py; None for a pure primitive. `takes_keys`: is it defined for keys of random numbers, as operations that
+    move elements are? All others refuse them. `registered`: is it one of `all_primitives`, which have distinct names?
+    Those of users are not. Its family is the module that makes it; by that its rules are imported.
     """
 
     __slots__ = ("_typed", "carries_programs", "effect", "family", "name", "takes_keys", "typing_rule")
@@ -85,15 +83,14 @@ class Primitive:
         self.effect: Final = effect
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
         self.family: str = frame.f_globals.get("__name__", "")
-        self.carries_programs: Final = not remember  # may programs be among its params?
-        # Programs may take keys.
+        self.carries_programs: Final = not remember  # may programs be among its params? They may take keys.
         self.takes_keys: Final = not remember if takes_keys is None else takes_keys
         self._typed: dict[Any, tuple[ShapedArray, ...]] | None = {} if remember else None
         if registered:
             _registry[name] = self
 
     def apply(self, /, *args: Any, **params: Any) -> tuple[Any, ...]:
-        """Apply the primitive to values: the current trace processes it. Returns: the results, always a tuple."""
+        """Apply the primitive to values: the current trace processes it. Returns: a tuple, of one result, too."""
         try:
             return current.get().process(self, args, params)
         except (TypeError, ValueError) as error:
@@ -312,8 +309,8 @@ class FoldingTrace(Trace):
         self.what: Final = parent.what
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        is_collective = "axis_names" in params and not primitive.keeps_programs
-        waits = primitive.effect or is_collective or any(isinstance(x, Tracer) for x in args)
+        collective = "axis_names" in params and not primitive.keeps_programs
+        waits = collective or primitive.effect or any(isinstance(x, Tracer) for x in args)
         trace = self.parent if waits else _bottom
         return under(trace, trace.process, primitive, args, params)
 

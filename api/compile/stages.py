@@ -11,7 +11,7 @@ import numpy as np
 from tapeless.arguments.names import name_of_leaf
 from tapeless.arguments.signatures import Signature
 from tapeless.compile.references import ProgramReferences
-from tapeless.lowering import compat, devices, dispatch, donation, emit, nonfinite
+from tapeless.lowering import compat, devices, dispatch, emit, nonfinite
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation, parse
@@ -25,7 +25,9 @@ from tapeless.tracer.types import ShapedArray, aval_of
 if TYPE_CHECKING:
     from tapeless.compile import serialization
     from tapeless.interpreters import structured_constants
+    from tapeless.lowering import donation
 else:
+    donation = LateModule("tapeless.lowering.donation")
     serialization = LateModule("tapeless.compile.serialization")
     structured_constants = LateModule("tapeless.interpreters.structured_constants")
 
@@ -70,7 +72,8 @@ class CompiledCall:
         jaxpr, consts = traced.to_compile.jaxpr, traced.to_compile.consts
         # Where results must be finite nothing is donated: what is not is looked for once more.
         donated = () if nonfinite.are_watched() else tuple(len(consts) + i for i in traced.donated)
-        _warn_of_unused(traced, donated)
+        if donated:
+            _warn_of_unused(traced, donated)
         executable = dispatch.executable(jaxpr, device, donated, traced.options)
         bufs = [dispatch.buffer_on(c, device) for c in consts]
         call = cls(traced.type, executable, bufs, donated, jaxpr, traced.options, traced.references)

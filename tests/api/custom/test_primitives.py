@@ -153,6 +153,28 @@ def test_without_impl_it_is_compiled():
     np.testing.assert_array_equal(p.bind(X), 2 * X)
 
 
+@pytest.mark.parametrize("effect", [False, True])
+def test_lowering_calls_python(effect: bool):
+    """As a rule for JAX does it: by `emit_python_callback`, and with what it keeps alive."""
+    p = Primitive("on_host")
+    p.multiple_results = True
+    p.def_abstract_eval(lambda x: [x, ShapedArray((), np.dtype(np.int32))])
+
+    def lowered(ctx, x):
+        avals = ctx.avals_in, ctx.avals_out
+        outs, token, kept = mlir.emit_python_callback(
+            ctx, lambda x: (2 * np.asarray(x), np.int32(x.size)), None, [x], *avals, has_side_effect=effect
+        )
+        ctx.module_context.add_keepalive(kept)
+        assert token is None
+        return outs
+
+    mlir.register_lowering(p, lowered)
+    doubled, size = tl.jit(lambda x: p.bind(x + 1))(X)
+    np.testing.assert_array_equal(doubled, 2 * (X + 1))
+    assert size == 3
+
+
 def test_lowering_closes_over_arrays():
     table = tnp.asarray(X)
     p = Primitive("plus_table")
