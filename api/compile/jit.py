@@ -6,6 +6,7 @@ combination is traced and compiled. The stages are there to be used one by one: 
 """
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import FunctionType
@@ -196,6 +197,11 @@ class Jitted(Generic[P, R]):
         self._plain = not static and device is None
         self._programs = self._shared_programs() if who == "jit" else _no_programs()
         self._fast = self._programs.fast
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The signature of the function, which `inspect.signature` asks for. Raises: ValueError if it has none."""
+        return inspect.signature(self._fun)
 
     def _shared_programs(self) -> Programs:
         """Find the programs of this function and these options, which all its `jit`s share."""
