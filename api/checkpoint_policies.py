@@ -26,12 +26,12 @@ from tapeless.tracer.primitives.contraction import conv_general_dilated_p, dot_g
 _REMEMBERED = 512  # policies: equal ones are one object, so that programs traced for it are found again
 
 
-def dots_saveable(primitive: Any, *operands: Any, **params: Any) -> bool:
+def dots_saveable(primitive: Any, /, *operands: Any, **params: Any) -> bool:
     """Save the results of matrix products and convolutions, which are expensive to compute again."""
     return primitive in (dot_general_p, conv_general_dilated_p)
 
 
-def dots_with_no_batch_dims_saveable(primitive: Any, *operands: Any, **params: Any) -> bool:
+def dots_with_no_batch_dims_saveable(primitive: Any, /, *operands: Any, **params: Any) -> bool:
     """Save the results of matrix products without batch axes: products with weights, not with attention scores."""
     return primitive is dot_general_p and not any(params["dimension_numbers"][1])
 
@@ -52,7 +52,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     """Save all residuals except the values that have one of these names."""
 
-    def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
+    def policy(primitive: Any, /, *operands: Any, **params: Any) -> Any:
         return EXCLUDED if primitive is name_p and params["name"] in names_not_to_save else True
 
     return _titled(policy, "save_anything_except_these_names", names_not_to_save, names_not_to_save)
@@ -66,7 +66,7 @@ def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[...
     """
     _check_asked("save_from_both_policies", policy_1, policy_2)
 
-    def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
+    def policy(primitive: Any, /, *operands: Any, **params: Any) -> Any:
         verdicts = [p(primitive, *operands, **params) for p in (policy_1, policy_2)]
         saved = [verdict for verdict in verdicts if verdict]
         if not saved:
@@ -87,7 +87,7 @@ def save_if(predicate: Callable[..., Any]) -> Policy:
     """
     _check_asked("save_if", predicate)
 
-    def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
+    def policy(primitive: Any, /, *operands: Any, **params: Any) -> Any:
         verdict = predicate(primitive, *operands, **params)
         return verdict if isinstance(verdict, Offload) else bool(verdict)
 
@@ -139,7 +139,7 @@ def save_and_offload_only_these_names(
 
 @functools.lru_cache(_REMEMBERED)
 def _offloading_names(saved: tuple[str, ...], moved: tuple[str, ...], src: str, dst: str) -> Policy:
-    def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
+    def policy(primitive: Any, /, *operands: Any, **params: Any) -> Any:
         if primitive is name_p and params["name"] in moved:
             return _offload(_OFFLOAD_NAMES, src, dst)
         return (primitive is name_p and params["name"] in saved) or _is_moved(primitive, params, dst)
@@ -162,7 +162,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     who = "offload_dot_with_no_batch_dims"
     _check_memories(who, offload_src, offload_dst)
 
-    def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
+    def policy(primitive: Any, /, *operands: Any, **params: Any) -> Any:
         if dots_with_no_batch_dims_saveable(primitive, *operands, **params):
             return _offload(who, offload_src, offload_dst)
         return _is_moved(primitive, params, offload_dst)
@@ -179,7 +179,7 @@ save_names = save_only_these_names
 
 
 def _named(chosen: Callable[[str], bool], title: str, names: tuple[str, ...]) -> Policy:
-    def policy(primitive: Any, *operands: Any, **params: Any) -> bool:
+    def policy(primitive: Any, /, *operands: Any, **params: Any) -> bool:
         return primitive is name_p and chosen(params["name"])
 
     return _titled(policy, title, names, names)

@@ -26,7 +26,7 @@ from tapeless.tracer.types import aval_of
 # ---- elements ------------------------------------------------------------------------------------------------
 
 
-def _approx_top_k(x: Any, *, is_max_k: bool, **params: Any) -> Any:
+def _approx_top_k(x: Any, /, *, is_max_k: bool, **params: Any) -> Any:
     return (elements.approx_max_k if is_max_k else elements.approx_min_k)(x, **params)
 
 
@@ -48,7 +48,7 @@ def _rank(x: Any) -> Any:
     return elementwise.select(bits < 0, bits ^ greatest, bits)
 
 
-def _scatter_sub(x: Any, indices: Any, updates: Any, *, update_jaxpr: Any, update_consts: Any, **params: Any) -> Any:
+def _scatter_sub(x: Any, indices: Any, updates: Any, /, *, update_jaxpr: Any, update_consts: Any, **params: Any) -> Any:
     return indexing.scatter_sub(x, indices, updates, **params)
 
 
@@ -73,7 +73,14 @@ def _combining(jaxpr: Any, consts: Any, n: int) -> Callable[..., Any]:
 
 def _at_extremes(function: Callable[..., Any]) -> Callable[..., Any]:
     def found(
-        x: Any, operand: Any, *, select_prim: Any, base_dilation: Any = None, window_dilation: Any = None, **window: Any
+        x: Any,
+        operand: Any,
+        /,
+        *,
+        select_prim: Any,
+        base_dilation: Any = None,
+        window_dilation: Any = None,
+        **window: Any,
     ) -> Any:
         if {*(base_dilation or ()), *(window_dilation or ())} - {1}:
             raise NotImplementedError(f"bind: windows with dilation {base_dilation} and {window_dilation}.")
@@ -89,18 +96,18 @@ def _across(reduce: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, *, axes, axis_index_groups=None: reduce(x, axes, axis_index_groups=axis_index_groups)
 
 
-def _all_gather(x: Any, *, all_gather_dimension: int, axis_name: Any, axis_size: int, **params: Any) -> Any:
+def _all_gather(x: Any, /, *, all_gather_dimension: int, axis_name: Any, axis_size: int, **params: Any) -> Any:
     return collectives.all_gather(x, axis_name, axis=all_gather_dimension, **params)
 
 
 # ---- matrices ------------------------------------------------------------------------------------------------
 
 
-def _eigh(x: Any, *, algorithm: Any, **params: Any) -> Any:
+def _eigh(x: Any, /, *, algorithm: Any, **params: Any) -> Any:
     return spectral.eigh(x, symmetrize_input=False, implementation=algorithm, **params)
 
 
-def _svd(x: Any, **params: Any) -> Any:
+def _svd(x: Any, /, **params: Any) -> Any:
     found = spectral.svd(x, **params)
     if not params["compute_uv"]:
         return (found,)

@@ -73,7 +73,7 @@ class IndexExplanation:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> IndexExplanation:
+def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> IndexExplanation:
     """Explain a function of the index language: its bodies, its bulk program, its derivative, and what these run.
 
     Args:

@@ -16,7 +16,7 @@ from functools import wraps
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
-from tapeless.compile.jit import jit
+from tapeless.compile.jit import Jitted, jit
 from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
 from tapeless.jax_src import absent, core, distributed, export, meshes, placement, version
 from tapeless.lowering import compat, host
@@ -34,6 +34,7 @@ _ELSEWHERE = {
     "jax.example_libraries": "tapeless.jax_src.example_libraries",
     "jax.experimental.hijax": "tapeless.extend.hijax",
     "jax.experimental.layout": "tapeless.jax_src.placement",
+    "jax.lib": "tapeless.jax_src.lib",
     "jax.interpreters": "tapeless.extend.interpreters",
     "jax.monitoring": "tapeless.jax_src.monitoring",
     "jax.test_util": "tapeless.testing",
@@ -79,7 +80,7 @@ def as_jax() -> Generator[ModuleType]:
         return
     finder, before = _Finder(), {name: getattr(config, name) for name in (*_SET, *NAMES_OF_JAX)}
     finder.install()
-    modules = _set_modules_of_classes()
+    names = _rename_classes()
     host.raised_as.append(_runtime_error)
     compat.around_imports_of_jax.append(finder.suspended)
     try:
@@ -95,22 +96,24 @@ def as_jax() -> Generator[ModuleType]:
         compat.around_imports_of_jax.remove(finder.suspended)
         host.raised_as.remove(_runtime_error)
         finder.remove()
-        for kind, module in modules.items():
-            kind.__module__ = module
+        for kind, (module, name) in names.items():
+            kind.__module__, kind.__qualname__ = module, name
 
 
 _SET = ("default_bits", "numpy_bits", "check_linear_rules")
 
 
-def _set_modules_of_classes() -> dict[type, str]:
+def _rename_classes() -> dict[type, tuple[str, str]]:
     """Let classes of arrays say that they are of JAX's modules, by which libraries such as autoray tell arrays apart.
 
-    Returns: the modules that they were of.
+    Of jitted functions, too, which libraries such as chex tell from others by the name of the class.
+    Returns: the modules and names that they had.
     """
-    modules = {kind: kind.__module__ for kind in (*_derived(Array), *_derived(Tracer))}
-    for kind in modules:
+    names = {kind: (kind.__module__, kind.__qualname__) for kind in (*_derived(Array), *_derived(Tracer), Jitted)}
+    for kind in names:
         kind.__module__ = "jax" if kind is Array else "jax._src.core" if issubclass(kind, Tracer) else "jaxlib._jax"
-    return modules
+    Jitted.__qualname__ = "PjitFunction"
+    return names
 
 
 def _derived(kind: type) -> Iterator[type]:
@@ -190,6 +193,9 @@ class _JaxConfig:
     def __getattr__(self, name: str) -> Any:
         return getattr(config, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.update(name, value)
+
 
 @contextmanager
 def _enable_x64(new_val: bool = True) -> Generator[None]:
@@ -215,7 +221,7 @@ def _result_type(*args: Any) -> Any:
     return dtypes.numpy_dtype(result_type(*args))
 
 
-def _make_jaxpr(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+def _make_jaxpr(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
     """Make a function that traces `fun`, as `tapeless.make_jaxpr`, whose programs keep constants apart from inputs."""
     made = make_jaxpr(fun, *args, **kwargs)
 
@@ -226,7 +232,7 @@ def _make_jaxpr(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
     return wraps(made)(opened)
 
 
-def _eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Compute the shapes and dtypes of a result, as `tapeless.eval_shape`; sizes may be symbols of `jax.export`."""
     return export.shapes_for_symbols(eval_shape, fun, args, kwargs)
 

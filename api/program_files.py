@@ -119,7 +119,7 @@ def _rules_in(jaxpr: Jaxpr) -> dict[str, Any]:
     """Find the functions with rules in a program, by name."""
     found: dict[str, Any] = {}
     for eqn in jaxpr.eqns:
-        if "custom" in eqn.params:
+        if "custom" in eqn.own_params:
             found[eqn.params["custom"].__name__] = eqn.params["custom"]
         for inner in subjaxprs(eqn.params):
             found |= _rules_in(inner)

@@ -187,10 +187,10 @@ def _elements(jaxpr: Jaxpr) -> int:
 def _elements_of(eqn: Equation) -> int:
     inside = max(map(_elements, subjaxprs(eqn.params)), default=0)
     if inside:
-        return inside * int(eqn.params.get("length", 1))
+        return inside * int(eqn.own_params.get("length", 1))
     made = sum(v.aval.size for v in eqn.outvars)
     read = max((v.aval.size for v in eqn.invars), default=0)
-    return max(made, read) if "dimension_numbers" not in eqn.params else made * max(1, _terms(eqn))
+    return max(made, read) if "dimension_numbers" not in eqn.own_params else made * max(1, _terms(eqn))
 
 
 def _terms(eqn: Equation) -> int:

@@ -103,7 +103,7 @@ class ErrorValues:
         if eqn.primitive in rules and self._concern(subjaxprs(eqn.params)):
             return rules[eqn.primitive](self, state, args, **eqn.params)
         before = self._before(eqn, state, args)
-        outs = eqn.primitive.bind(*args, **eqn.params)
+        outs = eqn.primitive.apply(*args, **eqn.params)
         return self._after(eqn, before, outs), outs
 
     def _concern(self, programs: Iterable[Jaxpr]) -> bool:

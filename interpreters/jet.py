@@ -142,7 +142,7 @@ class JetTrace(Trace):
             return rules[primitive](self, args, **params)
         avals = primitive.type(tuple(map(aval_of, args)), params)
         if not any(dtypes.is_inexact(aval.dtype) for aval in avals):  # integers and booleans are constant
-            return primitive.bind(*[value_of(self, x) for x in args], **params)
+            return primitive.apply(*[value_of(self, x) for x in args], **params)
         return self.series(avals, self._terms(primitive, args, params))
 
     def _terms(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> "Terms":
@@ -166,7 +166,7 @@ class JetTrace(Trace):
         """Tell whether a jvp rule is being evaluated, in which coefficients are computed on demand."""
         return self._inside > 0
 
-    def by_rule(self, f: Callable[..., Any], *args: Any, **params: Any) -> Any:
+    def by_rule(self, f: Callable[..., Any], /, *args: Any, **params: Any) -> Any:
         """Call `f(*args, **params)`, a jvp rule, on series; coefficients in it are computed on demand."""
         self._inside += 1
         try:
@@ -299,7 +299,7 @@ class Terms:
         raise NotImplementedError
 
     def _bind(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        return self._primitive.bind(*args, **self._params)
+        return self._primitive.apply(*args, **self._params)
 
     def _values(self) -> list[Any]:
         return [value_of(self._trace, x) for x in self._args]

@@ -47,21 +47,21 @@ def _written_out(trace: JetTrace, args: Values, *, jaxpr: Jaxpr) -> Sequence[Any
 def _whole(primitive: Primitive, rule: Callable[..., Any]) -> None:
     """Register a rule `rule(primals, series, order, **params) -> results, their series`."""
 
-    def apply(trace: JetTrace, args: tuple[Any, ...], **params: Any) -> Sequence[Any]:
+    def apply(trace: JetTrace, args: tuple[Any, ...], /, **params: Any) -> Sequence[Any]:
         avals = primitive.type(tuple(map(aval_of, args)), params)
         return trace.series(avals, Whole(trace, partial(rule, **params), args))
 
     rules[primitive] = apply
 
 
-def _custom(primitive: Primitive, trace: JetTrace, args: Values, **params: Any) -> Sequence[Any]:
+def _custom(primitive: Primitive, trace: JetTrace, args: Values, /, **params: Any) -> Sequence[Any]:
     """Compute series by the user's jvp rule; a function without a program is traced for its result types."""
     types = tuple(map(aval_of, args))
     program = params["jaxpr"] or params["custom"].traced(types)[0]
     return trace.series(program.out_avals, ByRule(trace, primitive, tuple(args), params))
 
 
-def _checkpoint(primals: Values, series: Series, order: int, *, jaxpr: Jaxpr, **how: Any) -> Any:
+def _checkpoint(primals: Values, series: Series, order: int, /, *, jaxpr: Jaxpr, **how: Any) -> Any:
     program, consts, moving = jet_jaxpr(jaxpr, order, flags_of(series))
     outs = checkpoint.checkpoint(program, *consts, *primals, *flat_terms(series), **how)
     return with_series(outs, moving, order)
@@ -81,7 +81,7 @@ def _cond(primals: Values, series: Series, order: int, *, branches: tuple[Jaxpr,
 
 
 def _scan(
-    primals: Values, series: Series, order: int, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any
+    primals: Values, series: Series, order: int, /, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any
 ) -> Any:
     of_consts, of_carry, of_xs = split_list(flags_of(series), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
@@ -166,7 +166,7 @@ def _less(x: Any, y: Any) -> Any:
     return sub(instantiate(x), instantiate(y))
 
 
-def _opaque(primitive: Primitive, trace: JetTrace, args: Values, **params: Any) -> Any:
+def _opaque(primitive: Primitive, trace: JetTrace, args: Values, /, **params: Any) -> Any:
     """Apply the jvp rule of a callback, which raises that it has no derivative."""
     values = [value_of(trace, x) for x in args]
     return jvp.rules[primitive](values, [instantiate(zero_of(x)) for x in values], **params)[0]

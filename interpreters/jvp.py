@@ -29,7 +29,7 @@ def jvp(
     """Compute the value and the directional derivative of a flat function; tangents may be `Zero`, in and out."""
     trace = JVPTrace(core.current_trace(), function or f, what)
     args = [JVPTracer(trace, p, t) if type(t) is not Zero else p for p, t in zip(primals, tangents, strict=True)]
-    pairs = [trace.split(x) for x in core.under_new(trace, f, *args)]
+    pairs = [trace.split(x) for x in core.under_new(trace, source.transformed, "jvp", f, *args)]
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 
@@ -151,7 +151,7 @@ rules: Final = Rules(
 def partials(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
     """Register a rule from one row per operand: `lambda t, *operands, **params: tangent`; None: no derivative."""
 
-    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: list[Any], tangents: list[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         terms = [row(t, *primals, **params) for row, t in zip(rows, tangents) if row and type(t) is not Zero]
         return out, (total(terms, out[0]),)
@@ -162,7 +162,7 @@ def partials(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
 def partials_of_result(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
     """Like `partials`, for derivatives that use the result: `lambda t, result, *operands, **params: tangent`."""
 
-    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: list[Any], tangents: list[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         y = out[0]
         terms = [row(t, y, *primals, **params) for row, t in zip(rows, tangents) if row and type(t) is not Zero]
@@ -179,7 +179,7 @@ def linear(primitive: Primitive) -> None:
 def multilinear(primitive: Primitive) -> None:
     """Register the rule of a multilinear primitive: the product rule."""
 
-    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: list[Any], tangents: list[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         terms = [
             primitive.bind(*primals[:k], t, *primals[k + 1 :], **params)[0]
@@ -198,7 +198,7 @@ def linear_in(primitive: Primitive, *positions: int) -> None:
     The other operands (indices, bounds) have no derivative.
     """
 
-    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: list[Any], tangents: list[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         moving = positions or range(len(primals))
         if all(type(tangents[k]) is Zero for k in moving):
@@ -213,7 +213,7 @@ def linear_in(primitive: Primitive, *positions: int) -> None:
 def zero(primitive: Primitive) -> None:
     """Register the rule of a primitive without derivative: piecewise constant, or integer."""
 
-    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+    def rule(primals: list[Any], tangents: list[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         return out, zeros_of(out)
 

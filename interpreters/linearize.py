@@ -16,7 +16,7 @@ from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.residual_provenance import ResidualProvenance, hoist_primal_equations
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, are_nonzero
-from tapeless.tracer import core, dtypes, passes
+from tapeless.tracer import core, dtypes, passes, source
 from tapeless.tracer.array import Array, Unplaced
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
@@ -68,7 +68,7 @@ def linearize(
     args = [_dual(trace, unzip, x) for x in primals]
 
     def pushed() -> tuple[list[Any], Jaxpr, list[Any]]:
-        outs = [trace.split(x) for x in f(*args)]
+        outs = [trace.split(x) for x in source.transformed("jvp", f, *args)]
         return outs, *unzip.closed([t for _, t in outs if type(t) is not Zero])
 
     outs, jaxpr, residuals = core.under_new(unzip, core.under_new, trace, pushed)

@@ -65,12 +65,12 @@ class Offload(NamedTuple):
     dst: str
 
 
-def save_all(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+def save_all(primitive: Primitive, /, *avals: ShapedArray, **params: Any) -> bool:
     """Save all residuals, as ordinary reverse mode does; only data movement, selects and masks are computed again."""
     return True
 
 
-def save_none(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+def save_none(primitive: Primitive, /, *avals: ShapedArray, **params: Any) -> bool:
     """Save only inputs, and results of callbacks; every other residual is computed again."""
     return False
 

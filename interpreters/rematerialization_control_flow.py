@@ -72,7 +72,7 @@ def _positions(eqn: Equation, wanted: Sequence[Var]) -> tuple[int, ...]:
     return tuple(i for i, v in enumerate(eqn.outvars) if v in wanted)
 
 
-def _with_program(eqn: Equation, jaxpr: Jaxpr, invars: Any, outvars: Any, **params: Any) -> Equation:
+def _with_program(eqn: Equation, jaxpr: Jaxpr, invars: Any, outvars: Any, /, **params: Any) -> Equation:
     return eqn.replace(params={**eqn.params, "jaxpr": jaxpr, **params}, invars=invars, outvars=outvars)
 
 

@@ -66,7 +66,7 @@ def apart(jaxpr: Jaxpr) -> Jaxpr:
 
 def _apart(eqn: Equation) -> Equation:
     params = map_carried(apart, eqn)
-    if params.get("prevent_cse"):
+    if eqn.own_params.get("prevent_cse"):
         params = {**params, "prevent_cse": False}
     return eqn if params is eqn.params else eqn.replace(params=params)
 

@@ -168,5 +168,5 @@ def _compute(v: Var, made: dict[Var, Equation], values: dict[Var, Any]) -> None:
             todo += missing
             continue
         read = [x.value if isinstance(x, Literal) else values[x] for x in eqn.invars]
-        outs = source.at(eqn.source, eqn.primitive.bind, *read, **eqn.params)
+        outs = source.at(eqn.source, eqn.primitive.apply, *read, **eqn.params)
         values.update(zip(eqn.outvars, outs, strict=True))

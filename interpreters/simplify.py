@@ -78,7 +78,7 @@ rules: Table[Simplification] = Table(
     "simplification.apply(writer, *operands, **params) -> an equal atom, or None; which primitives it looks at",
     absent="the equation is never replaced by a simpler one",
 )
-_NO_RULE = Simplification(lambda w, *operands, **params: None, frozenset())
+_NO_RULE = Simplification(lambda w, /, *operands, **params: None, frozenset())
 
 
 class Writer:
@@ -175,7 +175,7 @@ class Writer:
         self._same[v], self.changed = found, True
         self.sparser |= v.linear and not found.linear
 
-    def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
+    def write(self, primitive: Primitive, /, *operands: Atom, **params: Any) -> Atom:
         """Append the application of a primitive with one result, unless its rule replaces it; return the result."""
         rule = rules.get(primitive)
         found = rule.apply(self, *operands, **params) if rule else None
@@ -259,7 +259,7 @@ def _is_zero(program: Jaxpr, v: Atom) -> bool:
 def _linear_zero(eqns: list[Equation], x: Var, aval: ShapedArray) -> Var:
     """Append equations for zeros of type `aval` as the empty sum over `x[:0]`, which is linear in `x` and no work."""
 
-    def written(primitive: Primitive, *operands: Atom, **params: Any) -> Var:
+    def written(primitive: Primitive, /, *operands: Atom, **params: Any) -> Var:
         (found,) = primitive.type(tuple([v.aval for v in operands]), params)
         out = Var(found, True)
         eqns.append(Equation(primitive, operands, params, [out], None))

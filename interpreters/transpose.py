@@ -80,7 +80,7 @@ def backward(
     try:  # as `source.at`, for each equation
         for eqn in reversed(jaxpr.eqns):
             if eqn.linear:
-                source.override.set(eqn.source or before)
+                source.override.set(source.transposed(eqn.source) or before)
                 _pull_back(eqn, env, running, kept)
     finally:
         source.override.set(outside)
@@ -132,7 +132,7 @@ class Accumulating:
     def __init__(self, rule: Callable[..., Any]) -> None:
         self._rule = rule
 
-    def __call__(self, cts: Sequence[Any], totals: "Totals", *args: Any, **params: Any) -> Sequence[Any]:
+    def __call__(self, cts: Sequence[Any], totals: "Totals", /, *args: Any, **params: Any) -> Sequence[Any]:
         return self._rule(cts, totals, *args, **params)
 
 
@@ -144,7 +144,7 @@ class ReadingPart:
     def __init__(self, rule: Callable[..., Any]) -> None:
         self._rule = rule
 
-    def __call__(self, cts: Sequence[Any], *args: Any, **params: Any) -> Sequence[Any]:
+    def __call__(self, cts: Sequence[Any], /, *args: Any, **params: Any) -> Sequence[Any]:
         return self._rule(cts, *args, **params)
 
 
@@ -158,13 +158,13 @@ rules: Final = Rules(
 
 def unary(primitive: Primitive, row: Callable[..., Any]) -> None:
     """Register the rule of a primitive of one operand: `lambda ct, x, **params: cotangent`, x being `Linear`."""
-    rules[primitive] = lambda cts, x, **params: (row(cts[0], x, **params),)
+    rules[primitive] = lambda cts, x, /, **params: (row(cts[0], x, **params),)
 
 
 def multilinear(primitive: Primitive, *rows: Callable[..., Any]) -> None:
     """Register a rule from one row per operand, `lambda ct, *operands, **params: cotangent`; one operand is linear."""
 
-    def rule(cts: Sequence[Any], *args: Any, **params: Any) -> tuple[Any, ...]:
+    def rule(cts: Sequence[Any], /, *args: Any, **params: Any) -> tuple[Any, ...]:
         linear = [type(x) is Linear for x in args]
         if sum(linear) > 1:
             raise not_linear(primitive, "it multiplies two values that are both linear (bilinear)")
@@ -179,13 +179,13 @@ def joint(primitive: Primitive, *rows: Callable[..., Any]) -> None:
     In a linear program an operand that is not linear must be zero; `linearity.check_linear` checks that for users.
     """
 
-    def rule(cts: Sequence[Any], *args: Any, **params: Any) -> tuple[Any, ...]:
+    def rule(cts: Sequence[Any], /, *args: Any, **params: Any) -> tuple[Any, ...]:
         return tuple([row(cts[0], *args, **params) if is_linear(x) else None for row, x in zip(rows, args)])
 
     rules[primitive] = rule
 
 
-def no_transpose(ct: Any, *args: Any, **params: Any) -> Any:
+def no_transpose(ct: Any, /, *args: Any, **params: Any) -> Any:
     """Raise an error: the row of an operand that the primitive is not linear in."""
     raise not_linear("this operand", "nothing is linear in it")
 
@@ -239,7 +239,7 @@ def _nonlinear_part(jaxpr: Jaxpr, residuals: Sequence[Any]) -> dict[Var, Any]:
     env = dict(zip([v for v in jaxpr.invars if not v.linear], residuals, strict=True))
     for eqn in jaxpr.eqns:
         if not eqn.linear:
-            outs = source.at(eqn.source, eqn.primitive.bind, *_read(eqn, env), **eqn.params)
+            outs = source.at(eqn.source, eqn.primitive.apply, *_read(eqn, env), **eqn.params)
             env.update(zip(eqn.outvars, outs, strict=True))
     return env
 

@@ -32,7 +32,7 @@ def defined() -> list[UserPrimitive]:
     return [p for p in vmap.rules if isinstance(p, UserPrimitive)]
 
 
-def _jvp(primitive: UserPrimitive, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+def _jvp(primitive: UserPrimitive, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
     given = tuple(as_arguments(primals)), tuple(as_arguments(tangents))
     values, pushed = primitive.rule("jvp")(*given, **params)
     outs, out_tangents = primitive.flat("jvp", values), primitive.flat("jvp", pushed)
@@ -47,7 +47,7 @@ def _tangent(y: Any, t: Any) -> Any:
     return zero_of(y) if aval_of(y).tangent().dtype == dtypes.float0 else t
 
 
-def _transpose(primitive: UserPrimitive, cts: Sequence[Any], *args: Any, **params: Any) -> Any:
+def _transpose(primitive: UserPrimitive, cts: Sequence[Any], /, *args: Any, **params: Any) -> Any:
     if "transpose" not in primitive.rules:
         why = f"it has none. Define it by {DEFINED_BY['transpose']}"
         raise transpose.not_linear(primitive, why)

@@ -41,7 +41,7 @@ def vmap(
     if positions is not None:
         trace.know(positions)
     given = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims)]
-    outs = core.under_new(trace, axes.binding, name, size, f, *given)
+    outs = core.under_new(trace, source.transformed, "vmap", axes.binding, name, size, f, *given)
     pairs = [trace.split(x) for x in outs]
     return [x for x, _ in pairs], [d for _, d in pairs]
 

@@ -21,7 +21,7 @@ ArrayFunction = Callable[..., Any]
 def composed(function: ArrayFunction) -> Rule:
     """Return the rule that emits the primitives of `function(*arrays, **params) -> array or tuple`."""
 
-    def rule(f: Function, outs: Any, *operands: Value, **params: Any) -> Sequence[Value]:
+    def rule(f: Function, outs: Any, /, *operands: Value, **params: Any) -> Sequence[Value]:
         return write_out(f, lambda *xs: function(*xs, **params), operands)
 
     return rule
@@ -67,7 +67,7 @@ def in_float64(rule: Rule) -> Rule:
 
 
 def _widened(rule: Rule, wide: np.dtype[Any]) -> Rule:
-    def widened(f: Function, outs: Any, *operands: Value, **params: Any) -> Sequence[Value]:
+    def widened(f: Function, outs: Any, /, *operands: Value, **params: Any) -> Sequence[Value]:
         dtype = outs[0].dtype
         if not dtypes.is_float(dtype) or dtypes.bits_of(dtype) >= dtypes.bits_of(wide):
             return rule(f, outs, *operands, **params)

@@ -16,6 +16,7 @@ import gc
 import importlib
 import importlib.util
 import os
+import re
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -297,16 +298,9 @@ def config_cpu_devices(n: int) -> None:
     >>> subprocess.check_output([sys.executable, "-c", program], text=True)
     '2\\n'
     """
-    global _cpu_devices
     if n < 1:
         raise ValueError(f"config_cpu_devices: the CPU is at least one device, not {n}.")
-    there = _found.get("cpu")
-    if there is not None and len(there) != n:
-        raise RuntimeError(
-            f"config_cpu_devices({n}): the CPU is in use, as {len(there)} device(s). Call this before anything is "
-            "computed, or set TAPELESS_NUM_CPU_DEVICES."
-        )
-    _cpu_devices = n
+    config.update("num_cpu_devices", n)
 
 
 # ---- the default device
@@ -363,7 +357,21 @@ class _DeviceField(Field[Any]):
 
 
 _default = add_field("default_device", _DeviceField(None, None, keyed=False))
-_cpu_devices: int | None = None
+
+
+class _CountField(Field[int]):
+    """The setting `config.num_cpu_devices`: as how many devices the CPU counts; -1 for what the environment says."""
+
+    def checked(self, value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or (value < 1 and value != -1):
+            raise ValueError(f"config.num_cpu_devices must be a positive integer, or -1 for 1, not {value!r}.")
+        there = _found.get("cpu")
+        if there is not None and value not in (-1, len(there)):
+            raise RuntimeError(
+                f"config_cpu_devices({value}): the CPU is in use, as {len(there)} device(s). Call this before anything "
+                "is computed, or set TAPELESS_NUM_CPU_DEVICES."
+            )
+        return value
 
 
 # ---- platforms
@@ -374,6 +382,12 @@ _only: Device | None = None
 _lock = threading.RLock()
 _ALIASES = {"gpu": "cuda"}
 when_connected: list[Callable[[], None]] = []  # called when there is one more platform
+_cpu_devices = add_field("num_cpu_devices", _CountField(-1, None, keyed=False))
+
+
+def connected() -> dict[str, Any]:
+    """Return the PJRT clients of the platforms that are in use by now, by name."""
+    return {devices[0].platform: devices[0].client for devices in _found.values()}
 
 
 def _platform(name: str) -> tuple[Device, ...]:
@@ -435,7 +449,10 @@ def _best_platform() -> tuple[Device, ...]:
 
 
 def _cpu_client() -> Any:
-    n = _cpu_devices or int(os.environ.get("TAPELESS_NUM_CPU_DEVICES", "1"))
+    n = _cpu_devices.__get__(None)
+    if n == -1:
+        flag = re.search(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+        n = int(os.environ.get("TAPELESS_NUM_CPU_DEVICES", flag[1] if flag else "1"))
     if n > 1:
         # Collectives wait for each other in XLA's thread pool, which some releases make as wide as the machine: with
         # more devices than cores it fills with waiting programs, and the process is aborted.

@@ -3,22 +3,25 @@
 Each distinct inner program is one function of the module, however often it is called.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tapeless.lowering import hlo, in_place_loops, memories, ordering, physical, user_primitives
+from tapeless.lowering import hlo, in_place_loops, ordering, physical, user_primitives
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer import core
+from tapeless.tracer import core, name_stacks
 from tapeless.tracer.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 
 if TYPE_CHECKING:
-    from tapeless.lowering import stored_operands
+    from tapeless.lowering import donation, memories, stored_operands
 else:
+    donation = LateModule("tapeless.lowering.donation")
+    memories = LateModule("tapeless.lowering.memories")  # for GPUs
     stored_operands = LateModule("tapeless.lowering.stored_operands")  # for GPUs
 
 passes: list[Callable[[Jaxpr], Jaxpr]] = []  # that a program runs through before it is written, see api/__init__.py
@@ -68,7 +71,8 @@ def prepared(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> Jaxpr:
 def written(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platform: str = "cpu") -> Emitted:
     """Write a program that is `prepared` as a module. Args, Raises: as in `module`."""
     writing = _Module(name, platform)
-    return Emitted(writing.text(ordering.in_order(jaxpr), frozenset(donated)), writing.callbacks)
+    taken = donation.matched(jaxpr.in_avals, jaxpr.out_avals, donated).taken if donated else _NOTHING
+    return Emitted(writing.text(ordering.in_order(jaxpr), taken), writing.callbacks)
 
 
 # Limit on the depth of nested calls in a module. XLA inlines calls by recursion: a depth of 200 ends the process
@@ -94,10 +98,11 @@ def _height(jaxpr: Jaxpr) -> _Height:
     for eqn in jaxpr.carrying:
         for inner in map(_height, subjaxprs(eqn.params)):
             programs = max(programs, inner.programs)
-            branches = max(branches, inner.branches + ("branches" in eqn.params))
+            branches = max(branches, inner.branches + ("branches" in eqn.own_params))
     return _Height(programs + 1, branches)
 
 
+_NOTHING: Mapping[int, int | None] = MappingProxyType({})  # donated
 # For a function that a loop's body calls: which of its arguments the loop overwrites. None for other functions.
 Looping = tuple[bool, ...] | None
 
@@ -114,15 +119,15 @@ class _Module:
         self._taken: set[str] = {"main"}
         self._texts: list[str] = []
         self._places: dict[str, str] = {}
-        self._marks: dict[Source | None, str] = {}
+        self._marks: dict[tuple[Source | None, str], str] = {}
 
-    def text(self, jaxpr: Jaxpr, donated: frozenset[int]) -> str:
+    def text(self, jaxpr: Jaxpr, donated: Mapping[int, int | None]) -> str:
         main = self._function(jaxpr, "public @main", donated)
         places = [f"{alias} = loc({spot})" for spot, alias in self._places.items()]
         return "\n".join([f"module @{self._name} {{", main, *self._texts, "}", *places])
 
     def _function(
-        self, jaxpr: Jaxpr, title: str, donated: frozenset[int] = frozenset(), looping: Looping = None
+        self, jaxpr: Jaxpr, title: str, donated: Mapping[int, int | None] = _NOTHING, looping: Looping = None
     ) -> str:
         f = Function(self._call, self._location, self._inlined, self.callbacks, self._settles, self._platform)
         arguments = [Value(f"%arg{i}", v.aval) for i, v in enumerate(jaxpr.invars)]
@@ -137,7 +142,8 @@ class _Module:
         if self._settles and in_place_loops.overwrites(jaxpr):
             f.dataflow = _dataflow(arguments, called=not title.startswith("public"))
         results = lower(f, jaxpr, arguments)
-        head = ", ".join(_argument(v, i in donated) for i, v in enumerate(arguments))
+        given = {i: f" {donation.attribute(result)}" for i, result in donated.items()}
+        head = ", ".join(f"{v.name}: {hlo.tensor(v.aval)}{given.get(i, '')}" for i, v in enumerate(arguments))
         types = ", ".join(hlo.tensor(v.aval) for v in results)
         end = f'    "func.return"({", ".join(v.name for v in results)}) : ({types}) -> ()'
         return "\n".join([f"  func.func {title}({head}) -> ({types}) {{", *f.lines, end, "  }"])
@@ -163,19 +169,20 @@ class _Module:
         self._taken.add(title)
         return title
 
-    def _location(self, source: Source | None) -> str:
-        found = self._marks.get(source)
+    def _location(self, source: Source | None, outer: str) -> str:
+        found = self._marks.get((source, outer))
         if found is None:
-            found = self._marks[source] = self._mark(source)
+            found = self._marks[source, outer] = self._mark(source, outer)
         return found
 
-    def _mark(self, source: Source | None) -> str:
-        """Print the location attribute of an operation."""
+    def _mark(self, source: Source | None, outer: str) -> str:
+        """Print the location attribute of an operation; `outer` is the name stack of the loop or branch around."""
         if source is None:
             return ""
         alias = self._alias(f'"{source.file}":{source.line}:0'.replace("\\", "/"))
-        if source.scope:
-            scope = source.scope.replace("\\", "/").replace('"', "'")
+        scope = name_stacks.shown(name_stacks.within(outer, name_stacks.inside(source.stack)))
+        if scope:
+            scope = scope.replace("\\", "/").replace('"', "'")
             alias = self._alias(f'"{scope}"({alias})')
         return f" loc({alias})"
 
@@ -205,7 +212,8 @@ def _dataflow(arguments: Sequence[Value], called: bool) -> Dataflow:
 
 def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
     """Emit a program's equations into `f`, and return its results; also used for the bodies of loops and branches."""
-    env, before = dict(zip(jaxpr.invars, arguments)), f.source
+    env, before, outer = dict(zip(jaxpr.invars, arguments)), f.source, f.outer
+    f.enter()
     overwritten = _overwritten(f, jaxpr, arguments) if f.looping and f.settles else frozenset()
     if overwritten:
         _write_in_place(f, jaxpr, env, overwritten)
@@ -219,6 +227,7 @@ def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
             values = rules[eqn.primitive](f, [v.aval for v in eqn.outvars], *operands, **eqn.params)
             env.update(zip(eqn.outvars, values, strict=True))
     results = _read(f, env, jaxpr.outvars)
+    f.outer = outer
     f.at(before)
     return results
 
@@ -260,10 +269,6 @@ def apply(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> Sequence[Val
     return lower(f, jaxpr, arguments)
 
 
-def call(f: Function, outs: Any, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Sequence[Value]:
+def call(f: Function, outs: Any, /, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Sequence[Value]:
     """Emit a call of `jaxpr`: the emit rule of primitives that call a program."""
     return f.call(f, jaxpr, operands)
-
-
-def _argument(v: Value, donated: bool) -> str:
-    return f"{v.name}: {hlo.tensor(v.aval)}{' {jax.buffer_donor = true}' if donated else ''}"

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapeless.lowering.dataflow import VIEWS, Dataflow
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, name_stacks
 from tapeless.tracer.recency import bounded
 from tapeless.tracer.types import ShapedArray
 
@@ -55,7 +55,7 @@ class Function:
     def __init__(
         self,
         call: Callable[..., Sequence[Value]],
-        location: Callable[[Any], str],
+        location: Callable[[Any, str], str],
         inlined: set[Any],
         callbacks: list[Any],
         settles: bool = False,
@@ -75,6 +75,7 @@ class Function:
         self.source: Any = None
         self.operation = ""  # the name of the primitive that is being emitted
         self.is_part = False  # is what is being emitted a part of that primitive?
+        self.outer: str = ""  # the name stack of the loops and branches around, within this function
         self.place: str = ""
         self._n = 0
         self._memo: dict[Any, Value] = {}
@@ -87,7 +88,13 @@ class Function:
 
     def at(self, source: Any) -> None:
         """Set the user's source line for the operations to come."""
-        self.source, self.place = source, self._location(source)
+        self.source, self.place = source, self._location(source, self.outer)
+
+    def enter(self) -> None:
+        """Begin a region of the operation that is being written: its name stack is around those to come."""
+        if self.source is not None and self.source.stack:
+            self.outer = name_stacks.within(self.outer, name_stacks.inside(self.source.stack))
+            self.at(None)
 
     @contextlib.contextmanager
     def composing(self) -> Generator[None]:

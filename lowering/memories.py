@@ -113,7 +113,7 @@ class _Placement:
             self._scan(eqn, params["n_consts"], params["n_carry"])
         elif eqn.primitive is while_p:
             self._while(eqn, params["n_condition"], params["n_body"])
-        elif "jaxpr" in params and not eqn.primitive.keeps_programs:  # a call
+        elif "jaxpr" in eqn.own_params:  # a call
             jaxpr, meant = _placed(params["jaxpr"], self._places(eqn.invars), 0, self._inside)
             self._write(eqn, map(self._where_meant, eqn.invars), {**params, "jaxpr": jaxpr}, meant, 0)
         else:

@@ -63,7 +63,7 @@ def _run_by_equations(jaxpr: Jaxpr, args: Sequence[Any]) -> None:
     env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
         operands = [env[v] if isinstance(v, Var) else v.value for v in eqn.invars]
-        results = source.at(eqn.source, eqn.primitive.bind, *operands, **eqn.params)
+        results = source.at(eqn.source, eqn.primitive.apply, *operands, **eqn.params)
         env.update(zip(eqn.outvars, results))
 
 

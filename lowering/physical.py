@@ -63,7 +63,7 @@ class WordWriter:
         outvars = [self._atom(v) for v in self._jaxpr.outvars]
         return checked(self._jaxpr.replace(invars=invars, eqns=self._eqns, outvars=outvars))
 
-    def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> tuple[Var, ...]:
+    def write(self, primitive: Primitive, /, *operands: Atom, **params: Any) -> tuple[Var, ...]:
         """Append an equation, and return its results."""
         linear = any(v.linear for v in operands)
         outvars = [Var(aval, linear) for aval in primitive.type(tuple([v.aval for v in operands]), params)]
@@ -107,13 +107,13 @@ class WordWriter:
         return self._now.get(v, v) if self._now else v
 
 
-def moves(primitive: Primitive, **params_of_words: Callable[[Any, int], Any]) -> None:
+def moves(primitive: Primitive, /, **params_of_words: Callable[[Any, int], Any]) -> None:
     """Register the rule of a primitive that moves words as it moves keys, with params `param=lambda value, n: ...`.
 
     n is the number of words of a key.
     """
 
-    def rule(w: WordWriter, *words: Atom, **params: Any) -> Any:
+    def rule(w: WordWriter, /, *words: Atom, **params: Any) -> Any:
         n = words[0].aval.shape[-1]
         changed = {name: of_words(params[name], n) for name, of_words in params_of_words.items()}
         return w.write(primitive, *words, **{**params, **changed})

@@ -15,7 +15,7 @@ from tapeless.tracer.types import ShapedArray
 _is_explicit: ContextVar[bool] = ContextVar("explicit transfer", default=False)
 
 
-def explicitly(f: Callable[Arguments, Result], *args: Arguments.args, **params: Arguments.kwargs) -> Result:
+def explicitly(f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:
     """Call `f(*args, **params)`; transfers in it are explicit: the user asked for them."""
     return scoped(_is_explicit, True, f, *args, **params)
 

@@ -130,6 +130,8 @@ class Config:
       the directory that the environment names.
     dump_ir_to: a directory that the StableHLO of each program is written to before it is compiled; "" for none.
     default_device: the device for values that are on none yet; None for the first one.
+    num_cpu_devices: as how many devices the CPU counts, to be set before it is used; -1 for one, or what
+      TAPELESS_NUM_CPU_DEVICES, or XLA_FLAGS, says in the environment.
     high_dynamic_range_gumbel: whether `random.gumbel`, and samplers that use it, have the mode "high" by default.
     allow_f16_reductions: whether `lax.reduce_sum` takes numbers of 16 bits, or that is an error.
     softmax_custom_jvp: the derivative of softmax; there is one, the accurate. array_garbage_collection_guard:

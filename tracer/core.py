@@ -3,8 +3,7 @@
 A primitive is a name and a typing rule. `bind` hands it to the current trace: the evaluator at the bottom
 computes, a staging trace writes an equation, a differentiating trace applies a rule by primitives of its parent.
 A tracer belongs to a trace if `x.owner is self`; a tracer of any other trace is a constant there, which
-keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace design is that of JAX's
-"stackless" core, here without tags.
+keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace design is that of JAX's "stackless" core.
 """
 
 import functools
@@ -59,10 +58,9 @@ class Primitive:
 
     Params are keyword-only, hashable and normalised. Types are cached, so that a rule runs once for the same operands;
     `remember=False` for primitives whose params are programs or functions. `effect` names its side effect, see
-    tracer/effects.py; None for a pure primitive. `takes_keys`: whether it is defined for keys of random numbers, as
-    operations that move elements are; all others refuse them. `registered`: whether it is one of `all_primitives`,
-    which have distinct names; those of users are not. Its family is the module that makes it; by that its rules are
-    imported.
+    effects.py; None for a pure primitive. `takes_keys`: is it defined for keys of random numbers, as operations that
+    move elements are? All others refuse them. `registered`: is it one of `all_primitives`, which have distinct names?
+    Those of users are not. Its family is the module that makes it; by that its rules are imported.
     """
 
     __slots__ = ("_typed", "carries_programs", "effect", "family", "name", "takes_keys", "typing_rule")
@@ -85,15 +83,14 @@ class Primitive:
         self.effect: Final = effect
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
         self.family: str = frame.f_globals.get("__name__", "")
-        self.carries_programs: Final = not remember  # may programs be among its params?
-        # Programs may take keys.
+        self.carries_programs: Final = not remember  # may programs be among its params? They may take keys.
         self.takes_keys: Final = not remember if takes_keys is None else takes_keys
         self._typed: dict[Any, tuple[ShapedArray, ...]] | None = {} if remember else None
         if registered:
             _registry[name] = self
 
-    def bind(self, *args: Any, **params: Any) -> tuple[Any, ...]:
-        """Apply the primitive to values: the current trace processes it."""
+    def apply(self, /, *args: Any, **params: Any) -> tuple[Any, ...]:
+        """Apply the primitive to values: the current trace processes it. Returns: a tuple, of one result, too."""
         try:
             return current.get().process(self, args, params)
         except (TypeError, ValueError) as error:
@@ -103,6 +100,8 @@ class Primitive:
             raise
         except RecursionError as error:
             raise nested_too_deeply(error, current.get()) from None
+
+    bind = apply  # JAX's name; of a library's primitive it gives what the library says, an array or several
 
     def type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
         """Return the types of the results. Raises: what the typing rule raises."""
@@ -135,11 +134,11 @@ class Primitive:
         """Return the functions and the params that `bind` takes for an equation with `params`: none, and these."""
         return [], params
 
-    def impl(self, *args: Any, **params: Any) -> tuple[Any, ...]:
+    def impl(self, /, *args: Any, **params: Any) -> tuple[Any, ...]:
         """Compute the results for values that are known, even while something is being traced."""
         return under(_bottom, _bottom.process, self, args, params)
 
-    def abstract_eval(self, *avals: ShapedArray, **params: Any) -> tuple[tuple[ShapedArray, ...], frozenset[str]]:
+    def abstract_eval(self, /, *avals: ShapedArray, **params: Any) -> tuple[tuple[ShapedArray, ...], frozenset[str]]:
         """Compute the types of the results, and name the effect of the primitive itself, if it has one."""
         return self.type(avals, params), frozenset([self.effect] if self.effect else [])
 
@@ -156,7 +155,7 @@ class Primitive:
 _TYPED_LIMIT = 4096
 
 
-def refuse_keys(name: str, *avals: ShapedArray, **params: Any) -> None:
+def refuse_keys(name: str, /, *avals: ShapedArray, **params: Any) -> None:
     """Check that no type, and no dtype among params, is one of keys. Raises: TypeError in the name of `name`."""
     dtype = next((param for param in params.items() if dtypes.is_key(param[1])), None)
     if dtype is None and not any(map(holds_keys, avals)):
@@ -310,7 +309,8 @@ class FoldingTrace(Trace):
         self.what: Final = parent.what
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        waits = primitive.effect or "axis_names" in params or any(isinstance(x, Tracer) for x in args)
+        collective = "axis_names" in params and not primitive.keeps_programs
+        waits = collective or primitive.effect or any(isinstance(x, Tracer) for x in args)
         trace = self.parent if waits else _bottom
         return under(trace, trace.process, primitive, args, params)
 

@@ -30,4 +30,4 @@ def effects_of(jaxpr: Jaxpr) -> Effects:
 
 
 def _own(effect: str, eqn: Equation) -> Effects:
-    return frozenset((effect, ORDERED) if eqn.params.get(ORDERED) else (effect,))
+    return frozenset((effect, ORDERED) if eqn.own_params.get(ORDERED) else (effect,))

@@ -123,6 +123,11 @@ class Equation:
         )
 
     @property
+    def own_params(self) -> dict[str, Any]:
+        """The params whose names have the meaning that they have here: none of a primitive that a library defines."""
+        return {} if self.primitive.keeps_programs else self.params
+
+    @property
     def source_info(self) -> Source | None:
         """The line of the user's program that it comes from, by JAX's name."""
         return self.source
@@ -411,7 +416,7 @@ def eval_jaxpr(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[Any, ...]:
         for eqn in jaxpr.eqns:
             override.set(eqn.source or outside)
             read = [env[v] if type(v) is Var else v.value for v in eqn.invars]
-            env.update(zip(eqn.outvars, eqn.primitive.bind(*read, **eqn.params), strict=True))
+            env.update(zip(eqn.outvars, eqn.primitive.apply(*read, **eqn.params), strict=True))
     finally:
         override.set(outside)
     return tuple(env[v] if type(v) is Var else v.value for v in jaxpr.outvars)

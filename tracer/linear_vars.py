@@ -61,7 +61,7 @@ def _call(linear_in: tuple[bool, ...], *, jaxpr: Jaxpr, **params: Any) -> tuple[
 def _marked_equation(eqn: Equation, linear_in: list[bool]) -> tuple[dict[str, Any], Sequence[bool]]:
     if not any(linear_in):
         return eqn.params, [False] * len(eqn.outvars)
-    rule = rules.get(eqn.primitive) or (_call if eqn.params.get("jaxpr") else None)
+    rule = rules.get(eqn.primitive) or (_call if eqn.own_params.get("jaxpr") else None)
     return rule(tuple(linear_in), **eqn.params) if rule else (eqn.params, [True] * len(eqn.outvars))
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapeless.tracer import name_stacks
 from tapeless.tracer.errors import JAXIndexError, JAXTypeError, LinearityError
 from tapeless.tracer.keyword_advice import advise
 from tapeless.tracer.recency import bounded
@@ -36,18 +37,23 @@ _ours: dict[int, CodeType] = {}  # code that is not the user's
 _known: dict[tuple[int, int, str], "Source"] = {}  # one object for each place, so that programs can share what it costs
 _LIMIT = 16384  # entries of each table, which only a program that generates code reaches
 override: ContextVar["Source | None"] = ContextVar("source", default=None)  # the place of all equations, if set
-_scope: ContextVar[str] = ContextVar("named scope", default="")  # names of scopes around, outermost first: "a/b"
+_scope: ContextVar[str] = ContextVar("named scope", default="")  # what is around, see name_stacks.py
 
 
 class Source:
     """One place in a user's program: `file`, `line`, `function`, `text`, and the named `scope` around it."""
 
-    __slots__ = ("code", "instruction", "scope")
+    __slots__ = ("code", "instruction", "stack")
 
-    def __init__(self, code: CodeType, instruction: int, scope: str = "") -> None:
+    def __init__(self, code: CodeType, instruction: int, stack: str = "") -> None:
         self.code: Final = code
         self.instruction: Final = instruction
-        self.scope: Final = scope
+        self.stack: Final = stack
+
+    @property
+    def scope(self) -> str:
+        """Named scopes around, outermost first, in transformations: `encoder/vmap(attention)`; empty without names."""
+        return name_stacks.shown(self.stack)
 
     @property
     def file(self) -> str:
@@ -79,8 +85,14 @@ class Source:
 
     @property
     def name_stack(self) -> str:
-        """Named scopes around, outermost first: `encoder/attention`. JAX's name for `scope`."""
-        return self.scope
+        """Named scopes and transformations in the same program, by JAX's name: those around its call are the call's."""
+        return name_stacks.shown_inside(self.stack)
+
+    def within(self, call: "Source | None") -> "Source":
+        """Return the place of an equation of a program that is written in the place of its call."""
+        if call is None or not call.stack:
+            return self
+        return _source(self.code, self.instruction, name_stacks.within(call.stack, name_stacks.inside(self.stack)))
 
     def __str__(self) -> str:
         return f"{short_path(self.file)}:{self.line}"
@@ -106,10 +118,34 @@ def current() -> Source | None:
         if id(code) not in _ours:
             key = id(code), frame.f_lasti, _scope.get()
             if key in _known or is_users(code):
-                return _known.get(key) or bounded(_known, _LIMIT).setdefault(key, Source(code, *key[1:]))
+                return _source(code, *key[1:])
             bounded(_ours, _LIMIT)[id(code)] = code
         frame = frame.f_back
     return None
+
+
+def _source(code: CodeType, instruction: int, stack: str) -> Source:
+    key = id(code), instruction, stack
+    return _known.get(key) or bounded(_known, _LIMIT).setdefault(key, Source(code, instruction, stack))
+
+
+def transposed(place: Source | None) -> Source | None:
+    """Return a place as that of what is transposed now, while its name stack says so."""
+    if place is None or not place.stack:
+        return place
+    return _source(place.code, place.instruction, name_stacks.transposed(place.stack, _scope.get()))
+
+
+def transformed(
+    name: str, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs
+) -> Result:
+    """Call `f(*args, **params)` with a transformation on the name stack."""
+    return scoped(_scope, name_stacks.within(_scope.get(), name_stacks.transformation(name)), f, *args, **params)
+
+
+def in_program(f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:
+    """Call `f(*args, **params)`, which writes a program, with its beginning on the name stack."""
+    return scoped(_scope, name_stacks.program(_scope.get()), f, *args, **params)
 
 
 def at(
@@ -182,7 +218,8 @@ def walk_traceback(traceback: TracebackType | None) -> Generator[TracebackType]:
 def named_scope(name: str) -> Generator[None]:
     """Name the operations of a with block, or of a decorated function.
 
-    The names are in the text of compiled programs, and so in what profilers show. Scopes nest: "layer/attention".
+    The names are in the text of compiled programs, and so in what profilers show. Scopes nest, "layer/attention", and
+    transformations wrap them: the gradient of what `attention` names is in "layer/transpose(jvp(attention))".
 
     Raises: TypeError if `name` is no string.
 
@@ -196,7 +233,7 @@ def named_scope(name: str) -> Generator[None]:
         raise TypeError(f"named_scope: the name must be a string, not {name!r}.")
     outside = _scope.get()
     try:
-        _scope.set(f"{outside}/{name}" if outside else name)
+        _scope.set(name_stacks.within(outside, name))
         yield
     finally:
         _scope.set(outside)

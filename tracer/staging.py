@@ -47,7 +47,7 @@ def trace_to_jaxpr(
     trace = StagingTrace(core.current_trace(), function or f, what, arguments)
     args = [trace.input(aval) for aval in in_avals]
     try:
-        outs = core.under_new(trace, _results, f, args)
+        outs = core.under_new(trace, source.in_program, _results, f, args)
     except RecursionError as error:
         raise core.nested_too_deeply(error, trace) from None
     after = [] if references is None else trace.taken_references(references)

@@ -63,7 +63,31 @@ class UserPrimitive(Primitive):
             raise TypeError(f"{self.name}: it has multiple results, and its {kind} rule gave {given!r}, no sequence.")
         return tuple(given)
 
-    def _types(self, *avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
+    # ---- by JAX's names and conventions, for interpreters of programs: a bare array unless it has several results
+
+    @property
+    def multiple_results(self) -> bool:
+        """Do `bind` and the rules give several results?"""
+        return self.several
+
+    def bind(self, /, *args: Any, **params: Any) -> Any:
+        """Apply the primitive to values. Returns: an array, or a list of them if it has `multiple_results`."""
+        return self.unflat(self.apply(*args, **params))
+
+    def impl(self, /, *args: Any, **params: Any) -> Any:
+        """Compute the results for values that are known, even while something is being traced, as `bind` gives them."""
+        return self.unflat(super().impl(*args, **params))
+
+    def abstract_eval(self, /, *avals: ShapedArray, **params: Any) -> tuple[Any, frozenset[str]]:
+        """Compute the type of the result, or a list of types if it has `multiple_results`, and name its effect."""
+        types, effects = super().abstract_eval(*avals, **params)
+        return self.unflat(types), effects
+
+    def unflat(self, results: Sequence[Any]) -> Any:
+        """Turn results into what a rule of the primitive gives: one of them, or a list."""
+        return list(results) if self.several else results[0]
+
+    def _types(self, /, *avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
         found = self.flat("abstract_eval", self.rule("abstract_eval")(*avals, **params))
         for aval in found:
             if not isinstance(aval, ShapedArray):

@@ -6,6 +6,7 @@ combination is traced and compiled. The stages are there to be used one by one: 
 """
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import FunctionType
@@ -197,6 +198,11 @@ class Jitted(Generic[P, R]):
         self._programs = self._shared_programs() if who == "jit" else _no_programs()
         self._fast = self._programs.fast
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The signature of the function, which `inspect.signature` asks for. Raises: ValueError if it has none."""
+        return inspect.signature(self._fun)
+
     def _shared_programs(self) -> Programs:
         """Find the programs of this function and these options, which all its `jit`s share."""
         options = tuple(sorted((name, type(value), value) for name, value in self._options.items()))
@@ -207,7 +213,7 @@ class Jitted(Generic[P, R]):
             return _no_programs()
         return programs_of(self._fun, key, _no_programs)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if not kwargs and _current() is _BOTTOM:
                 try:
@@ -230,15 +236,15 @@ class Jitted(Generic[P, R]):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else bound(self, instance)
 
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+    def trace(self, /, *args: Any, **kwargs: Any) -> Traced:
         """Trace the program for arguments of these types; `tl.ShapeDtypeStruct` will do for arrays."""
         return self._traced(*self._split(args, kwargs))
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """Lower to the StableHLO module for arguments of these types."""
         return self.trace(*args, **kwargs).lower()
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute shapes and dtypes of the results for arguments of these types."""
         return self.trace(*args, **kwargs).out_info
 

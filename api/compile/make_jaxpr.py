@@ -25,9 +25,9 @@ class TracingFunction(Protocol[P, Program]):
     """A function of the same arguments, or of their types, that gives a program."""
 
     @overload
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Program: ...
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Program: ...
     @overload
-    def __call__(self, *args: Any, **kwargs: Any) -> Program: ...
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Program: ...
 
 
 @overload
@@ -95,7 +95,7 @@ def make_jaxpr(
     return jaxpr
 
 
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Compute the shapes and dtypes of the result of `fun`, without running it.
 
     Args:

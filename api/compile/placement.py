@@ -20,8 +20,13 @@ def device_put(x: Any, device: Any = None, *, donate: bool = False, may_alias: b
       donate: accepted for compatibility; an array's memory is freed when nobody holds the array.
       may_alias: whether an array that is there may be the result; False copies it.
     Raises: TypeError if a leaf is not an array, or `device` not a device; ValueError if the structure of `device` is no
-      prefix of that of `x`.
+      prefix of that of `x`, or if `x` is donated and may be the result, too.
     """
+    if donate and may_alias:
+        raise ValueError(
+            "device_put: may_alias=True lets the result be `x` itself, and donate=True gives up its memory.\n"
+            "  Leave out one of them."
+        )
     check_arrays("device_put: x{}", pytree.tree_map(lambda leaf: 0 if hasattr(leaf, "__dlpack__") else leaf, x))
     places = pytree.broadcast_prefix(device, x, lambda place: place is None, who="device_put", name="device")
     leaves, tree = pytree.flatten(x)

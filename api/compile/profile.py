@@ -89,7 +89,7 @@ class Profile:
         Path(path).write_text(html.page(self), encoding="utf-8")
 
 
-def profile(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
+def profile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
     """Measure how long a function takes to trace, simplify, lower, compile and run, and the time of each source line.
 
     Nothing that was traced or compiled before is used, neither the cache on disk. The function is run many times, with

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tapeless.arguments.names import name_of_leaf
 from tapeless.arguments.signatures import Signature
 from tapeless.compile.references import ProgramReferences
 from tapeless.lowering import compat, devices, dispatch, emit, nonfinite
@@ -15,7 +16,7 @@ from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation, parse
 from tapeless.lowering.key_array import run_followed, wrapped
-from tapeless.tracer import dtypes, pytree, weak_int_overflow
+from tapeless.tracer import dtypes, pytree, source, weak_int_overflow
 from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from tapeless.tracer.late_imports import LateModule
@@ -24,7 +25,9 @@ from tapeless.tracer.types import ShapedArray, aval_of
 if TYPE_CHECKING:
     from tapeless.compile import serialization
     from tapeless.interpreters import structured_constants
+    from tapeless.lowering import donation
 else:
+    donation = LateModule("tapeless.lowering.donation")
     serialization = LateModule("tapeless.compile.serialization")
     structured_constants = LateModule("tapeless.interpreters.structured_constants")
 
@@ -69,6 +72,8 @@ class CompiledCall:
         jaxpr, consts = traced.to_compile.jaxpr, traced.to_compile.consts
         # Where results must be finite nothing is donated: what is not is looked for once more.
         donated = () if nonfinite.are_watched() else tuple(len(consts) + i for i in traced.donated)
+        if donated:
+            _warn_of_unused(traced, donated)
         executable = dispatch.executable(jaxpr, device, donated, traced.options)
         bufs = [dispatch.buffer_on(c, device) for c in consts]
         call = cls(traced.type, executable, bufs, donated, jaxpr, traced.options, traced.references)
@@ -253,6 +258,21 @@ class Traced(_Stage):
         return Lowered(self, _platform(lowering_platforms))
 
 
+def _warn_of_unused(traced: Traced, donated: Sequence[int]) -> None:
+    """Warn of donated arguments whose memory no result can take; `donated` counts the constants before them."""
+    program = traced.to_compile
+    unused = donation.matched(program.jaxpr.in_avals, program.jaxpr.out_avals, donated).unused
+    if unused:
+        names, n = traced.type.names, len(program.consts)
+        leaves = {i: name_of_leaf(names, traced.in_tree, i - n) for i in unused}
+        named = ", ".join(f"{leaves[i]}: {program.jaxpr.in_avals[i]}" for i in unused)
+        source.warn(
+            f"Some donated buffers were not usable: {named}.\n"
+            f"  No result of {traced.type.function} is left that has as many bytes, so they are not reused, and stay.\n"
+            "  Donate arguments that a result can take the place of."
+        )
+
+
 def _platform(given: Sequence[str] | None) -> str:
     """Return our name of a platform. Raises: ValueError for several, or one that there is not."""
     if given is None:
@@ -341,7 +361,7 @@ class Compiled(_Stage):
     def __repr__(self) -> str:
         return f"<Compiled {self.type} for {self._executable.device}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytree.flatten((args, kwargs))
         self.type.check(leaves, tree)
         try:

@@ -34,7 +34,7 @@ def while_loop(condition: TracedBody, body: TracedBody, carry: Sequence[Any]) ->
     return merge_lists(constant, map(asarray, constants), primitives.while_loop(test, step, consts, carried))
 
 
-def scan(body: TracedBody, carry: Sequence[Any], xs: Sequence[Any], **params: Any) -> tuple[Any, ...]:
+def scan(body: TracedBody, carry: Sequence[Any], xs: Sequence[Any], /, **params: Any) -> tuple[Any, ...]:
     """Bind `scan` without unchanged parts of the carry, which become constants, and results that copy one of xs."""
     first, n = len(body.consts) + len(carry), len(carry)
     constant = _constant(body, n)

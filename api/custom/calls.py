@@ -88,7 +88,7 @@ class CustomFunction(Generic[P, R]):
         """Make a call with arguments of this structure."""
         raise NotImplementedError
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if not self.rules():
             define = self.primitive.name.replace("custom_", "def")
             raise AttributeError(f"{self.primitive}: {self.__name__} has no rule: define one with {define}.")

@@ -86,7 +86,9 @@ def argnums_partial(
 
 
 @transformation2
-def _with_fixed(f: Callable[..., Any], places: Sequence[int], fixed: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+def _with_fixed(
+    f: Callable[..., Any], places: Sequence[int], fixed: Sequence[Any], /, *args: Any, **kwargs: Any
+) -> Any:
     given = dict(zip(places, args, strict=True))
     return f(*[given.get(i, x) for i, x in enumerate(fixed)], **kwargs)
 

@@ -42,7 +42,7 @@ class HiPrimitive:
     def __init__(self, name: str) -> None:
         self.name: Final = name
 
-    def bind(self, *args: Any, **params: Any) -> NoReturn:
+    def bind(self, /, *args: Any, **params: Any) -> NoReturn:
         """Refuse to apply the primitive. Raises: NotImplementedError."""
         _refuse(self.name)
 

@@ -23,15 +23,15 @@ class AxisData(NamedTuple):
 
 
 def _of_values(primitive: UserPrimitive, rule: Rule) -> Rule:
-    return lambda size, name, args, dims, **params: rule(args, dims, **params)
+    return lambda size, name, args, dims, /, **params: rule(args, dims, **params)
 
 
 def _of_axis(primitive: UserPrimitive, rule: Rule) -> Rule:
-    return lambda size, name, args, dims, **params: rule(size, name, None, args, dims, **params)
+    return lambda size, name, args, dims, /, **params: rule(size, name, None, args, dims, **params)
 
 
 def _of_axis_data(primitive: UserPrimitive, rule: Rule) -> Rule:
-    return lambda size, name, args, dims, **params: rule(AxisData(size, name), args, dims, **params)
+    return lambda size, name, args, dims, /, **params: rule(AxisData(size, name), args, dims, **params)
 
 
 primitive_batchers: Final = Registry("batching", _of_values)  # rule(args, dims, **params) -> results, dims
@@ -55,7 +55,7 @@ def defvectorized(prim: Any) -> None:
     Raises: when it is mapped, ValueError if they have not, or if only some are mapped: see `defbroadcasting`.
     """
 
-    def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    def rule(args: Sequence[Any], dims: Sequence[Any], /, **params: Any) -> Any:
         if len(set(dims)) > 1:
             raise ValueError(f"{prim}: its operands are mapped along different axes, {tuple(dims)}.")
         return _with_dims(prim, prim.bind(*args, **params), dims[0])
@@ -66,7 +66,7 @@ def defvectorized(prim: Any) -> None:
 def defbroadcasting(prim: Any) -> None:
     """Say that a primitive works elementwise on operands of one shape, or scalars."""
 
-    def rule(axis: AxisData, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    def rule(axis: AxisData, args: Sequence[Any], dims: Sequence[Any], /, **params: Any) -> Any:
         shape = max((example_shape(x, d) for x, d in zip(args, dims)), key=len)
         given = [aligned(x, d, axis.size, shape) for x, d in zip(args, dims)]
         return _with_dims(prim, prim.bind(*given, **params), 0)

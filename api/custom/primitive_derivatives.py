@@ -38,16 +38,16 @@ class _Transposes(Registry):
 
 
 def _of_one_result(rule: Rule) -> Rule:
-    return lambda cts, *operands, **params: rule(cts[0], *operands, **params)
+    return lambda cts, /, *operands, **params: rule(cts[0], *operands, **params)
 
 
 def _own_jvp(primitive: OwnPrimitive) -> Rule:
     """Return the rule of a primitive of ours, to be called as JAX's are."""
     if isinstance(primitive, FunctionPrimitive):
-        return lambda primals, tangents, **params: _jvp_by(partial(primitive.bind, **params), primals, tangents)
+        return lambda primals, tangents, /, **params: _jvp_by(partial(primitive.bind, **params), primals, tangents)
     rule, several = jvp.rules[primitive.operation], primitive.multiple_results
 
-    def as_jaxs(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def as_jaxs(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         outs, pushed = rule(list(primals), list(tangents), **primitive.ours(params))
         return (list(outs), list(pushed)) if several else (outs[0], pushed[0])
 
@@ -95,7 +95,7 @@ def defjvp2(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
     """Define the derivative of a primitive with one result, `rule(tangent, result, *operands, **params)` for each
     operand; None where it does not depend smoothly on it."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         total: Any = zero_of(out)
         for rule, t in zip(jvprules, tangents):
@@ -109,7 +109,7 @@ def defjvp2(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
 def defjvp_zero(primitive: Any) -> None:
     """Say that a primitive has no derivative: its results are piecewise constant."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         return out, list(map(zero_of, out)) if primitive.multiple_results else zero_of(out)
 
@@ -139,14 +139,14 @@ def def_linear_in(primitive: Any, *operands: int | Sequence[int]) -> None:
 
 def deflinear(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
     """Say that a primitive is linear in all its operands together; `transpose_rule(cotangents, **params)`."""
-    deflinear2(primitive, lambda ct, *operands, **params: transpose_rule(ct, **params))
+    deflinear2(primitive, lambda ct, /, *operands, **params: transpose_rule(ct, **params))
 
 
 def deflinear2(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
     """Say that a primitive is linear in all its operands together; `transpose_rule(cotangents, *operands, **params)`
     gives one cotangent for each."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         return out, primitive.bind(*map(instantiate, tangents), **params)
 
@@ -159,19 +159,19 @@ def defbilinear(prim: Any, lhs_rule: Callable[..., Any], rhs_rule: Callable[...,
     """Say that a primitive is linear in each of two operands; `rule(cotangent, x, y, **params)` gives the cotangent of
     the left one, or of the right one."""
 
-    def transpose(ct: Any, x: Any, y: Any, **params: Any) -> tuple[Any, Any]:
+    def transpose(ct: Any, x: Any, y: Any, /, **params: Any) -> tuple[Any, Any]:
         if is_linear(x):
             return lhs_rule(ct, x, y, **params), None
         return None, rhs_rule(ct, x, y, **params)
 
     defjvp(
         prim,
-        lambda t, x, y, **params: prim.bind(t, y, **params),
-        lambda t, x, y, **params: prim.bind(x, t, **params),
+        lambda t, x, y, /, **params: prim.bind(t, y, **params),
+        lambda t, x, y, /, **params: prim.bind(x, t, **params),
     )
     primitive_transposes[prim] = transpose
     def_linear_in(prim, 0, 1)
 
 
 def _without_result(rule: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda t, out, *operands, **params: rule(t, *operands, **params)
+    return lambda t, out, /, *operands, **params: rule(t, *operands, **params)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.custom.primitives import defined
+from tapeless.host import callbacks
 from tapeless.tracer.types import ShapedArray
 from tapeless.tracer.user_primitives import UserPrimitive
 
@@ -19,6 +20,18 @@ class LoweringRuleContext(NamedTuple):
     avals_in: Sequence[ShapedArray]
     avals_out: Sequence[ShapedArray]
 
+    @property
+    def module_context(self) -> "ModuleContext":
+        """What JAX keeps for a module; here a program keeps its functions of the host alive itself."""
+        return ModuleContext()
+
+
+class ModuleContext:
+    """The module that is being written, as far as rules ask for it."""
+
+    def add_keepalive(self, keepalive: Any) -> None:
+        """Accept what has to live as long as the module."""
+
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callable[..., Sequence[Any]]:
     """Make a lowering rule, `rule(context, *arrays, **params)`, of a function of arrays and params.
@@ -28,7 +41,7 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callabl
       multiple_results: does it give a sequence of arrays, rather than one?
     """
 
-    def lowered(ctx: LoweringRuleContext, *args: Any, **params: Any) -> Sequence[Any]:
+    def lowered(ctx: LoweringRuleContext, /, *args: Any, **params: Any) -> Sequence[Any]:
         outs = fun(*args, **params)
         return tuple(outs) if multiple_results else (outs,)
 
@@ -47,7 +60,7 @@ def register_lowering(prim: Any, rule: Callable[..., Sequence[Any]], platform: s
         defined(prim).rules.setdefault("lowering", _for_one_platform(prim, platform))
         return rule
 
-    def lowered(avals_out: Sequence[ShapedArray], *args: Any, **params: Any) -> Sequence[Any]:
+    def lowered(avals_out: Sequence[ShapedArray], /, *args: Any, **params: Any) -> Sequence[Any]:
         return rule(LoweringRuleContext(operation, [x.aval for x in args], avals_out), *args, **params)
 
     operation = defined(prim)
@@ -55,10 +68,35 @@ def register_lowering(prim: Any, rule: Callable[..., Sequence[Any]], platform: s
     return rule
 
 
+def emit_python_callback(
+    ctx: LoweringRuleContext,
+    callback: Callable[..., Sequence[Any]],
+    token: Any,
+    operands: Sequence[Any],
+    operand_avals: Sequence[ShapedArray],
+    result_avals: Sequence[ShapedArray],
+    *,
+    has_side_effect: bool,
+    returns_token: bool = True,
+    partitioned: bool = False,
+    sharding: Any = None,
+) -> tuple[Sequence[Any], Any, None]:
+    """Call a Python function when the program runs: what a lowering rule may do.
+
+    Args:
+      callback: `callback(*arrays)` gives a sequence of arrays of `result_avals`.
+      token, operand_avals, returns_token, partitioned: accepted as JAX's; there is one device, and no token is needed.
+    Returns: the results, `token`, and None, for what JAX has to keep alive.
+    Raises: as `pure_callback`, or `io_callback` if it has a side effect.
+    """
+    call = callbacks.io_callback if has_side_effect else callbacks.pure_callback
+    return call(lambda *xs: tuple(callback(*xs)), tuple(result_avals), *operands, sharding=sharding), token, None
+
+
 def _for_one_platform(prim: Any, platform: str) -> Callable[..., Any]:
     """Make the rule that raises in place of one for a single platform."""
 
-    def lowered(avals_out: Sequence[ShapedArray], *args: Any, **params: Any) -> Any:
+    def lowered(avals_out: Sequence[ShapedArray], /, *args: Any, **params: Any) -> Any:
         raise NotImplementedError(
             f"register_lowering: the only rule of {prim} is for {platform!r}.\n"
             "  Give one for all platforms, platform=None."

@@ -55,7 +55,7 @@ class LibraryPrimitive:
     def _gives_several(self) -> bool:
         return defined(self).several
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, /, *args: Any, **params: Any) -> Any:
         """Apply the primitive to arrays under the current transformation; rules get `params` by name.
 
         Returns: an array, or a list of them if it has `multiple_results`.
@@ -63,7 +63,7 @@ class LibraryPrimitive:
         """
         for x in args:
             aval_of(x)
-        outs = self.operation.bind(*args, **params)
+        outs = self.operation.apply(*args, **params)
         return list(outs) if self.multiple_results else outs[0]
 
     def def_impl(self, impl: Function) -> Function:
@@ -110,10 +110,10 @@ class LibraryPrimitive:
         """The function that computes it outside of `jit`. Raises: NotImplementedError if there is none."""
         return defined(self).rule("impl")
 
-    def abstract_eval(self, *avals: Any, **params: Any) -> tuple[Any, frozenset[str]]:
+    def abstract_eval(self, /, *avals: Any, **params: Any) -> tuple[Any, frozenset[str]]:
         """Compute the type of the result, or a list of types if it has `multiple_results`, and name its effect."""
-        types, effects = self.operation.abstract_eval(*avals, **params)
-        return list(types) if self.multiple_results else types[0], effects
+        types, effect = core.Primitive.abstract_eval(self.operation, *avals, **params)
+        return list(types) if self.multiple_results else types[0], effect
 
     def __eq__(self, other: object) -> bool:
         return self.operation is (other.operation if isinstance(other, LibraryPrimitive) else other)
@@ -140,7 +140,7 @@ class OwnPrimitive(LibraryPrimitive):
     def _gives_several(self) -> bool:
         return self._multiple
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, /, *args: Any, **params: Any) -> Any:
         return super().bind(*args, **self.ours(params))
 
     @property
@@ -161,7 +161,7 @@ class FunctionPrimitive(OwnPrimitive):
         super().__init__(ours or core.Primitive(name, _types_of_none, registered=False), multiple_results)
         self.function: Final = function
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, /, *args: Any, **params: Any) -> Any:
         found = self.function(*args, **params)
         return list(found) if self.multiple_results else found
 
@@ -218,7 +218,7 @@ class Registry(MutableMapping[Any, Rule]):
         return len(list(iter(self)))
 
 
-def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
+def apply_primitive(prim: Any, /, *args: Any, **params: Any) -> Any:
     """Compute a primitive on concrete arrays by its lowering rule, compiled for their types: what an `impl` may be.
 
     Returns: an array, or a list of them if it has `multiple_results`.
@@ -243,7 +243,7 @@ def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
 
 def _program(operation: UserPrimitive, avals: Sequence[Any], params: dict[str, Any]) -> Any:
     """Make a program of one equation."""
-    return trace_to_jaxpr(lambda *args: operation.bind(*args, **params), avals, function=operation)[0]
+    return trace_to_jaxpr(lambda *args: operation.apply(*args, **params), avals, function=operation)[0]
 
 
 _programs: Recent[Any, Any] = Recent(256)

@@ -4,7 +4,9 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from tapeless.tracer.check import check
 from tapeless.tracer.core import Trace, Tracer, current_trace, is_evaluating
+from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, whole
 from tapeless.tracer.jaxpr import eval_jaxpr as _eval_jaxpr
 from tapeless.tracer.jaxpr import subjaxprs as _programs_in
@@ -41,6 +43,19 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Any:
     """Return the function of flat arrays, to a list of them, that a program computes with its constants."""
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
+
+
+def check_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """Check that a program, which somebody may have put together, is well formed and well typed, and return it.
+
+    Raises: TypeError naming the equation.
+    """
+    try:
+        check(whole(jaxpr))
+    except InternalError as error:
+        fault = str(error.args[0]).partition("\n  This is a bug")[0]
+        raise TypeError(f"check_jaxpr: {fault}, in\n{jaxpr}") from None
+    return jaxpr
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:

@@ -68,7 +68,7 @@ class custom_vmap(Generic[P, R]):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.vmap_rule is None:
             raise AttributeError(f"custom_vmap: {self.__name__} has no rule: define one with def_vmap.")
         given = positional("custom_vmap", self.__name__, signature_of(self.fun), args, kwargs)

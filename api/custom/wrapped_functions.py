@@ -72,7 +72,7 @@ class WrappedFun:
         transforms = ((gen, tuple(gen_static_args)), *self.transforms)
         return WrappedFun(self.f, partial(gen, self.f_transformed, *given), transforms, self.params, self.debug_info)
 
-    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+    def call_wrapped(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function with all that is around it."""
         return self.f_transformed(*args, **kwargs)
 
@@ -140,7 +140,7 @@ def transformation(gen: Callable[..., Generator[Any, Any, Any]]) -> Callable[...
     40
     """
 
-    def around(f: Function, *args: Any, **kwargs: Any) -> Any:
+    def around(f: Function, /, *args: Any, **kwargs: Any) -> Any:
         running = gen(*args, **kwargs)
         inner_args, inner_kwargs = next(running)
         return running.send(f(*inner_args, **inner_kwargs))
@@ -162,7 +162,7 @@ def transformation_with_aux(
     (4, 'x was 3')
     """
 
-    def around(f: Function, store: Store, *args: Any, **kwargs: Any) -> Any:
+    def around(f: Function, store: Store, /, *args: Any, **kwargs: Any) -> Any:
         running = gen(*args, **kwargs)
         inner_args, inner_kwargs = next(running)
         result, aux = running.send(f(*inner_args, **inner_kwargs))

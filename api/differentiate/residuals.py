@@ -98,7 +98,7 @@ def _of_a_group(group: Sequence[Residual]) -> str:
     return f"{n} × {replace(first, primitive=makers)}" if n > 1 else str(first)
 
 
-def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
+def saved_residuals(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Residuals:
     """List the residuals that reverse mode of `fun` saves in the forward pass for the backward pass.
 
     Args:
@@ -161,7 +161,7 @@ def residuals_of(halves: UnzippedJaxpr, consts: int, names: Sequence[str], polic
     return Residuals([_residual(halves.primal, v, known, policy) for v in kept], _computed_again(halves.linear))
 
 
-def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+def print_saved_residuals(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
     """Print the residuals that `saved_residuals` finds; those of one type that one line of `fun` makes are one line."""
     print(saved_residuals(fun, *args, **kwargs).in_groups())  # noqa: T201  # what it is for
 
@@ -183,7 +183,7 @@ def _residual(known: Jaxpr, v: Any, names: dict[Any, str], policy: Policy | None
         return Residual(v.aval, argument=names.get(origin.atom, "a constant"), memory=origin.memory)
     chosen = origin.policy is not None and _may_save(origin.policy, eqn)
     policy = origin.policy if chosen else None  # else it is a result of the checkpoint, which somebody else needs
-    return Residual(v.aval, None, str(eqn.primitive), eqn.params.get("name"), eqn.source, policy, origin.memory)
+    return Residual(v.aval, None, str(eqn.primitive), eqn.own_params.get("name"), eqn.source, policy, origin.memory)
 
 
 def _may_save(policy: Policy, eqn: Equation) -> bool:
@@ -200,7 +200,7 @@ def origin_of(jaxpr: Jaxpr, v: Atom, policy: Policy | None = None) -> Origin:
     if eqn.primitive is move_p:
         found = origin_of(jaxpr, eqn.invars[0], policy)
         return replace(found, memory=None if found.memory else eqn.params["dst"])  # moved twice, it is back
-    inner = eqn.params.get("jaxpr")
+    inner = eqn.own_params.get("jaxpr")
     if inner is None:
         return Origin(v, eqn, policy)
     inside = origin_of(inner, inner.outvars[eqn.outvars.index(v)], eqn.params.get("policy", policy))

@@ -53,7 +53,7 @@ class Unzipped:
 
 
 def unzip(
-    fun: Callable[..., Any], *primals: Any, policy: Policy | None = None, strict: bool = False, **kwargs: Any
+    fun: Callable[..., Any], /, *primals: Any, policy: Policy | None = None, strict: bool = False, **kwargs: Any
 ) -> Unzipped:
     """Unzip the derivative of a function into a primal jaxpr, which is computed once, and a linear jaxpr.
 
@@ -232,7 +232,7 @@ def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None)
     return strictness.strict_form(program.jaxpr)
 
 
-def cost(fun: Any, *args: Any, **kwargs: Any) -> ProgramCost:
+def cost(fun: Any, /, *args: Any, **kwargs: Any) -> ProgramCost:
     """Count the cost of a program: operations by kind in two models, moved bytes, size, residuals, and XLA's figures.
 
     Args:

@@ -90,7 +90,7 @@ def _keys(rows: Tables) -> str:
     return f"{', '.join(spans)}.".capitalize()
 
 
-def explain(fun: Callable[..., Any], *args: Any, policy: Policy | None = None, **kwargs: Any) -> Explanation:
+def explain(fun: Callable[..., Any], /, *args: Any, policy: Policy | None = None, **kwargs: Any) -> Explanation:
     """Explain a gradient by its three phases: the primal jaxpr, the linear jaxpr, and its transpose.
 
     Args:

@@ -3,6 +3,7 @@
 from tapeless.custom.hijax import Effect
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import (
+    check_jaxpr,
     concrete_or_error,
     find_top_trace,
     get_opaque_trace_state,
@@ -14,7 +15,6 @@ from tapeless.custom.program_types import (
     valid_jaxtype,
 )
 from tapeless.extend import primitives
-from tapeless.tracer.check import check as check_jaxpr
 from tapeless.tracer.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from tapeless.tracer.jaxpr import Equation as JaxprEqn

@@ -8,11 +8,13 @@ from tapeless.jax_src import (
     distributed,
     dtypes,
     flatten_util,
+    lib,
     monitoring,
     public_test_util,
     state,
     traceback_util,
     tree_util,
+    xla_bridge,
 )
 
 __all__ = [
@@ -23,11 +25,13 @@ __all__ = [
     "distributed",
     "dtypes",
     "flatten_util",
+    "lib",
     "monitoring",
     "public_test_util",
     "state",
     "traceback_util",
     "tree_util",
+    "xla_bridge",
 ]
 
 

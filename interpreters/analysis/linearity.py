@@ -146,7 +146,7 @@ class Check:
         return _error(self.outer, self.jaxpr, "linear", reason, why, eqn, hint)
 
     def _equation(self, eqn: Equation, facts: Facts) -> Facts:
-        is_call = eqn.params.get("jaxpr") is not None
+        is_call = eqn.own_params.get("jaxpr") is not None
         outs = rules.get(eqn.primitive, _call if is_call else _apply)(self, eqn, facts)
         for v, fact in zip(eqn.outvars, outs, strict=True):
             if fact is Fact.LINEAR and not v.linear:

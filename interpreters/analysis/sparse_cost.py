@@ -166,7 +166,7 @@ def _functions(eqn: Equation, given: Sequence[Known], outs: Sequence[Known]) -> 
 
 
 def _call(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
-    jaxpr = eqn.params.get("jaxpr")
+    jaxpr = eqn.own_params.get("jaxpr")
     if isinstance(jaxpr, Jaxpr) and len(jaxpr.invars) == len(given):
         return run(jaxpr, given)
     return reduce(plus, map(dense.cost, subjaxprs(eqn.params)), Cost()), _anything(eqn)

@@ -281,7 +281,7 @@ def _of_one_width(c: Computed, values: Sequence[Any], avals: Sequence[ShapedArra
 
 def bound(c: Computed, operands: Sequence[Any]) -> Any:
     """Bind the primitive of a definition, and return the result that it names."""
-    return c.primitive.bind(*operands, **c.params)[c.result]
+    return c.primitive.apply(*operands, **c.params)[c.result]
 
 
 def _summed(terms: Sum, aval: ShapedArray, values: Sequence[Any], periods: Periods) -> Any:

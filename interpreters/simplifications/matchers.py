@@ -84,7 +84,7 @@ class Rewrites:
         self._after = after
         self._match: Matcher | None = None
 
-    def __call__(self, w: Writer, *operands: Atom, **params: Any) -> Any:
+    def __call__(self, w: Writer, /, *operands: Atom, **params: Any) -> Any:
         match = self._match
         if match is None:
             match = self._match = self._compiled()
@@ -120,7 +120,7 @@ class Rewrites:
     def _compiled(self) -> Matcher:
         if not self.rows and self._after is not None:
             after, primitive = self._after, self.primitive
-            return lambda w, *operands, **params: after(primitive, w, operands, params)
+            return lambda w, /, *operands, **params: after(primitive, w, operands, params)
         primitives = {f"{name}_p": primitive for name, primitive in primitives_by_name().items()}
         names = {
             "Literal": Literal,

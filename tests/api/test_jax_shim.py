@@ -49,6 +49,8 @@ def test_inside():
             assert pickle.loads(pickle.dumps(jnp)) is jnp
             assert jnp is jax.numpy is sys.modules["jax.numpy"] and "grad" in dir(jax) and "sin" in jnp.__all__
             assert not hasattr(jax, "nothing") and not hasattr(jax, "lowering")
+            assert str(type(jax.jit(jnp.sin))) == "<class 'jaxlib._jax.PjitFunction'>"
+            assert jax.lib.__version__.count(".") == 2 and "nothing" not in jax._src.xla_bridge._backends
             assert jax.interpreters.ad.Zero is tl.extend.interpreters.ad.Zero and not hasattr(jax.interpreters, "vmap")
             assert message(AttributeError, "import jax; jax.numpy.nothing") == "jax.numpy.nothing: {LACKING}"
             assert message(ImportError, "from jax import nothing") == "jax.nothing: {LACKING}"
@@ -68,9 +70,16 @@ def test_inside():
             assert jnp.asarray(x).dtype == jax.jit(jnp.sin)(x).dtype == np.float32
             with jax.enable_x64():
                 assert jnp.asarray(x).dtype == jnp.ones(2).dtype == np.float64
-            jax.config.update("jax_enable_x64", True)
+            for name, value in {{"jax_debug_nans": True, "jax_num_cpu_devices": len(jax.devices("cpu"))}}.items():
+                setattr(jax.config, name, value)
+                assert getattr(tl.config, name) == value == getattr(jax.config, name)
+            jax.config.jax_debug_nans = False
+            assert message(AttributeError, "import jax; jax.config.nothing = 1").startswith("config has no field")
+            assert message(ValueError, "import jax; jax.config.jax_debug_nans = 3").startswith("config.debug_nans must")
+            jax.config.jax_enable_x64 = True
             assert jax.config.jax_enable_x64 is True and jnp.asarray(x).dtype == jnp.ones(2).dtype == np.float64
         assert tl.config.default_bits == 32 and tl.config.numpy_bits == 64
+        assert type(tl.jit(tnp.sin)).__qualname__ == "Jitted" and tl.Array.__module__ != "jax"
         assert sys.modules["jax"] is None and "jax.numpy" not in sys.modules
         """
     )

@@ -55,6 +55,19 @@ def test_the_interpreter_of_the_tutorial(f: Callable[..., Any]) -> None:
     np.testing.assert_allclose(evaluated(program.jaxpr, program.literals, x)[0], f(x), rtol=1e-6)
 
 
+def test_functions_with_rules_are_called_without_them() -> None:
+    """As libraries that simplify programs do it: the function is among what `bind` is given."""
+    pushed, pulled = [rules(lambda x, y: (tnp.sin(x) * y, y)) for rules in (tl.custom_jvp, tl.custom_vjp)]
+    pushed.defjvp(lambda primals, tangents: (pushed(*primals), tangents))
+    pulled.defvjp(lambda x, y: (pulled(x, y), None), lambda _, cts: cts)
+    for f in (pushed, pulled):
+        eqn = tl.make_jaxpr(f)(1.0, 2.0).eqns[0]
+        functions, params = eqn.primitive.get_bind_params(eqn.params)
+        (function,) = params["subfuns"]
+        for outs in (function.call_wrapped(1.0, 2.0), eqn.primitive.bind(*functions, 1.0, 2.0, **params)):
+            np.testing.assert_allclose(outs, f(1.0, 2.0))
+
+
 def test_the_inverse_of_the_tutorial() -> None:
     """Primitives of equations are found in tables by their names in `lax`."""
     inverses = {lax.exp_p: tnp.log, lax.tanh_p: tnp.arctanh}

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from tapeless.lowering import devices
+from tapeless.tracer.config import config
 from tests.lowering.processes import run_python
 from tests.messages import raises
 
@@ -15,6 +16,7 @@ needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="
 COMPUTE = """
 import numpy as np
 from tapeless.lowering import devices
+from tapeless.tracer.config import config
 from tapeless.lowering.array import device_put
 from tapeless.lowering.compile import compile_module
 from tapeless.tracer.types import ShapedArray
@@ -121,6 +123,17 @@ except RuntimeError as error:
     print(error)
 """
     assert run_python(program).startswith("config_cpu_devices(2): the CPU is in use, as 3 device(s).")
+    program = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+import tapeless as tl
+found = [len(tl.devices("cpu"))] if tl.config.num_cpu_devices == -1 else []
+print(*found, tl.config.jax_num_cpu_devices)
+"""
+    assert run_python(program).split() == ["2", "-1"]
+    for n in (0, "2", 1.5, True):
+        with pytest.raises(ValueError, match=r"config\.num_cpu_devices must be a positive integer"):
+            config.update("num_cpu_devices", n)
     with pytest.raises(ValueError, match="at least one device, not 0"):
         devices.config_cpu_devices(0)
 
@@ -144,6 +157,7 @@ def test_fork_warns_once_there_are_threads_to_lose():
     program = """
 import os, sys, warnings
 from tapeless.lowering import devices
+from tapeless.tracer.config import config
 def fork():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tapeless.tracer import core, staging
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
+from tapeless.tracer.jaxpr import Equation, Jaxpr, carried
 from tapeless.tracer.primitives import call
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -16,12 +16,40 @@ def _custom_type(name: str, *avals: ShapedArray, custom: Any, jaxpr: Jaxpr, n_co
     return call.result_types(name, jaxpr, avals)
 
 
+class _CustomPrimitive(Primitive):
+    """The primitive of calls of functions with rules, which libraries that take programs apart call without the rules.
+
+    They find the function among what `get_bind_params` gives, as `subfuns`, and may give that back to `bind`.
+    """
+
+    __slots__ = ()
+
+    def bind(self, /, *args: Any, subfuns: Any = None, **params: Any) -> tuple[Any, ...]:
+        """Apply the primitive to values; the function that `subfuns` holds is that of `params`."""
+        return self.apply(*args, **params)
+
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return no functions, and `params` with `subfuns`: what has the function as `call_wrapped(*args)`."""
+        return [], {**params, "subfuns": (_Function(params),)}
+
+
+class _Function:
+    """The function of an equation that applies one with a rule."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self._params = params
+
+    def call_wrapped(self, *args: Any) -> list[Any]:
+        """Call it, flat to flat, without using the rule."""
+        return list(call_custom(*args, **self._params))
+
+
 # `custom` has `function(*args)`, the function; `rule(primals, tangents) -> (results, tangents)`, its derivative; and
 # `traced(avals)`, the function as a jaxpr with its constants. When staged into another jaxpr, the constants become the
 # first `n_consts` operands, and the jaxpr the param; before that both are None. If the function has a backward
 # rule, the tangents that `rule` returns are results of `custom_linear`.
-custom_jvp_p: Final = Primitive("custom_jvp", partial(_custom_type, "custom_jvp"), remember=False)
-custom_vjp_p: Final = Primitive("custom_vjp", partial(_custom_type, "custom_vjp"), remember=False)
+custom_jvp_p: Final = _CustomPrimitive("custom_jvp", partial(_custom_type, "custom_jvp"), remember=False)
+custom_vjp_p: Final = _CustomPrimitive("custom_vjp", partial(_custom_type, "custom_vjp"), remember=False)
 
 
 def call_custom(*args: Any, custom: Any, jaxpr: Jaxpr | None, n_consts: int | None) -> tuple[Any, ...]:
@@ -62,7 +90,7 @@ def is_unchecked(eqn: Equation) -> bool:
     """
     if not eqn.primitive.carries_programs:
         return False
-    return getattr(eqn.params.get("pull"), "unchecked", False) or any(map(holds_unchecked_rules, subjaxprs(eqn.params)))
+    return getattr(eqn.own_params.get("pull"), "unchecked", False) or any(map(holds_unchecked_rules, carried(eqn)))
 
 
 @core.remembered

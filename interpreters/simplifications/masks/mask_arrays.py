@@ -51,7 +51,7 @@ class MaskWriter(Writer):
         if not eqn.linear and len(eqn.outvars) == 1:
             self._numbered.setdefault(key_of(eqn.primitive, eqn.invars, eqn.params), eqn.outvars[0])
 
-    def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
+    def write(self, primitive: Primitive, /, *operands: Atom, **params: Any) -> Atom:
         key = key_of(primitive, operands, params)
         if key not in self._numbered:
             self._numbered[key] = super().write(primitive, *operands, **params)

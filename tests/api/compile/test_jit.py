@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import inspect
 import re
 import threading
 import weakref
@@ -555,6 +556,15 @@ def test_deleted_leaves_are_named():
         lax.scan(lambda c, x: (c, x), params["w"], tnp.ones(2))
     with raises(RuntimeError, "save: the leaf at ['bn1']['bias']" + gone):
         tl.save("nowhere", params)
+
+
+@pytest.mark.parametrize("follow_wrapped", [True, False])
+def test_the_signature_is_the_functions(follow_wrapped: bool):
+    """For wrappers that bind arguments by it, and do not look behind it."""
+    f = tl.jit(lambda x, n=2, *, scale: x, static_argnames="n")
+    assert str(inspect.signature(f, follow_wrapped=follow_wrapped)) == "(x, n=2, *, scale)"
+    with pytest.raises(ValueError, match="no signature found for builtin"):
+        inspect.signature(tl.jit(max), follow_wrapped=follow_wrapped)
 
 
 def test_donated_memory_is_used():

@@ -131,6 +131,19 @@ def test_equations_have_the_primitive():
     assert tl.lax.stop_gradient_p == tl.make_jaxpr(tl.lax.stop_gradient)(1.0).eqns[0].primitive
 
 
+def test_the_primitive_of_an_equation_keeps_the_conventions_of_the_library():
+    """So an interpreter may use it or the primitive that was defined, which it finds in a table."""
+    for primitive, of, params in ((CUBE, f, {"k": 2.0}), (SHIFT, g, {"n": 1})):
+        found = tl.make_jaxpr(of)(X).eqns[0].primitive
+        assert found.multiple_results == primitive.multiple_results
+        want = primitive.bind(X, **params)
+        for apply in (found.bind, found.impl, primitive.impl):
+            outs = apply(X, **params)
+            assert isinstance(outs, (list, tuple)) == found.multiple_results
+            np.testing.assert_array_equal(outs, want)
+        assert found.abstract_eval(tl.typeof(X), **params) == primitive.abstract_eval(tl.typeof(X), **params)
+
+
 def test_without_impl_it_is_compiled():
     p = Primitive("twice")
     p.def_abstract_eval(lambda x: x)
@@ -138,6 +151,28 @@ def test_without_impl_it_is_compiled():
     np.testing.assert_array_equal(p.bind(X), 2 * X)
     p.def_impl(lambda x: xla.apply_primitive(p, x))
     np.testing.assert_array_equal(p.bind(X), 2 * X)
+
+
+@pytest.mark.parametrize("effect", [False, True])
+def test_lowering_calls_python(effect: bool):
+    """As a rule for JAX does it: by `emit_python_callback`, and with what it keeps alive."""
+    p = Primitive("on_host")
+    p.multiple_results = True
+    p.def_abstract_eval(lambda x: [x, ShapedArray((), np.dtype(np.int32))])
+
+    def lowered(ctx, x):
+        avals = ctx.avals_in, ctx.avals_out
+        outs, token, kept = mlir.emit_python_callback(
+            ctx, lambda x: (2 * np.asarray(x), np.int32(x.size)), None, [x], *avals, has_side_effect=effect
+        )
+        ctx.module_context.add_keepalive(kept)
+        assert token is None
+        return outs
+
+    mlir.register_lowering(p, lowered)
+    doubled, size = tl.jit(lambda x: p.bind(x + 1))(X)
+    np.testing.assert_array_equal(doubled, 2 * (X + 1))
+    assert size == 3
 
 
 def test_lowering_closes_over_arrays():

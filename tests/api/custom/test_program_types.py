@@ -28,6 +28,20 @@ def test_programs():
     assert core.check_jaxpr(closed.jaxpr) is closed.jaxpr and core.valid_jaxtype(1.0) and not core.valid_jaxtype("1")
 
 
+def test_checking_a_program():
+    """With its constants, by our convention and by JAX's; what is wrong with one is no fault of ours."""
+    closed = tl.make_jaxpr(lambda x: tnp.sin(x) + np.ones(2, np.float32))(tnp.ones(2))
+    opened = OpenJaxpr(closed.jaxpr, len(closed.consts))
+    assert len(opened.constvars) == 1
+    assert core.check_jaxpr(closed.jaxpr) is closed.jaxpr and core.check_jaxpr(opened) is opened
+    for wrong in (closed.jaxpr.replace(eqns=closed.eqns[::-1]), opened.replace(eqns=opened.eqns[1:])):
+        with pytest.raises(
+            TypeError, match=r"^check_jaxpr: \w+.* is read before it is bound, in [^§]*lambda"
+        ) as caught:
+            core.check_jaxpr(wrong)
+        assert "bug" not in str(caught.value)
+
+
 def test_calls_in_programs():
     """An interpreter of a library finds calls by identity, reads their programs as in JAX, and binds what it traced."""
     scaled = tl.jit(lambda x: 2 * x + tnp.array([1.0, 2.0]))

@@ -1,0 +1,120 @@
+"""Libraries' own tests, which their wheels carry, through `as_jax`: `python -m tests.ecosystem.own_tests chex optax`.
+
+    python -m tests.ecosystem.own_tests distrax --files normal,gamma     # a part, by names of files
+
+Prints how many of the tests that pass with JAX pass with Tapeless, and those that do not, with the reason that
+`REASONS` gives. It fails if one has none, or if fewer than 98 % pass of those that are not for several devices. JAX
+runs only what does not pass with Tapeless. What the tests need must be installed: absl-py, mock, dill, flax,
+scikit-learn.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.ecosystem.own_reasons import DEVICES, REASONS
+
+LIBRARIES = ("chex", "distrax", "haiku", "optax")
+LEAST = 0.98  # of what passes with JAX
+_ROOT = Path(__file__).parents[2]
+_JAX = [sys.executable, "-m", "pytest"]
+_TAPELESS = [sys.executable, "-m", "tapeless.as_jax", "-m", "pytest"]
+
+
+class Outcome(NamedTuple):
+    """How a test ended: "passed", "failed" or "skipped", and its message."""
+
+    outcome: str
+    message: str
+
+
+class Comparison(NamedTuple):
+    """Tests of a library: how many pass with Tapeless, and those that pass with JAX only, with their messages."""
+
+    passed: int
+    lost: dict[str, str]
+
+
+def folder(library: str) -> Path | None:
+    """Find an installed library; None if it is not installed."""
+    found = importlib.util.find_spec(library)
+    return Path(str(found.origin)).parent if found else None
+
+
+def compare(library: str, names: Sequence[str] = ()) -> Comparison:
+    """Run a library's tests by both; `names` choose among its files."""
+    where = folder(library)
+    assert where is not None, f"{library} is not installed"
+    files = [path for path in sorted(where.rglob("*_test.py")) if _is_chosen(path, names)]
+    assert files, f"{library} carries no tests of these names"
+    site = where.parent
+    ours = outcomes(_TAPELESS, [str(path.relative_to(site)) for path in files], site)
+    bad = [test for test, found in ours.items() if found.outcome == "failed"]
+    theirs = outcomes(_JAX, bad, site) if bad else {}
+    lost = {test: ours[test].message for test in bad if theirs[test].outcome == "passed"}
+    return Comparison(sum(found.outcome == "passed" for found in ours.values()), lost)
+
+
+def _is_chosen(path: Path, names: Sequence[str]) -> bool:
+    return not names or path.name.removesuffix("_test.py").strip("_") in names
+
+
+def outcomes(command: list[str], tests: Sequence[str], site: Path) -> dict[str, Outcome]:
+    """Run tests in a process of their own; return how each ended. A test with parts has failed if one of them has."""
+    with tempfile.TemporaryDirectory() as work:
+        chosen, written = Path(work, "tests"), Path(work, "outcomes")
+        chosen.write_text("\n".join(tests))
+        written.touch()
+        flags = ["-q", "--import-mode=importlib", f"--rootdir={site}", "--continue-on-collection-errors"]
+        plugins = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.ecosystem.own_outcomes"]
+        environment = {**os.environ, "OWN_OUTCOMES": str(written), "PYTHONPATH": str(_ROOT), "JAX_PLATFORMS": "cpu"}
+        done = subprocess.run(
+            [*command, *flags, *plugins, f"@{chosen}"], cwd=site, env=environment, capture_output=True, text=True
+        )
+        found: dict[str, Outcome] = {}
+        for line in written.read_text().splitlines():
+            test, outcome, message = json.loads(line)
+            if test not in found or outcome == "failed":
+                found[test] = Outcome(outcome, message)
+        assert found and done.returncode in (0, 1), done.stdout[-3000:] + done.stderr[-3000:]
+    return found
+
+
+def reason(library: str, test: str) -> str:
+    """Return why a test does not pass with Tapeless; empty if that is not known."""
+    return next((why for pattern, why in REASONS[library].items() if fnmatch(test, f"*{pattern}*")), "")
+
+
+def report(library: str, found: Comparison) -> bool:
+    """Print what was found. Returns: whether enough tests pass, and each that does not has its reason."""
+    reasons = {test: reason(library, test) for test in found.lost}
+    on_one = found.passed + sum(why != DEVICES for why in reasons.values())
+    share, both = found.passed / max(1, on_one), found.passed + len(reasons)
+    lines = [f"{library}: {found.passed} of {both}; {share:.2%} of {on_one} for one device"]
+    for test, why in reasons.items():
+        lines += [f"  {test}", f"    {why or 'NO REASON: ' + found.lost[test].partition(chr(10))[0]}"]
+    sys.stdout.write("\n".join([*lines, ""]))
+    sys.stdout.flush()
+    return share >= LEAST and all(reasons.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run libraries' own tests through as_jax.")
+    parser.add_argument("libraries", nargs="*", default=LIBRARIES)
+    parser.add_argument("--files", default="", help="names of files without _test.py, separated by commas")
+    given = parser.parse_args()
+    names = given.files.split(",") if given.files else ()
+    good = [report(name, compare(name, names)) for name in given.libraries]
+    sys.exit(not all(good))
+
+
+if __name__ == "__main__":
+    main()

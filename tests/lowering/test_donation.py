@@ -1,0 +1,77 @@
+"""Donated inputs: which results take their memory, in the module and when it runs, and the warning where none can."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless.lowering.donation import matched
+from tapeless.tracer.types import aval_of
+from tests.messages import raises
+
+X, SMALL, INTEGERS = np.ones(6, np.float32), np.ones(3, np.float32), np.ones(6, np.int32)
+# A function, arguments, those donated; for each the result that takes its memory, None where XLA chooses it; unused.
+CASES = {
+    "equal types": (lambda x: x + 1, (X,), (0,), {0: 0}, []),
+    "beside a result of as many bytes": (lambda x: (tnp.int32(0), x + 1), (X[0],), (0,), {0: 1}, []),
+    "in the order of the results": (lambda x, y, z: (y, z, x), (X, SMALL, INTEGERS), (0, 1, 2), {1: 0, 2: 1, 0: 2}, []),
+    "the first of equal ones": (lambda x, y: x + y, (X, X), (0, 1), {0: 0}, [1]),
+    "only donated ones": (lambda x, y: x + y, (X, X), (1,), {1: 0}, []),
+    "another shape": (lambda x: x.reshape(2, 3) * 2, (X,), (0,), {0: None}, []),
+    "another dtype": (lambda x, n: (x, n + x.astype(int)), (X, INTEGERS), (0, 1), {0: 0, 1: 1}, []),
+    "bytes of another dtype": (lambda x: x.astype(tnp.int32), (X,), (0,), {0: None}, []),
+    "a smaller result": (lambda x: x.sum(), (X,), (0,), {}, [0]),
+    "fewer bytes": (lambda x: x > 0, (X,), (0,), {}, [0]),
+    "not read": (lambda x, y: 2 * y, (X, SMALL), (0, 1), {1: 0}, [0]),
+    "itself": (lambda x: x, (X,), (0,), {0: 0}, []),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.filterwarnings("ignore:Some donated buffers")
+def test_who_takes_whose_memory(case: str):
+    f, args, donated, taken, unused = CASES[case]
+    args = [tnp.array(x) for x in args]
+    jitted = tl.jit(f, donate_argnums=donated)
+    program = tl.make_jaxpr(f)(*args).jaxpr
+    assert matched(program.in_avals, program.out_avals, donated) == (taken, unused)
+    compiled = jitted.lower(*args).compile()
+    assert compiled.memory_analysis().alias_size_in_bytes == sum(args[i].nbytes for i in taken)
+    memory = [x.unsafe_buffer_pointer() for x in args]
+    expected = [np.array(y) for y in tl.tree.leaves(f(*args))]
+    results = tl.tree.leaves(jitted(*args))
+    for y, want in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(y, want)
+    for i, k in taken.items():
+        assert k is None or results[k].unsafe_buffer_pointer() == memory[i]
+    assert [x.is_deleted() for x in args] == [i in taken for i in range(len(args))]
+
+
+def test_keys_are_words():
+    keys = tl.random.split(tl.random.key(0), 3)
+    words = tl.random.key_data(keys)
+    assert matched([aval_of(keys)], [aval_of(words)], [0]) == ({0: 0}, [])
+
+
+def test_warning():
+    """It names the arguments and their types, at the user's line, once for a compilation."""
+    step = tl.jit(lambda state, y: state["a"] + tnp.sum(y), donate_argnums=(0, 1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            step({"a": tnp.ones(3), "b": tnp.ones(2)}, tnp.ones(6))
+    (warning,) = caught
+    start, reason, advice = str(warning.message).splitlines()
+    assert start == "Some donated buffers were not usable: state['b']: float32[2], y: float32[6]."
+    assert "  No result of <lambda> at " in reason and warning.filename == __file__
+    assert reason.endswith(" is left that has as many bytes, so they are not reused, and stay.")
+    assert advice == "  Donate arguments that a result can take the place of."
+
+
+def test_device_put():
+    message = "device_put: may_alias=True lets the result be `x` itself, and donate=True gives up its memory."
+    with raises(ValueError, f"{message}\n  Leave out one of them."):
+        tl.device_put(X, may_alias=True, donate=True)
+    tl.device_put(tnp.ones(3), may_alias=False, donate=True)
