@@ -303,7 +303,8 @@ FACTORIZATIONS = {
         "positive",
         lambda a, b: scipy_like.eigh(tnp.diag(tnp.arange(1.0, len(a) + 1)).astype(a.dtype), a),
         lambda a, b: sl.eigh(np.diag(np.arange(1.0, len(a) + 1)).astype(a.dtype), a),
-        lambda a, b, x: eigenpairs(np.diag(np.arange(1.0, len(a) + 1)), *x, b=a),
+        # LAPACK's bound for this reduction has the condition number of the second matrix.
+        lambda a, b, x: eigenpairs(np.diag(np.arange(1.0, len(a) + 1)), *x, b=a) / np.linalg.cond(a),
     ),
     "eigh_tridiagonal": Row(
         "hermitian",
