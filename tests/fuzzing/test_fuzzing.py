@@ -28,6 +28,7 @@ SEEDS = {
     "narrow": range(2),
     "empty": range(2),
     "special": range(5),
+    "integers": range(2),
     "rounded": (136, 137, 156),
 }
 pytestmark = pytest.mark.usefixtures("optimized")

@@ -17,6 +17,7 @@ from tests.fuzzing.families import (
     rules,
     shaping,
     specials,
+    wrapping,
     writes,
 )
 
@@ -52,5 +53,5 @@ ROUNDED = {
     "gathers": gathers.gathers,
 }
 TABLE: dict[str, Callable[[Builder], None]] = (
-    {name: f for module in MODULES.values() for name, f in module.items()} | SPECIAL | ROUNDED
+    {name: f for module in MODULES.values() for name, f in module.items()} | SPECIAL | ROUNDED | wrapping.FAMILIES
 )
