@@ -22,7 +22,7 @@ class LoweringRuleContext(NamedTuple):
 
     @property
     def module_context(self) -> "ModuleContext":
-        """What JAX keeps for a module; here a program keeps its functions of the host alive itself."""
+        """Keep nothing: JAX keeps functions of the host for a module, a program here does so itself."""
         return ModuleContext()
 
 

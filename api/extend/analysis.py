@@ -1,4 +1,4 @@
-"""What programs with a primitive of a library are simplified and counted by."""
+"""Tables for primitives of libraries, by which programs with them are simplified and counted."""
 
 from tapeless.custom.primitive_analysis import def_cost, def_elementwise
 

@@ -66,6 +66,7 @@ PROFILES: dict[str, Profile] = {
             rounded=True,
             bits=32,
         ),
+        Profile("integers", {"grown": 1.0, "tested": 2.0}, statements=(3, 8)),  # which wrap
         # as users begin: Python's numbers have 32 bits
         Profile("default", _ALL, floats=("float32",), bits=32),
         # one module of families more often than the rest

@@ -34,6 +34,7 @@ SEEDS = {
     "empty": (1, 2),
     "special": range(5),
     "kinks": (0, 2),
+    "integers": range(2),
     "rounded": (136, 137, 156),
 }
 pytestmark = pytest.mark.usefixtures("optimized")

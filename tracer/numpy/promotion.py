@@ -306,6 +306,13 @@ def promoted_inexact_dtypes(name: str, *xs: Any) -> Sequence[Operand]:
     return [cast(x, dtypes.inexact_of(dtype), weak) for x in xs]
 
 
+def as_weak_as(found: Array, *operands: Any) -> Array:
+    """Make a result weakly typed if all operands are: beside an array it takes the array's dtype, as they do."""
+    if found.aval.weak_type or not all(aval_of(x).weak_type for x in operands):
+        return found
+    return convert_element_type_p.bind(found, dtype=found.dtype, weak_type=True)[0]
+
+
 def mixing_inside(f: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Decorate a public function that mixes dtypes inside: its operands alone follow `config.numpy_dtype_promotion`.
 

@@ -19,6 +19,7 @@ from tests.fuzzing.families import (
     rules,
     shaping,
     specials,
+    wrapping,
     writes,
 )
 
@@ -58,5 +59,10 @@ ROUNDED = {
     "gathers": gathers.gathers,
 }
 TABLE: dict[str, Callable[[Builder], None]] = (
-    {name: f for module in MODULES.values() for name, f in module.items()} | SPECIAL | ROUNDED | LARGE | KINKS
+    {name: f for module in MODULES.values() for name, f in module.items()}
+    | SPECIAL
+    | ROUNDED
+    | LARGE
+    | KINKS
+    | wrapping.FAMILIES
 )
