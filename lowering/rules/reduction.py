@@ -89,7 +89,7 @@ def is_narrow(dtype: Any) -> bool:
 
 def reduce(f: Function, x: Value, combine: Operation, initial: Any, axes: Sequence[int], out: ShapedArray) -> Value:
     """Emit the reduction of x over `axes` by an associative operation whose neutral element is `initial`."""
-    if f.platform == "cpu" and x.aval.size > _SMALL:
+    if f.platform == "cpu" and x.aval.size > SMALL:
         return f.op("reshape", [_in_steps(f, x, combine, initial, axes)], out)
     return _reduced(f, x, combine, initial, axes, out)
 
@@ -126,7 +126,7 @@ emit.rules[r.reduce_xor_p] = _reduction(operation("xor"), lambda dtype: 0)
 # elements of a column. It leaves few elements, and these are reduced by windows, as XLA would fuse a second reduction
 # with the first. The error of a sum grows with the length of the groups, not with the number of elements.
 
-_SMALL = 1024  # elements; a reduction of fewer is one operation
+SMALL = 1024  # elements; a reduction of fewer is one operation
 _ROW, _COLUMN = 1024, 32  # elements of a group
 _SHORT = 64  # shorter rows are joined with the axis before, if that is reduced, too
 

@@ -158,3 +158,11 @@ def test_a_sum_of_a_million_loses_no_digits():
 def test_what_is_reduced_is_not_kept(shape: tuple[int, ...], axes: Any):
     program = tl.jit(lambda x: tnp.sum(tnp.exp(x) * x, axes)).lower(np.ones(shape, np.float32)).compile()
     assert program.memory_analysis().temp_size_in_bytes <= 4_000_000 / 16  # sums of groups; x has 4 MB
+
+
+def test_a_product_of_long_vectors_loses_no_digits(rng: np.random.Generator):
+    x, y = rng.uniform(size=(2, 3, 100_003)).astype(np.float32)
+    wanted = np.einsum("bi,bi->b", x.astype(np.float64), y)
+    for found in (tl.jit(lambda x, y: tnp.einsum("bi,bi->b", x, y))(x, y), tl.jit(tl.vmap(tnp.dot))(x, y)):
+        np.testing.assert_allclose(found, wanted, rtol=2e-6)  # sums of groups of 1024, as above
+    np.testing.assert_allclose(tl.jit(tnp.dot)(x[0], y[0]), wanted[0], rtol=2e-6)
