@@ -77,13 +77,13 @@ def quotient(total: Array, count: float) -> Array:
 def _mean_where(x: Array, axes: tuple[int, ...], keepdims: bool, where: ArrayLike) -> Array:
     total = reductions.sum(reductions.wide(x), axes, keepdims=keepdims, where=where)
     counted = count_nonzero(stretched(as_array(where), x.shape), axes, keepdims)
-    return cast(_over_count(total, cast(counted, total.dtype)), x.dtype)
+    return cast(_over_count(total, counted), x.dtype)
 
 
 def _over_count(total: Array, count: Array, root: bool = False) -> Array:
     """Divide a sum by a count, and take the root if `root`; nan, with derivative 0, if the count is not positive."""
     some = lax.gt(count, 0)
-    found = lax.div(total, select(some, count, 1))
+    found = lax.div(total, cast(select(some, count, 1), total.dtype))
     return select(some, lax.root_of_squares(found) if root else found, float("nan"))
 
 
