@@ -113,9 +113,9 @@ def average(
     if w.shape != x.shape:
         w = weights_along("average", x, w, axis)
     x, w = promoted_inexact("average", x, w)
-    wide = reductions.wide(w)
+    wide = reductions.wide(as_array(w))
     total = reductions.sum(wide, axis, keepdims=keepdims)
-    found = lax.div(reductions.sum(lax.mul(reductions.wide(x), wide), axis, keepdims=keepdims), total)
+    found = lax.div(reductions.sum(lax.mul(reductions.wide(as_array(x)), wide), axis, keepdims=keepdims), total)
     return (cast(found, x.dtype), cast(total, x.dtype)) if returned else cast(found, x.dtype)
 
 
