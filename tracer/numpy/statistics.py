@@ -80,13 +80,13 @@ def quotient(total: Array, count: float) -> Array:
 def _mean_where(x: Array, axes: tuple[int, ...], keepdims: bool, where: ArrayLike) -> Array:
     total = reductions.sum(reductions.wide(x), axes, keepdims=keepdims, where=where)
     counted = count_nonzero(stretched(as_array(where), x.shape), axes, keepdims)
-    return cast(_over_count(total, cast(counted, total.dtype)), x.dtype)
+    return cast(_over_count(total, counted), x.dtype)
 
 
 def _over_count(total: Array, count: Array, root: bool = False) -> Array:
     """Divide a sum by a count, and take the root if `root`; nan, with derivative 0, if the count is not positive."""
     some = lax.gt(count, 0)
-    found = lax.div(total, select(some, count, 1))
+    found = lax.div(total, cast(select(some, count, 1), total.dtype))
     return select(some, lax.root_of_squares(found) if root else found, float("nan"))
 
 
@@ -117,9 +117,9 @@ def average(
     if w.shape != x.shape:
         w = weights_along("average", x, w, axis)
     x, w = promoted_inexact("average", x, w)
-    wide = reductions.wide(w)
+    wide = reductions.wide(as_array(w))
     total = reductions.sum(wide, axis, keepdims=keepdims)
-    found = lax.div(reductions.sum(lax.mul(reductions.wide(x), wide), axis, keepdims=keepdims), total)
+    found = lax.div(reductions.sum(lax.mul(reductions.wide(as_array(x)), wide), axis, keepdims=keepdims), total)
     return (cast(found, x.dtype), cast(total, x.dtype)) if returned else cast(found, x.dtype)
 
 
