@@ -1,11 +1,29 @@
-"""Why tests of libraries that pass with JAX do not pass through `as_jax`: by library, patterns of their names."""
+"""Why tests of libraries that pass with JAX do not pass through `as_jax`: by their messages, and by their names."""
 
+from collections.abc import Mapping
+from fnmatch import fnmatch
 from typing import Final
 
 DEVICES: Final = "for several devices: `pmap`, meshes, shardings"
+BITS: Final = "asks for 64 bits without jax_enable_x64: they are 64 here, and JAX truncates them"
+FITS: Final = "mixes an unsigned array with a negative number, which does not fit: an error here, and JAX wraps it"
 WORDS: Final = "an error has other words"
+DECIDED: Final = frozenset({DEVICES, BITS, FITS})  # guarantees, and what is not there at all: not counted
 
-REASONS: Final[dict[str, dict[str, str]]] = {
+# By what the message contains, for all libraries.
+MESSAGES: Final = {
+    "pmap: a program runs on one device": DEVICES,
+    "jax.sharding.Mesh:": DEVICES,
+    "jax.sharding.NamedSharding:": DEVICES,
+    "jax.sharding.PartitionSpec:": DEVICES,
+    "jax.P:": DEVICES,
+    "Tensor conversion requested dtype <class 'numpy.float32'> for array with dtype float64": BITS,
+    "does not fit uint": FITS,
+    "jax.experimental.jax2tf:": "TensorFlow is not called, nor calls Tapeless",
+    "config.threefry_partitionable must be True": "threefry counts in one way, JAX's default",
+}
+# By the library, patterns of names.
+NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "chex": {
         "AssertsChexifyTestSuite::test_log_abs_fn": DEVICES,
         "PmapFakeTest": DEVICES,
@@ -14,6 +32,16 @@ REASONS: Final[dict[str, dict[str, str]]] = {
         "DevicesAssertTest::test_not_less_than": WORDS,
     },
     "distrax": {},
-    "haiku": {},
+    "haiku": {
+        "haiku/_src/reshape_test.py": "imports jax2tf: TensorFlow is not called, nor calls Tapeless",
+        "integration/jax2tf_test.py": "imports jax2tf: TensorFlow is not called, nor calls Tapeless",
+        "FlatMappingTest::test_tree_transpose": "structures of custom nodes must be equal here",
+    },
     "optax": {},
 }
+
+
+def reason(library: str, test: str, message: str = "") -> str:
+    """Return why a test does not pass with Tapeless; empty if that is not known."""
+    by_message = next((why for part, why in MESSAGES.items() if part in message), "")
+    return by_message or next((why for name, why in NAMES[library].items() if fnmatch(test, f"*{name}*")), "")

@@ -2,9 +2,9 @@
 
     python -m tests.ecosystem.own_tests distrax --files normal,gamma     # a part, by names of files
 
-Prints how many of the tests that pass with JAX pass with Tapeless, and those that do not, with the reason that
-`REASONS` gives. It fails if one has none, or if fewer than 98 % pass of those that are not for several devices. JAX
-runs only what does not pass with Tapeless. What the tests need must be installed: absl-py, mock, dill, flax,
+Prints how many of the tests that pass with JAX pass with Tapeless, and why others do not, by own_reasons.py. It fails
+if one has no reason, or if fewer than 98 % pass of those whose reason is not one of `DECIDED`. JAX runs only what does
+not pass with Tapeless. What the tests need must be installed: absl-py, mock, dill, flax,
 scikit-learn.
 """
 
@@ -15,12 +15,12 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.ecosystem.own_reasons import DEVICES, REASONS
+from tests.ecosystem.own_reasons import DECIDED, reason
 
 LIBRARIES = ("chex", "distrax", "haiku", "optax")
 LEAST = 0.98  # of what passes with JAX
@@ -88,19 +88,16 @@ def outcomes(command: list[str], tests: Sequence[str], site: Path) -> dict[str, 
     return found
 
 
-def reason(library: str, test: str) -> str:
-    """Return why a test does not pass with Tapeless; empty if that is not known."""
-    return next((why for pattern, why in REASONS[library].items() if fnmatch(test, f"*{pattern}*")), "")
-
-
 def report(library: str, found: Comparison) -> bool:
     """Print what was found. Returns: whether enough tests pass, and each that does not has its reason."""
-    reasons = {test: reason(library, test) for test in found.lost}
-    on_one = found.passed + sum(why != DEVICES for why in reasons.values())
-    share, both = found.passed / max(1, on_one), found.passed + len(reasons)
-    lines = [f"{library}: {found.passed} of {both}; {share:.2%} of {on_one} for one device"]
+    reasons = {test: reason(library, test, message) for test, message in found.lost.items()}
+    counted = found.passed + sum(why not in DECIDED for why in reasons.values())
+    share, both = found.passed / max(1, counted), found.passed + len(reasons)
+    lines = [f"{library}: {found.passed} of {both}; {share:.2%} of the {counted} that no decision excludes"]
+    lines += [f"  {n} {why}" for why, n in Counter(filter(None, reasons.values())).items()]
     for test, why in reasons.items():
-        lines += [f"  {test}", f"    {why or 'NO REASON: ' + found.lost[test].partition(chr(10))[0]}"]
+        if not why:
+            lines += [f"  {test}", f"    NO REASON: {found.lost[test].partition(chr(10))[0]}"]
     sys.stdout.write("\n".join([*lines, ""]))
     sys.stdout.flush()
     return share >= LEAST and all(reasons.values())
