@@ -1,4 +1,4 @@
-"""What the simplifier and `tl.cost` know of a primitive of a library: which elements it reads, what it costs."""
+"""Index rows and costs of primitives that libraries define, for the simplifier and `tl.cost`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

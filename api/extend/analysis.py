@@ -1,4 +1,4 @@
-"""What programs with a primitive of a library are simplified and counted by."""
+"""Index rows and costs of primitives that a library defines."""
 
 from tapeless.custom.primitive_analysis import def_cost, def_elementwise
 
