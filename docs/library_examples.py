@@ -145,9 +145,6 @@ tl.extend.ad.NAME(tl.extend.core.Primitive("sign")) | defjvp_zero
 tl.extend.ad.NAME(tl.extend.core.Primitive("twice"), lambda ct, **params: [2 * ct]) | deflinear
 tl.extend.ad.NAME(tl.extend.core.Primitive("twice"), lambda ct, x, **params: [2 * ct]) | deflinear2
 tl.extend.ad.NAME(tl.extend.core.Primitive("product"), lambda ct, y: ct * y, lambda ct, x: ct * x) | defbilinear
-tl.extend.ad.def_linear_in(tl.extend.core.Primitive("product"), 0, 1)
-tl.extend.analysis.def_elementwise(tl.extend.core.Primitive("sine"))
-tl.extend.analysis.def_cost(tl.extend.core.Primitive("sine"), lambda x: 10 * x.size)
 tl.extend.ad.zeros_like_aval(tl.core.ShapedArray((2,), np.dtype("float32")))
 """,
     "batching": """
