@@ -116,7 +116,7 @@ def array(a: Any) -> Array:
     Raises: TypeError if `a` is no array.
 
     >>> import numpy as np
-    >>> a = np.array([1.0, 2.0, 4.0])
+    >>> a = np.array([1, 2, 4], np.float32)
     >>> build(3, lambda i: array(a)[i + 1] - array(a)[i])
     Array([ 1.,  2., -4.], dtype=float32)
     """

@@ -127,6 +127,13 @@ def def_linear_in(primitive: Any, *operands: int | Sequence[int]) -> None:
     Raises: TypeError if the primitive is one of Tapeless, or a position is no integer; ValueError if it is negative.
 
     Without it, a primitive counts as linear in no operand, but where its own derivative applies it to tangents.
+
+    >>> import tapeless as tl
+    >>> first_p = tl.core.Primitive("first")
+    >>> _ = first_p.def_abstract_eval(lambda x, y: x)
+    >>> def_linear_in(first_p, 0)
+    >>> tl.check_linear(lambda x: first_p.bind(x, 2.0), 1.0).jaxpr.linear_in
+    (True,)
     """
     sets = [tuple(each) if isinstance(each, Sequence) else (each,) for each in operands]
     for k in [k for each in sets for k in each]:

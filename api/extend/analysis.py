@@ -1,4 +1,4 @@
-"""Tables for primitives of libraries, by which programs with them are simplified and counted."""
+"""Index rows and costs of primitives that a library defines."""
 
 from tapeless.custom.primitive_analysis import def_cost, def_elementwise
 

@@ -69,6 +69,14 @@ PROFILES: dict[str, Profile] = {
         Profile("integers", {"grown": 1.0, "tested": 2.0}, statements=(3, 8)),  # which wrap
         # as users begin: Python's numbers have 32 bits
         Profile("default", _ALL, floats=("float32",), bits=32),
+        # one or two kernels, which read an array several times: lengths on both sides of what LLVM vectorizes by
+        Profile(
+            "rotations",
+            dict.fromkeys(MODULES["stencils"], 1.0) | {"binary": 0.3},
+            sizes=(3, 5, 6, 7, 11, 12, 20, 39),
+            statements=(1, 2),
+            arguments=1,
+        ),
         # one module of families more often than the rest
         *(Profile(name, dict.fromkeys(_ALL, 0.4) | dict.fromkeys(module, 4.0)) for name, module in MODULES.items()),
     )

@@ -19,6 +19,7 @@ from tests.fuzzing.families import (
     rules,
     shaping,
     specials,
+    stencils,
     wrapping,
     writes,
 )
@@ -35,6 +36,7 @@ MODULES: dict[str, dict[str, Callable[[Builder], None]]] = {
     "reductions": reductions.FAMILIES,
     "rules": rules.FAMILIES,
     "shaping": shaping.FAMILIES,
+    "stencils": stencils.FAMILIES,
     "writes": writes.FAMILIES,
 }
 # what is defined, and promised, at zeros, ties, infinities and nan
