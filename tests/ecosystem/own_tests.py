@@ -75,7 +75,7 @@ def outcomes(command: list[str], tests: Sequence[str], site: Path) -> dict[str, 
         chosen, written = Path(work, "tests"), Path(work, "outcomes")
         chosen.write_text("\n".join(tests))
         written.touch()
-        flags = ["-q", "--import-mode=importlib", f"--rootdir={site}", "--continue-on-collection-errors"]
+        flags = ["-q", f"--rootdir={site}", "--continue-on-collection-errors"]
         plugins = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.ecosystem.own_outcomes"]
         environment = {**os.environ, "OWN_OUTCOMES": str(written), "PYTHONPATH": str(_ROOT), "JAX_PLATFORMS": "cpu"}
         done = subprocess.run(
