@@ -104,7 +104,8 @@ def jit(
         reads, such as a global variable, is what it was then.
       static_argnums, static_argnames: arguments that are not arrays: hashable, compiled in. One of the two is enough,
         however they are given in calls; if both are there, those at the positions and those given by the names.
-      donate_argnums, donate_argnames: arguments whose memory the results may take, named as these; they are deleted.
+      donate_argnums, donate_argnames: arguments whose memory the results may take, named as these; they are deleted. A
+        warning names those whose memory no result can take; they stay.
       keep_unused: accepted for compatibility; unused arguments are always kept.
       device: where to compute; by default where the arguments are. It may be named by `backend`, the platform of which
         it is the first, or by the leaves of `in_shardings` and `out_shardings` that are not None, as well.

@@ -16,7 +16,6 @@ needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="
 COMPUTE = """
 import numpy as np
 from tapeless.lowering import devices
-from tapeless.tracer.config import config
 from tapeless.lowering.array import device_put
 from tapeless.lowering.compile import compile_module
 from tapeless.tracer.types import ShapedArray
@@ -157,7 +156,6 @@ def test_fork_warns_once_there_are_threads_to_lose():
     program = """
 import os, sys, warnings
 from tapeless.lowering import devices
-from tapeless.tracer.config import config
 def fork():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
