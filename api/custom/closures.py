@@ -50,6 +50,14 @@ def closed_over(*functions: Any) -> list[Tracer]:
     return list(found.values())
 
 
+def alive_in(*functions: Any) -> list[Tracer]:
+    """Find the traced arrays that functions close over, of traces that are not over.
+
+    Others are notes of what was seen, or leaks, which their use reports.
+    """
+    return [x for x in closed_over(*functions) if x.owner.alive]
+
+
 def _held_by(x: Any) -> Iterable[Any]:
     if isinstance(x, (type, ModuleType, Array, np.ndarray)):
         return ()
@@ -184,8 +192,8 @@ def converted(call: Any, operands: Sequence[Any]) -> Converted | None:
         conversion.nested = True
         known = conversion.converted
         return known if known is not None and known.is_of(call, avals) else None
-    held = closed_over(call.custom.fun, *call.custom.rules(), *call.nondiff.static)
-    if not any(isinstance(x, (StagedTracer, BatchTracer)) and x.owner.alive for x in held):
+    held = alive_in(call.custom.fun, *call.custom.rules(), *call.nondiff.static)
+    if not any(isinstance(x, (StagedTracer, BatchTracer)) for x in held):
         return None
     return attempt(lambda: _convert(call, avals))
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from tapeless.arguments.checks import check_arrays, check_callable, structure
 from tapeless.control_flow.body_tracing import as_type, trace
-from tapeless.custom.closures import closed_over
+from tapeless.custom.closures import alive_in
 from tapeless.custom.jvp import custom_jvp
 from tapeless.custom.symbolic_zeros import zero_from_primal
 from tapeless.differentiate.autodiff import jvp
@@ -235,7 +235,7 @@ def custom_root(
     solved: Jaxpr | None = None
     of_solve: Sequence[Any] = ()
     aux: Any = None
-    if closed_over(solve):  # what the solver reads has no derivative: its program takes it as operands
+    if alive_in(solve):  # what the solver reads has no derivative: its program takes it as operands
         solved, every, aux = _solver(_OF_GUESS, solve, program, consts, avals, initial_guess, has_aux)
         of_solve = every[: len(every) - len(consts)]
     tangent, of_tangent = _tangent_solver(applied, tangent_solve, consts, pytree.unflatten(tree, avals))
@@ -265,7 +265,7 @@ def _tangent_solver(
             tangent_solve,
         )
 
-    if not closed_over(tangent_solve):
+    if not alive_in(tangent_solve):
         return solved, ()
     types, tree = pytree.flatten((list(map(aval_of, consts)), like, pytree.tree_map(ShapedArray.tangent, like)))
     body = trace("custom_root", tangent_solve, lambda *xs: solved((), *pytree.unflatten(tree, xs)), types)

@@ -6,6 +6,7 @@ from typing import Any
 from tapeless.custom.primitives import defined
 from tapeless.interpreters import index_rows
 from tapeless.interpreters.analysis import cost as counting
+from tapeless.tracer import core
 from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.types import ShapedArray
 
@@ -22,7 +23,7 @@ def def_elementwise(primitive: Any) -> None:
     operation = defined(primitive)
 
     def row(params: index_rows.Params, avals: Sequence[ShapedArray]) -> index_rows.IndexRow:
-        types, _ = operation.abstract_eval(*avals, **params)
+        types, _ = core.Primitive.abstract_eval(operation, *avals, **params)
         return index_rows.pointwise(params, avals, len(types))
 
     index_rows.rows.pop(operation, None)

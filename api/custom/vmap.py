@@ -9,7 +9,7 @@ from tapeless.arguments.methods import bound
 from tapeless.control_flow.body_tracing import TracedBody, as_type, gives_way, trace
 from tapeless.control_flow.scan import scan
 from tapeless.custom.calls import positional, signature_of
-from tapeless.custom.closures import closed_over
+from tapeless.custom.closures import alive_in
 from tapeless.tracer import core, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer, function_name
@@ -77,7 +77,7 @@ class custom_vmap(Generic[P, R]):
         if core.is_evaluating():  # then no argument is mapped
             return self._evaluated(pytree.unflatten(tree, as_arguments(leaves)))
         body = self._traced(tree, tuple([aval_of(x) for x in leaves]))
-        held = closed_over(self.vmap_rule)
+        held = alive_in(self.vmap_rule)
         jaxpr, consts = _taking(body, held)
         outs = primitives.custom_vmap(_Rule(self, tree, body, held), jaxpr, consts, [*held, *leaves])
         return pytree.unflatten(pytree.structure(body.result), outs)

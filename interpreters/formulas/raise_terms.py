@@ -395,6 +395,9 @@ def _complex(eqn: Equation) -> Sum:
 _terms[e.integer_pow_p], _terms[e.complex_p] = _integer_pow, _complex
 _terms[e.real_p], _terms[e.imag_p] = _part(0.5, 0.5), _part(-0.5j, 0.5j)
 _terms[name_p] = lambda eqn: (elements([eqn.invars[0].aval], [0]),)
+_terms[e.difference_p] = lambda eqn: tuple(
+    [elements([x.aval for x in eqn.invars], [k], coefficient=c) for k, c in enumerate((1, -1))]
+)
 
 
 def _terms_of(eqn: Equation) -> tuple[Sum, ...] | None:

@@ -180,6 +180,7 @@ BINARY = [
     *binary(e.sub_p, np.subtract, INEXACT, linear=((0, 1),)),
     *binary(e.mul_p, np.multiply, (*INTEGERS, *INEXACT), linear=((0,), (1,))),
     *binary(e.div_p, np.divide, INEXACT, low=0.5, linear=((0,),)),
+    *binary(e.difference_p, np.subtract, FLOATS),
     *binary(e.rem_p, np.fmod, ("float16", "float32", "float64"), low=0.5, rtol=1e-5),  # relative to the quotient
     *binary(e.max_p, np.maximum, ALL),
     *binary(e.min_p, np.minimum, ALL),
