@@ -881,7 +881,7 @@ def test_integer_that_fits_no_argument():
 
 
 def test_one_array_donated_and_used():
-    f, x = tl.jit(lambda x, y: x + y, donate_argnums=(0, 1)), tnp.ones(3)
+    f, x = tl.jit(lambda x, y: (x + y, x - y), donate_argnums=(0, 1)), tnp.ones(3)
     message = (
         "x, argument 0 of <lambda>, and y, argument 1 of <lambda>, are one array, float32[3], "
         "and its memory is donated.\n"
