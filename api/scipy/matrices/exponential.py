@@ -1,7 +1,9 @@
 """The exponential of matrices and its derivative, by scaling and squaring of Padé's approximations.
 
 Source: Higham 2005, "The scaling and squaring method for the matrix exponential revisited"; one order of approximation
-for each dtype, the largest of his: lower ones would save products for small matrices only.
+for each dtype, the largest of his: lower ones would save products for small matrices only. How often to square: Al-Mohy
+and Higham 2009, "A new scaling and squaring algorithm for the matrix exponential", section 3: by the norms of powers,
+which may be far below powers of the norm, as each squaring too many doubles rounding errors.
 """
 
 from functools import partial
@@ -33,6 +35,8 @@ _ORDER_13 = (
     10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
 )  # fmt: skip
 _NORM_7, _NORM_13 = 3.925724783138660, 5.371920351148152
+_NORM_13_OF_POWERS = 4.25  # smaller, for a denominator that is well conditioned
+_NEXT_7, _NEXT_13 = 2.228e-16, 8.830e-36  # the first coefficients of their backward errors, of powers 15 and 27
 
 
 @mixing_inside
@@ -42,7 +46,8 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     Args:
       A: [.., n, n].
       upper_triangular: promise that A is, so that a system is solved without factorization.
-      max_squarings: the result is nan if more would be needed: for norms above 4 * 2^17 by default.
+      max_squarings: the result is nan if more would be needed: by default for norms above 4 * 2^17, unless the norms of
+        powers are far below the powers of the norm.
     Returns: [.., n, n], floating point or complex.
     Raises: ValueError if A is not a square matrix, TypeError if it is of half precision.
     """
@@ -59,8 +64,8 @@ def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
 
 def _of_one(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
     wide = dtypes.bits_of(dtypes.real_part_dtype(x.dtype)) > 32
-    ratio = tnp.log2(stop_gradient(norm(x, 1)) / (_NORM_13 if wide else _NORM_7))
-    squarings = tnp.maximum(0, tnp.ceil(ratio))
+    needed = _squarings(stop_gradient(x), wide)
+    squarings = tnp.maximum(0, needed)
     odd, even = _approximation(x * tnp.exp2(-squarings).astype(x.dtype), _ORDER_13 if wide else _ORDER_7)
     found = solve_triangular(even - odd, even + odd) if upper_triangular else solve(even - odd, even + odd)
 
@@ -68,7 +73,34 @@ def _of_one(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
         return cond(k < squarings, lambda y: _product(y, y), lambda y: y, y), None
 
     found, _ = scan(square, found, np.arange(max_squarings + 1, dtype=np.float32))
-    return tnp.where(tnp.floor(ratio) > max_squarings, np.nan, found)
+    return tnp.where(needed > max_squarings + 1, np.nan, found)
+
+
+def _squarings(x: Any, wide: bool) -> Any:
+    """Count the squarings after which the approximation of x over a power of 2 is exact to the dtype.
+
+    By the norm, or by the norms of powers where that is less; powers that overflow are nan or infinite, and the norm's
+    count is taken.
+    """
+    square = _product(x, x)
+    fourth = _product(square, square)
+    sixth = _product(square, fourth)
+    d6, d8 = norm(sixth, 1) ** (1 / 6), norm(_product(fourth, fourth), 1) ** (1 / 8)
+    spread = tnp.maximum(d6, d8)
+    if wide:
+        spread = tnp.minimum(spread, tnp.maximum(d8, norm(_product(fourth, sixth), 1) ** (1 / 10)))
+    few = tnp.maximum(0, tnp.ceil(tnp.log2(spread / (_NORM_13_OF_POWERS if wide else _NORM_7))))
+    magnitudes = abs(x)
+    few = few + _more(magnitudes * tnp.exp2(-few).astype(magnitudes.dtype), wide)
+    return tnp.fmin(tnp.ceil(tnp.log2(norm(x, 1) / (_NORM_13 if wide else _NORM_7))), few)
+
+
+def _more(x: Any, wide: bool) -> Any:
+    """Count the squarings by which the first term of the backward error, of magnitudes, is small, too."""
+    order = 13 if wide else 7
+    sums, _ = scan(lambda row, _: (_product(row, x), None), tnp.ones(x.shape[0], x.dtype), None, length=2 * order + 1)
+    error = (_NEXT_13 if wide else _NEXT_7) * tnp.max(sums) / norm(x, 1)
+    return tnp.maximum(0, tnp.ceil(tnp.log2(error / dtypes.finfo(x.dtype).eps * 2) / (2 * order)))
 
 
 def _approximation(x: Any, coefficients: tuple[float, ...]) -> tuple[Any, Any]:

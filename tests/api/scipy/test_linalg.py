@@ -154,6 +154,15 @@ def test_functions(a: Any):
     close((a + 5 * np.eye(N)) @ sylvester + sylvester @ g[:2, :2], a[:, :2])
 
 
+def test_exponentials_of_matrices_far_from_normal():
+    """Powers whose norms are far below those of the norm: few squarings, each of which would double the errors."""
+    for dtype in (np.float32, np.float64, np.complex128):
+        close(linalg.expm(np.array([[0, 1e30], [0, 0]], dtype)), np.array([[1, 1e30], [0, 1]], dtype), 1e-6)
+    a = np.array([[1.0, 1e8], [0, 2]])
+    slope = np.asarray(tl.grad(lambda a: linalg.expm(a)[0, 0])(a))
+    close(slope / np.array([[np.e, 1], [1e8 * (np.e**2 - 2 * np.e), 1]]), np.array([[1.0, 0], [1, 0]]))
+
+
 def test_what_has_no_root_and_no_solution():
     jordan = np.array([[0.0, 1], [0, 0]])
     assert not np.isfinite(linalg.sqrtm(jordan)).all() and not np.isfinite(linalg.funm(jordan, tnp.sin)).any()

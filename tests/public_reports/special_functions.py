@@ -1,0 +1,183 @@
+"""Reports about special functions at the ends of their domains, and about their derivatives."""
+
+import mpmath
+import numpy as np
+import scipy.special
+
+import tapeless as tl
+import tapeless.scipy.special as sp
+from tapeless import lax
+from tests.public_reports.report import Report, f64
+
+INF, NAN = np.inf, np.nan
+
+
+ROWS = [
+    Report(
+        "scipy/scipy#23169",
+        "betainc with a parameter of 0",
+        sp.betainc,
+        (f64(3001, 2), f64(0, 0), f64(0.5, 0.3)),
+        f64(0, 0),
+        None,
+        mapped=False,
+        steps=False,
+    ),
+    Report(
+        "jax-ml/jax#17738",
+        "trigamma at whole numbers",
+        lambda x: sp.polygamma(1, x),
+        (f64(1, 2, 3),),
+        np.pi**2 / 6 - f64(0, 1, 1.25),
+        rtol=1e-13,
+        slopes=None,
+        mapped=False,
+        steps=False,
+    ),
+    Report(
+        "jax-ml/jax#6535",
+        "gammainc at infinity",
+        sp.gammainc,
+        (f64(1, 0.5, 30), f64(INF, INF, INF)),
+        f64(1, 1, 1),
+        None,
+        mapped=False,
+        steps=False,
+    ),
+    Report(
+        "jax-ml/jax#38272",
+        "gammaincc with an infinite parameter",
+        sp.gammaincc,
+        (f64(INF, 3), f64(1, INF)),
+        f64(1, 0),
+        None,
+        mapped=False,
+        steps=False,
+    ),
+    Report(
+        "jax-ml/jax#27092",
+        "gammainc of nan",
+        lambda a, x: (sp.gammainc(a, x), sp.gammaincc(a, x)),
+        (f64(NAN, 1, 0, INF), f64(1, NAN, NAN, NAN)),
+        (f64(NAN, NAN, NAN, NAN),) * 2,
+        None,
+        mapped=False,
+        steps=False,
+    ),
+    Report(
+        "jax-ml/jax#21900",
+        "betainc with a tiny parameter",
+        sp.betainc,
+        (10.0 ** -f64(1, 10, 20, 40), f64(1, 1, 1, 1), f64(0.25, 0.25, 0.25, 0.25)),
+        lambda a, b, x: x**a,
+        None,
+        mapped=False,
+        rtol=1e-10,
+        steps=False,
+    ),
+    Report(
+        "scipy/scipy#22682",
+        "betainc with two tiny parameters of 32 bits",
+        sp.betainc,
+        (np.array([1e-20, 1e-15], np.float32), np.array([1e-21, 1e-16], np.float32), np.array([0.5, 0.5], np.float32)),
+        lambda a, b, x: b / (a + b),
+        slopes=None,
+        rtol=1e-6,
+        steps=False,
+    ),
+    Report(
+        "scipy/scipy#24074",
+        "betainc in the middle of huge equal parameters",
+        sp.betainc,
+        (f64(10, 1e4, 1e8, 1e12), f64(10, 1e4, 1e8, 1e12), f64(0.5, 0.5, 0.5, 0.5)),
+        f64(0.5, 0.5, 0.5, 0.5),
+        None,
+        mapped=False,
+        rtol=1e-7,
+        steps=False,
+    ),
+    Report(
+        "jax-ml/jax#20587",
+        "beta of negative numbers",
+        sp.beta,
+        (f64(-0.75, -1.75, -2.75, 14.25), f64(15, 16, 17, 1)),
+        scipy.special.beta,
+    ),
+    Report(
+        "jax-ml/jax#38270",
+        "beta of negative whole numbers",
+        sp.beta,
+        (f64(-1, -2, -3), f64(1, 1, 2)),
+        f64(-1, -0.5, 1 / 6),
+        None,
+        mapped=False,
+    ),
+    Report(
+        "jax-ml/jax#38243",
+        "the logarithm of beta of negative whole numbers",
+        sp.betaln,
+        (f64(-1, -2, -3, -4), f64(1, 2, 2, 4)),
+        lambda a, b: np.array([float(mpmath.log(abs(mpmath.beta(*p)))) for p in zip(a, b)]),
+        None,
+        mapped=False,
+    ),
+    Report(
+        "jax-ml/jax#40709",
+        "spence of numbers whose inverses are 0",
+        sp.spence,
+        (np.array([1e38, 2.0, 0.5], np.float32),),
+        lambda x: scipy.special.spence(x.astype(float)),
+        rtol=1e-6,
+        slopes=None,
+        steps=False,
+    ),
+    Report(
+        "jax-ml/jax#38519",
+        "exponential integrals at infinity",
+        lambda x: (sp.exp1(x), sp.expn(2, x), sp.expi(-x), sp.expi(x)),
+        (f64(INF),),
+        (f64(0), f64(0), f64(0), f64(INF)),
+        slopes=None,
+        steps=False,
+    ),
+    Report(
+        "jax-ml/jax#20430",
+        "quantiles of what is no probability",
+        sp.ndtri,
+        (f64(-1, 2, 0.5, 0),),
+        f64(NAN, NAN, 0, -INF),
+        None,
+        mapped=False,
+    ),
+    Report(
+        "jax-ml/jax#38262",
+        "relative entropy beside nan",
+        sp.rel_entr,
+        (f64(0, 0, -1, 2), f64(NAN, 1, 1, 0)),
+        f64(NAN, 0, INF, INF),
+        None,
+        mapped=False,
+    ),
+    Report(
+        "jax-ml/jax#3758",
+        "zeta of large numbers",
+        sp.zeta,
+        (f64(1e5, 1e4, 60), f64(1, 30, 2)),
+        lambda x, q: np.array([float(mpmath.zeta(*p)) for p in zip(x, q)]),
+        slopes=None,
+        mapped=False,
+        steps=False,
+    ),
+    Report(
+        "jax-ml/jax#34353",
+        "a second derivative of a difference of logarithms of beta",
+        lambda x: tl.jvp(tl.grad(lambda x: sp.betaln(lax.exp(x), 2.0) - sp.betaln(lax.exp(x) + 1, 2.0)), (x,), (1.0,))[
+            1
+        ],
+        (f64(0.3)[0],),
+        lambda x: 2 * np.exp(x) / (2 + np.exp(x)) ** 2,
+        slopes=None,
+        mapped=False,
+        steps=False,
+    ),
+]
