@@ -1119,6 +1119,25 @@ def test_no_nan_no_error():
     assert np.isnan(tl.jit(lambda x: x)(np.nan))  # nothing was computed
 
 
+IGNORE_NAN = (
+    *(tnp.nanmean, tnp.nansum, tnp.nanstd, tnp.nanmax, tnp.nanargmin, tnp.nanmedian, tnp.nancumsum, tnp.nan_to_num),
+    *(tnp.isnan, tnp.isfinite, tnp.argsort, lambda x: tnp.where(tnp.isnan(x), 0, x), lambda x: tnp.fmax(x, 0)),
+    *(lambda x: tnp.mean(x, where=~np.isnan(x)), lambda x: tnp.isclose(x, x, equal_nan=True)),
+)
+
+
+@pytest.mark.usefixtures("debug_nans")
+def test_an_operand_that_holds_nan_is_no_result():
+    """Numbers, and arrays of NumPy's and ours, given to functions that leave nan out."""
+    x = np.array([1.0, np.nan])
+    assert tnp.nan_to_num(np.nan) == 0
+    for f in IGNORE_NAN:
+        for given in (x, tl.device_put(x)):
+            assert np.isfinite(f(given)).all()
+    with tl.debug_infs():
+        assert tnp.nan_to_num(np.array([np.inf]), posinf=3.0) == 3
+
+
 NAN = np.full(2, np.nan, np.float32)
 
 
