@@ -499,7 +499,7 @@ def test_wrong_argnums_of_grad(argnums, message):
 @pytest.mark.parametrize("argnums", ["x", 1.5, None, (0, "y")])
 def test_argnums_that_are_no_numbers(argnums):
     message = (
-        f"grad: argnums must be an int or a sequence of ints, not {argnums!r}.\n"
+        f"grad: argnums must be an int or a sequence of ints, positions of arguments, not {argnums!r}.\n"
         "  Pass the arguments to the function that grad returns: grad(f)(x)."
     )
     with raises(TypeError, message):
@@ -509,7 +509,8 @@ def test_argnums_that_are_no_numbers(argnums):
 @pytest.mark.parametrize("transform", [tl.grad, tl.value_and_grad, tl.jacfwd, tl.jacrev, tl.hessian])
 def test_parameters_in_the_place_of_argnums(transform):
     message = (
-        f"{transform.__name__}: argnums must be an int or a sequence of ints, not {{'w': float32[3]}}.\n"
+        f"{transform.__name__}: argnums must be an int or a sequence of ints, positions of arguments, "
+        "not {'w': float32[3]}.\n"
         f"  Pass the arguments to the function that {transform.__name__} returns: {transform.__name__}(f)(x)."
     )
     with raises(TypeError, message):
