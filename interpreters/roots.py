@@ -65,7 +65,8 @@ even_powers: Final = Rules(
 
 def made_of(x: Any) -> RootOrigin | None:
     """Return how a value was made if it is a root."""
-    return getattr(x, "made", None)
+    found = getattr(x, "made", None)
+    return found if type(found) is RootOrigin else None
 
 
 def squared(x: Any) -> Any:

@@ -133,13 +133,13 @@ class BatchTrace(Trace):
 class BatchTracer(Tracer):
     """A value with the mapped axis at `dim`; its type is that of one example."""
 
-    __slots__ = ("aval", "dim", "made", "value")
+    __slots__ = ("aval", "computed_at", "dim", "value")
 
-    def __init__(self, trace: BatchTrace, value: Any, dim: int, made: source.Source | None = None) -> None:
+    def __init__(self, trace: BatchTrace, value: Any, dim: int, computed_at: source.Source | None = None) -> None:
         self.owner: Trace = trace
         self.value: Final = value
         self.dim: Final = dim
-        self.made: Final = made  # where it was computed, if the value does not know it
+        self.computed_at: Final = computed_at  # if the value does not know it
         aval = aval_of(value)
         self.aval: ShapedArray = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
 
@@ -150,7 +150,7 @@ class BatchTracer(Tracer):
     def where(self) -> str:
         if isinstance(self.value, Tracer):
             return self.value.where()
-        return self.made.describe() if self.made else ""
+        return self.computed_at.describe() if self.computed_at else ""
 
 
 rules: Final = Rules(

@@ -54,6 +54,29 @@ def test_slopes_at_all_magnitudes(dtype):
                 assert not bad, (name, [(float(v), float(g), float(w)) for v, g, w in bad[:3]])
 
 
+BESIDE = {
+    "arctan2 of x and c": tnp.arctan2,
+    "arctan2 of c and x": lambda x, c: tnp.arctan2(c, x),
+    "angle": lambda x, c: tnp.angle(lax.complex(x, c)),
+    "abs": lambda x, c: abs(lax.complex(x, c)),
+    "hypot": tnp.hypot,
+    "log of complex": lambda x, c: lax.imag(lax.log(lax.complex(x, c))),
+    "quotient": lambda x, c: (x / c) / (1 + x / c),
+}
+
+
+@pytest.mark.parametrize("dtype, sizes", [("float32", [1e25, 1e-25]), ("float64", [1e200, 1e-200])])
+def test_slopes_beside_constants(dtype, sizes):
+    """Compilers change the order of products with constants: slopes beside a constant are those beside a variable."""
+    c = [np.array(size, dtype) for size in sizes]
+    found = tl.jit(lambda x: [tl.grad(f)(v, k) for f in BESIDE.values() for v, k in zip(x, c)])(c)
+    given = tl.jit(lambda x, c: [tl.grad(f)(v, k) for f in BESIDE.values() for v, k in zip(x, c)])(c, c)
+    names = [f"{name} at {size}" for name in BESIDE for size in sizes]
+    for name, slope, expected in zip(names, found, given):
+        assert np.isfinite(slope) and slope != 0, name
+        np.testing.assert_allclose(slope, expected, rtol=8 * np.finfo(dtype).eps, err_msg=name)
+
+
 def is_near(found, expected, dtype):
     """Tell whether a number is right to rounding, or as large or small as one that the dtype does not have."""
     finfo, size = np.finfo(dtype), abs(expected)

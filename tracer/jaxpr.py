@@ -253,9 +253,11 @@ class Jaxpr:
         """Return the text of the program, as `str` gives it; with `source_info`, the user's line behind each equation.
 
         Args:
-          use_color, and other options of JAX: for its own format; this one has no colors.
+          use_color: mark variables, types and primitives by colors of terminals (ANSI).
+          other options of JAX: for its own format, and not used.
         """
-        return self._text(source_info)
+        text = self._text(source_info)
+        return printing.colored(text) if use_color else text
 
     def _text(self, with_source: bool = False) -> str:
         return printing.jaxpr_text(self, with_source=with_source)
@@ -363,7 +365,8 @@ class ClosedJaxpr:
 
     def pretty_print(self, *, source_info: bool = False, use_color: bool = False, **_: Any) -> str:
         """Return the text of the program, as `Jaxpr.pretty_print` does."""
-        return printing.jaxpr_text(whole(self.jaxpr), n_consts=len(self.consts), with_source=source_info)
+        text = printing.jaxpr_text(whole(self.jaxpr), n_consts=len(self.consts), with_source=source_info)
+        return printing.colored(text) if use_color else text
 
     def __str__(self) -> str:
         return self.pretty_print()

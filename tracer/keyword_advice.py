@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 def advise(error: Exception) -> None:
     """Add to the message what to write in the place of a keyword that is PyTorch's, or misspelt, once.
 
-    And in the place of checkpoint(f, x), of index.build(2, 3, f), and of arithmetic with dicts.
+    And in the place of checkpoint(f, x), of index.build(2, 3, f), of np.sin(i), and of arithmetic with dicts.
     """
     message = error.args[0] if [*map(type, error.args)] == [str] else ""
     if type(error) is TypeError and any(part in message for part in _ADVISED):
@@ -25,7 +25,7 @@ def advise(error: Exception) -> None:
             error.args = (f"{message}\n  {advice}",)
 
 
-_ADVISED = ("unexpected keyword argument", "() takes ", "unsupported operand type(s)")
+_ADVISED = ("unexpected keyword argument", "() takes ", "unsupported operand type(s)", "does not support ufuncs")
 
 
 def advised(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

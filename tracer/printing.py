@@ -81,6 +81,24 @@ def jaxpr_text(jaxpr: Any, n_consts: int = 0, values: Sequence[str] = (), with_s
     return "\n".join([*texts, _program(jaxpr, titles, n_consts, values, with_source)])
 
 
+def colored(text: str) -> str:
+    """Mark variables with their types, primitives and words in the text of a program by colors of terminals (ANSI)."""
+    return _MARKED.sub(_mark, text)
+
+
+def _mark(found: re.Match[str]) -> str:
+    parts = [(_COLORS[kind], part) for kind, part in found.groupdict().items() if part]
+    return "".join(f"\x1b[{color}m{part}\x1b[0m" for color, part in parts) or found[0]
+
+
+_COLORS = {"word": 1, "primitive": 32, "variable": 34, "type": 36}
+_MARKED = re.compile(  # comments and strings, first, stay as they are
+    r"#.*$|'[^'\n]*'|\b(?P<word>lambda|let|in)\b|(?:(?<= = )|(?<=^    ))(?P<primitive>[A-Za-z_]\w*)(?=[\[ ]|$)"
+    rf"|(?<!\w)(?P<variable>[a-z]{DOT}?[a-z]*)(?P<type>:~?[\w<>]+\[[^\]]*\])",
+    re.MULTILINE,
+)
+
+
 def titles_inside(jaxpr: Any) -> dict[Any, str]:
     """Map the programs that a program carries, innermost first, to their titles: `@body`."""
     return {program: f"@{title}" for program, title in _functions(jaxpr).items()}

@@ -58,12 +58,15 @@ _SHAPE_APART: Final = re.compile(r"^(build|sum)\(\) takes 2 positional arguments
 def advice(message: str) -> str | None:
     """Advise what to write instead of a keyword, from Python's message about it; None if no parameter is like it.
 
-    Also what to write instead of PyTorch's checkpoint(f, x), of index.build(2, 3, f), and of arithmetic with dicts.
+    Also what to write instead of PyTorch's checkpoint(f, x), of index.build(2, 3, f), of NumPy's functions of an index,
+    and of arithmetic with dicts.
     """
     if "\n" in message:  # it has advice
         return None
     if message.startswith("unsupported operand"):
         return _OF_DICTS if "'dict'" in message else None
+    if message.startswith("operand 'Index' does not support ufuncs"):
+        return "Write tnp.sin(i), of tapeless.numpy, in the place of np.sin(i): the value of an index is not known."
     if _SHAPE_APART.match(message):
         return f"The shape for several indices is a tuple: {message.partition('(')[0]}((2, 3), lambda i, j: ...)."
     if message.startswith("checkpoint() takes from 0 to 1 positional arguments"):

@@ -495,7 +495,7 @@ def check_argnums(who: str, argnums: Any) -> tuple[int, ...]:
     chosen = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     if any(not isinstance(i, (int, np.integer)) for i in chosen):
         raise TypeError(
-            f"{who}: argnums must be an int or a sequence of ints, not {shown(argnums)}.\n"
+            f"{who}: argnums must be an int or a sequence of ints, positions of arguments, not {shown(argnums)}.\n"
             f"  Pass the arguments to the function that {who} returns: {who}(f)(x)."
         )
     return chosen

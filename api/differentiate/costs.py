@@ -28,6 +28,13 @@ class XLACost(NamedTuple):
         return f"{self.flops:g} flops, {self.transcendentals:g} transcendentals, {self.bytes_accessed:g} bytes accessed"
 
 
+class CostBound(Cost):
+    """An upper bound of a cost, which is printed as one."""
+
+    def __str__(self) -> str:
+        return f"at most {super().__str__()}"
+
+
 class ProgramCost:
     """The cost of a program, or of several that run one after the other. Prints as a table.
 
@@ -52,7 +59,8 @@ class ProgramCost:
         An upper bound if `sparse_is_bound`, which prints as `<=`.
         """
         first = self._programs[0]
-        return reduce(plus, sparse_cost.through([p.jaxpr for p in self._programs], first.consts))
+        found = reduce(plus, sparse_cost.through([p.jaxpr for p in self._programs], first.consts))
+        return CostBound(**vars(found)) if self.sparse_is_bound else found
 
     @property
     def sparse_is_bound(self) -> bool:

@@ -258,26 +258,21 @@ jvp.partials(e.atanh_p, lambda t, x: div(t, _one_less_square(x)))
 
 
 def _atan2_jvp(primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
-    """Push tangents as (y ẋ - x ẏ) / (x² + y²), x and y divided by the greater of them, so that squares are numbers."""
+    """Push tangents as (y ẋ - x ẏ) / (x² + y²), by b² (1 + r²) with r = a / b, the lesser of x and y by the greater.
+
+    Only r is squared, so no square overflows. Its operands are chosen where the program runs: compilers change the
+    order of products with constants, and these could overflow.
+    """
     (x, y), (t, s) = primals, tangents
     out = e.atan2_p.bind(x, y)
-    inverse = e.stop_gradient(_scale_to_one(e.max(e.abs(x), e.abs(y))))
-    u, v = mul(x, inverse), mul(y, inverse)
-    factor = add(square(u), square(v))
-    terms = [] if type(t) is Zero else [mul(t, mul(div(v, factor), inverse))]
-    terms += [] if type(s) is Zero else [mul(s, neg(mul(div(u, factor), inverse)))]
+    steep = gt(e.abs(x), e.abs(y))
+    a, b = select_n(steep, x, y), select_n(steep, y, x)
+    r = div(a, b)
+    to_a = div(1.0, mul(b, add(square(r), 1.0)))
+    to_b = mul(r, to_a)
+    terms = [] if type(t) is Zero else [mul(t, select_n(steep, to_a, to_b))]
+    terms += [] if type(s) is Zero else [mul(s, neg(select_n(steep, to_b, to_a)))]
     return out, (jvp.total(terms, out[0]),)
-
-
-def _scale_to_one(x: Any) -> Any:
-    """Return what x >= 0 is multiplied by so that it is from 1 to 8; 1 where it is 0 or infinite.
-
-    It is multiplied, as compilers divide by a product where a quotient is divided. The inverse of the greatest numbers
-    is subnormal, that of an eighth is not.
-    """
-    one = constant(1, aval_of(x))
-    usual = bitwise_and(e.is_finite(x), e.ne(x, 0.0))
-    return select_n(usual, one, div(1.0, select_n(gt(x, 1.0), x, mul(x, 0.125))))
 
 
 jvp.rules[e.atan2_p] = _atan2_jvp

@@ -499,7 +499,7 @@ def test_wrong_argnums_of_grad(argnums, message):
 @pytest.mark.parametrize("argnums", ["x", 1.5, None, (0, "y")])
 def test_argnums_that_are_no_numbers(argnums):
     message = (
-        f"grad: argnums must be an int or a sequence of ints, not {argnums!r}.\n"
+        f"grad: argnums must be an int or a sequence of ints, positions of arguments, not {argnums!r}.\n"
         "  Pass the arguments to the function that grad returns: grad(f)(x)."
     )
     with raises(TypeError, message):
@@ -509,7 +509,8 @@ def test_argnums_that_are_no_numbers(argnums):
 @pytest.mark.parametrize("transform", [tl.grad, tl.value_and_grad, tl.jacfwd, tl.jacrev, tl.hessian])
 def test_parameters_in_the_place_of_argnums(transform):
     message = (
-        f"{transform.__name__}: argnums must be an int or a sequence of ints, not {{'w': float32[3]}}.\n"
+        f"{transform.__name__}: argnums must be an int or a sequence of ints, positions of arguments, "
+        "not {'w': float32[3]}.\n"
         f"  Pass the arguments to the function that {transform.__name__} returns: {transform.__name__}(f)(x)."
     )
     with raises(TypeError, message):
@@ -1117,6 +1118,25 @@ def test_the_cause_of_an_infinity_is_said():
 def test_no_nan_no_error():
     assert tl.jit(tl.grad(logarithm))(2.0) == 0.5
     assert np.isnan(tl.jit(lambda x: x)(np.nan))  # nothing was computed
+
+
+IGNORE_NAN = (
+    *(tnp.nanmean, tnp.nansum, tnp.nanstd, tnp.nanmax, tnp.nanargmin, tnp.nanmedian, tnp.nancumsum, tnp.nan_to_num),
+    *(tnp.isnan, tnp.isfinite, tnp.argsort, lambda x: tnp.where(tnp.isnan(x), 0, x), lambda x: tnp.fmax(x, 0)),
+    *(lambda x: tnp.mean(x, where=~np.isnan(x)), lambda x: tnp.isclose(x, x, equal_nan=True)),
+)
+
+
+@pytest.mark.usefixtures("debug_nans")
+def test_an_operand_that_holds_nan_is_no_result():
+    """Numbers, and arrays of NumPy's and ours, given to functions that leave nan out."""
+    x = np.array([1.0, np.nan])
+    assert tnp.nan_to_num(np.nan) == 0
+    for f in IGNORE_NAN:
+        for given in (x, tl.device_put(x)):
+            assert np.isfinite(f(given)).all()
+    with tl.debug_infs():
+        assert tnp.nan_to_num(np.array([np.inf]), posinf=3.0) == 3
 
 
 NAN = np.full(2, np.nan, np.float32)

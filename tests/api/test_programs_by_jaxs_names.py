@@ -1,5 +1,6 @@
 """Programs taken apart and applied as JAX's tutorials do it: by the attributes that JAX's jaxprs have."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,6 +79,24 @@ def test_the_inverse_of_the_tutorial() -> None:
     np.testing.assert_allclose(value, 0.5, rtol=1e-6)
 
 
+def test_colors_mark_variables_types_primitives_and_words() -> None:
+    def f(x: Any) -> Any:
+        tl.debug.print("in {}", x)  # let it be
+        return tl.lax.scan(lambda c, _: (tnp.sin(c), None), x, length=2)[0]
+
+    program = tl.make_jaxpr(tl.vmap(f))(tnp.ones((1, 3)))
+    for colored, plain in (
+        (program.pretty_print(use_color=True, source_info=True), program.pretty_print(source_info=True)),
+        (program.jaxpr.pretty_print(use_color=True), str(program.jaxpr)),
+    ):
+        assert re.sub(r"\x1b\[\d+m", "", colored) == plain != colored
+        found = {color: set(re.findall(rf"\x1b\[{color}m(.*?)\x1b\[0m", colored)) for color in (1, 32, 34, 36)}
+        assert found[1] == {"lambda", "let", "in"}
+        assert found[32] == {eqn.primitive.name for eqn in program.eqns} | {"sin"}
+        assert found[34] <= set("abcdefg") and ":f32[1,3]" in found[36]
+        assert colored.count("\x1b[1m") == 6  # none in strings and comments
+
+
 def scaled(x: Any) -> Any:
     return x * np.arange(3, dtype=np.float32)
 
@@ -88,7 +107,7 @@ def test_a_closed_program_knows_which_inputs_are_constants() -> None:
     assert (jaxpr.constvars, program.constvars, program.invars) == ((), jaxpr.invars[:1], jaxpr.invars[1:])
     assert (program.outvars, program.literals) == (jaxpr.outvars, program.consts)
     assert program.debug_info == jaxpr.debug_info == DebugInfo(None, "scaled")
-    assert (program.pretty_print(use_color=True), jaxpr.pretty_print(print_shapes=True)) == (str(program), str(jaxpr))
+    assert (program.pretty_print(), jaxpr.pretty_print(print_shapes=True)) == (str(program), str(jaxpr))
     (line,) = [line for line in program.pretty_print(source_info=True).split("\n") if " = mul " in line]
     assert line.endswith(f"  # {place(scaled, 'return').partition(',')[0]}")
     assert "#" not in str(program) and jaxpr.pretty_print(source_info=True).count("#") == len(jaxpr.eqns)

@@ -53,6 +53,9 @@ A = tnp.arange(6.0).reshape(2, 3)
          "1 indices for 2 axes, of Relation({(0, 1)}, shape=(2, 2)): entries are read one by one, as [i, j]."),
         (lambda i: ix.max((0, 3), lambda j, k: A[j, k]), ValueError,
          "index.max: there is no element to choose over indices of shape (0, 3)."),
+        (lambda i: np.sin(i), TypeError,
+         "operand 'Index' does not support ufuncs (__array_ufunc__=None)\n"
+         "  Write tnp.sin(i), of tapeless.numpy, in the place of np.sin(i): the value of an index is not known."),
         (lambda i: "text", TypeError, "index.build: argument 0 must be an array or a number, not str: 'text'."),
     ],
 )  # fmt: skip

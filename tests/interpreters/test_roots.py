@@ -65,6 +65,20 @@ def test_step_by_step():
         np.testing.assert_array_equal(second(f)(np.zeros(2)), 2 * np.eye(2))
 
 
+def test_examples_of_other_values_are_no_roots():
+    """Step by step: what was computed of the examples beside a variable is not taken for a root."""
+    x, w = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    beside = {
+        "mul": (lambda x, w: (tnp.sin(w) * x) ** 2, 2 * np.sin(w) ** 2 * x),
+        "div": (lambda x, w: (x / tnp.sin(w)) ** 2, 2 * x / np.sin(w) ** 2),
+        "concatenate": (lambda x, w: tnp.sum(tnp.stack([x, tnp.sin(w)]) ** 2), 2 * x),
+        "select_n": (lambda x, w: tnp.where(w > 3, tnp.sin(w), x) ** 2, np.where(w > 3, 0, 2 * x)),
+        "hypot": (lambda x, w: tnp.hypot(x, tnp.sin(w)) ** 2, 2 * x),
+    }
+    for name, (f, expected) in beside.items():
+        np.testing.assert_allclose(tl.vmap(tl.grad(f))(x, w), expected, rtol=1e-14, err_msg=name)
+
+
 def test_values_and_first_derivatives_of_roots_stay():
     """The square of a root is computed from the root, so that its value has the same bits with derivatives."""
     x = np.random.default_rng(0).normal(size=(2, 100)).astype(np.float32)

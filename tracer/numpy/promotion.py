@@ -146,7 +146,10 @@ def array_operand(name: str, x: Any) -> Array:
         return x
     x = by_protocol(x)
     check_operands(name, x)
-    return as_array(x)
+    if not (config.debug_nans or config.debug_infs):
+        return as_array(x)
+    with config.scope(debug_nans=False, debug_infs=False):  # an operand that holds nan is no result that holds it
+        return as_array(x)
 
 
 def number_operand(name: str, x: Any) -> Array:

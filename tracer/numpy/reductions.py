@@ -234,6 +234,8 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     """Compute the maximum minus the minimum over axes."""
     check_no_out("ptp", out)
     x = array_operand("ptp", a)
+    if _is_empty("ptp", x, axis):
+        raise ValueError(f"ptp: there is no element to choose along axis {axis} of {x.aval}.")
     return subtract(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
 
 
@@ -257,11 +259,15 @@ def _end(dtype: np.dtype[Any], infinity: float, end: str) -> int | float:
 def _nonempty(name: str, x: Array, axis: Axis, initial: Any, where: Any) -> Array:
     if where is not None and initial is None:
         raise ValueError(f"{called(name)}: with `where` there may be no element left; give `initial` for that case.")
-    if initial is None and 0 in [x.shape[i] for i in checked_axes(name, x, axis)]:
+    if initial is None and _is_empty(name, x, axis):
         raise ValueError(
             f"{called(name)}: there is no element to choose along axis {axis} of {x.aval}; give `initial`."
         )
     return x
+
+
+def _is_empty(name: str, x: Array, axis: Axis) -> bool:
+    return 0 in [x.shape[i] for i in checked_axes(name, x, axis)]
 
 
 @advised

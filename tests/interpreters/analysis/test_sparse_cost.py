@@ -253,7 +253,7 @@ def test_of_large_arrays_the_count_is_said_to_be_a_bound(wrapped: Any):
     f = wrapped(tl.hessian(lambda x: (tnp.sin(x) ** 2).sum()))
     for n, is_bound in ((256, False), (257, True)):
         found = tl.cost(f, tl.ShapeDtypeStruct((n,), "float32"))
-        assert found.sparse_is_bound is is_bound
+        assert found.sparse_is_bound is is_bound is str(found.sparse).startswith("at most work ")
         assert ("<= " in str(found)) is is_bound
         assert found.sparse.work <= found.strict.work
     assert not tl.cost(lambda x: 2 * x, tl.ShapeDtypeStruct((2**16,), "float32")).sparse_is_bound

@@ -290,11 +290,33 @@ def test_who_takes_out():
     assert {"sum", "mean", "nanstd", "median", "take", "trace", "einsum", "outer", "stack", "dot"} <= set(TAKES_OUT)
 
 
-@pytest.mark.parametrize("name", ["median", "nanmedian"])
-@pytest.mark.parametrize(("shape", "axis", "expected"), [((0, 3), 0, (3,)), ((0, 3), 1, (0,)), ((0,), None, ())])
-def test_medians_of_nothing_are_nan(name, shape, axis, expected):
-    found = getattr(tnp, name)(tnp.ones(shape), axis=axis)
-    assert found.shape == expected and np.isnan(found).all()
+NOTHING = [((0, 3), 0, (3,)), ((0, 3), 1, (0,)), ((0,), None, ())]
+SHARES = {"quantile": 0.5, "nanquantile": 0.5, "percentile": 50, "nanpercentile": 50}
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian", *SHARES])
+@pytest.mark.parametrize(("shape", "axis", "expected"), NOTHING)
+def test_medians_and_quantiles_of_nothing_are_nan(name, shape, axis, expected):
+    shares = [SHARES[name]] if name in SHARES else []
+
+    def f(x):
+        return getattr(tnp, name)(x, *shares, axis=axis)
+
+    for given in (f, tl.jit(f)):
+        found = given(tnp.ones(shape))
+        assert found.shape == expected and np.isnan(found).all()
+
+
+@pytest.mark.parametrize("name", "max min ptp nanmax nanmin argmax argmin nanargmax nanargmin".split())
+def test_extremes_of_nothing_are_errors(name):
+    """They name the function, the axis and the array, and `initial` where it is taken."""
+    f = getattr(tnp, name)
+    assert f(tnp.ones((0, 3)), axis=1).shape == (0,)
+    for given in (f, tl.jit(f, static_argnames="axis")):
+        for shape, axis in (((0, 3), 0), ((0,), None)):
+            with pytest.raises(ValueError, match=rf"^{name}: .*axis ({axis}|0) of float32\[0(,3)?\]") as caught:
+                given(tnp.ones(shape), axis=axis)
+            assert ("`initial`" in str(caught.value)) == ("initial" in inspect.signature(f).parameters)
 
 
 def test_quantiles_of_lists_of_shares():
