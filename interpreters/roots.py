@@ -79,7 +79,7 @@ even_powers: Final = Rules(
 
 def made_of(x: Any) -> RootOrigin | None:
     """Return how a value was made if it is a root."""
-    return getattr(x, "made", None)
+    return getattr(x, "root", None)
 
 
 def squared(x: Any) -> Any:

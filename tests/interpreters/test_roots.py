@@ -165,3 +165,23 @@ def test_squares_of_a_root_along_a_chain_are_computed_once():
     np.testing.assert_allclose(tl.grad(lambda x: f(x, 200, False))(x), 2 * x * 0.9**400, rtol=1e-12)
     held = tl.jit(lambda x: [x := x * x for _ in range(50)][-1])  # a search along all paths would not end
     assert tl.grad(held)(1.0) == 2.0**50
+
+
+def test_arrays_of_other_transformations_are_no_roots():
+    """Step by step, in each nesting: the factor belongs to vmap, or to an outer derivative, or to a program."""
+
+    def f(x, y):
+        return (x * tnp.sin(y)) ** 2
+
+    def by_closure(x, y):
+        z = tnp.sin(y)
+        return tl.grad(lambda x: (x * z / 1) ** 2)(x)
+
+    x, expected = np.ones(2), np.full(2, 2 * np.sin(1.0) ** 2)
+    for g in (tl.grad(f), by_closure, tl.jit(by_closure), tl.checkpoint(by_closure)):
+        np.testing.assert_allclose(tl.vmap(g)(x, x), expected, rtol=1e-15)
+    np.testing.assert_allclose(tl.grad(by_closure, 1)(1.0, 1.0), 2 * np.sin(2.0), rtol=1e-6)
+    rooted = tl.vmap(tl.grad(lambda y, x: tl.grad(lambda x: (x * abs(y)) ** 2)(x)))(x - 1, x)
+    np.testing.assert_array_equal(rooted, [0, 0])
+    curved = tl.vmap(tl.hessian(lambda y, x: tl.grad(lambda x: (x * abs(y)) ** 2)(x)))(x - 1, x)
+    np.testing.assert_array_equal(curved, [4, 4])
