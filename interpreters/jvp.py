@@ -76,7 +76,7 @@ class JVPTrace(Trace):
                     source.override.set(source.current())
                 zeros = [zero_of(x) if t is None else t for x, t in zip(primals, tangents)]
                 known = (
-                    self._even_power(primitive, args, params) if type(args[0]) is JVPTracer and args[0].made else None
+                    self._even_power(primitive, args, params) if type(args[0]) is JVPTracer and args[0].root else None
                 )
                 if known is None:
                     outs, out_tangents = rules[primitive](primals, zeros, **params)
@@ -119,12 +119,12 @@ class Aux:
 class JVPTracer(Tracer):
     """A primal with a tangent that is not symbolically zero."""
 
-    __slots__ = ("aval", "made", "primal", "tangent")
+    __slots__ = ("aval", "primal", "root", "tangent")
     differentiated = True
 
-    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any, made: RootOrigin | None = None) -> None:
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any, root: RootOrigin | None = None) -> None:
         self.owner: Trace = trace
-        self.made: Final = made
+        self.root: Final = root
         self.primal: Final = primal
         self.tangent: Final = tangent
         self.aval: ShapedArray = aval_of(primal)

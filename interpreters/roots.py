@@ -3,8 +3,10 @@
 A root has a kink, or an infinite derivative, where it is 0; its square is smooth there, which the chain rule loses: it
 multiplies by the derivative of the root. So a tracer of forward mode whose value is a root remembers how it was made,
 and an even power of it takes its tangent from the square, computed without the root. Values stay as they are.
-The square of the result of a call is a call, too. Left out: roots that pass a loop, a branch or a rule of a user before
-they are squared, roots of equal values that are computed twice, and other functions that are even in a root.
+The square of the result of a call is a call, too. Each square is computed once for a root. Left out: roots that pass a
+loop, a branch, a rule of a user or more than `_MOST` operations before they are squared, roots of equal values that are
+computed twice, and other functions that are even in a root. Squares of floats of a narrow range are in float32, as
+quotients of numbers whose squares overflow are not large; in float32 and wider they may overflow where powers do not.
 """
 
 from collections.abc import Callable
@@ -12,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tapeless.tracer import dtypes
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array
-from tapeless.tracer.core import Primitive
+from tapeless.tracer.core import Primitive, Trace
 from tapeless.tracer.primitives import contraction as c
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing, shape
@@ -26,16 +28,28 @@ Args = tuple[Any, ...]
 Params = dict[str, Any]
 
 
-class RootOrigin(NamedTuple):
+class RootOrigin:
     """The application of a primitive whose result is a root."""
 
-    primitive: Primitive
-    args: Args
-    params: Params
+    __slots__ = ("_square", "args", "depth", "params", "primitive")
 
-    def square(self) -> Any:
-        """Compute the square of the result without the root."""
-        return roots[self.primitive].square(*self.args, **self.params)
+    def __init__(self, primitive: Primitive, args: Args, params: Params) -> None:
+        self.primitive: Final = primitive
+        self.args: Final = args
+        self.params: Final = params
+        self.depth: Final = 1 + max([made.depth for made in map(made_of, args) if made is not None], default=0)
+        self._square: Any = None
+
+    def square(self, owner: Trace) -> Any:
+        """Compute the square of the result, which belongs to `owner`, without the root."""
+        if core.current_trace() is not owner:  # a program that is traced meanwhile computes its own
+            return self._squared()
+        if self._square is None:
+            self._square = self._squared()
+        return self._square
+
+    def _squared(self) -> Any:
+        return with_range(roots[self.primitive].square(*self.args, **self.params))
 
     def is_same(self, other: "RootOrigin | None") -> bool:
         """Tell whether another application has the same operands, so that the results are equal."""
@@ -65,20 +79,37 @@ even_powers: Final = Rules(
 
 def made_of(x: Any) -> RootOrigin | None:
     """Return how a value was made if it is a root."""
-    found = getattr(x, "made", None)
-    return found if type(found) is RootOrigin else None
+    return getattr(x, "root", None)
 
 
 def squared(x: Any) -> Any:
-    """Compute the square of a value, without the root if it is one."""
+    """Compute the square of a value, without the root if it is one; in float32 if its dtype has a narrower range."""
     made = made_of(x)
-    return e.square(x) if made is None else made.square()
+    return e.square(with_range(x)) if made is None else made.square(x.owner)
+
+
+def with_range(x: Any) -> Any:
+    """Convert x to float32 if its dtype has a narrower range."""
+    dtype = aval_of(x).dtype
+    return e.convert_element_type(x, _dtype_with_range(dtype)) if _dtype_with_range(dtype) != dtype else x
+
+
+def _dtype_with_range(dtype: dtypes.DType) -> dtypes.DType:
+    return np.dtype(np.float32) if dtypes.is_float(dtype) and dtypes.finfo(dtype).maxexp < 128 else dtype
 
 
 def root(primitive: Primitive, args: Args, params: Params) -> RootOrigin | None:
-    """Describe the application of a primitive if its result is a root."""
+    """Describe the application of a primitive if its result is a root, of not too many operations."""
     found = dict.get(roots, primitive)
-    return RootOrigin(primitive, args, params) if found is not None and found.applies(args, params) else None
+    if found is None or not found.applies(args, params):
+        return None
+    made = RootOrigin(primitive, args, params)
+    return made if made.depth <= _MOST else None
+
+
+_MOST: Final = (
+    32  # operations that a root is remembered through: squares recur through them, and each keeps its operands
+)
 
 
 def even_power(primitive: Primitive, args: Args, params: Params) -> Any:
@@ -115,14 +146,25 @@ def _squared_product(x: Any, y: Any) -> Any:
     """Compute (x y)² as x² y y if x is a root: the product of x² and y², which may overflow, is not formed."""
     if made_of(x) is not None and made_of(y) is not None:
         return e.mul(squared(x), squared(y))
-    r, factor = (x, y) if made_of(x) is not None else (y, x)
+    r, factor = (x, with_range(y)) if made_of(x) is not None else (y, with_range(x))
     return e.mul(e.mul(squared(r), factor), factor)
 
 
 def _squared_quotient(x: Any, y: Any) -> Any:
     if made_of(y) is not None:
         return e.div(squared(x), squared(y))
-    return e.div(e.div(squared(x), y), y)
+    factor = with_range(y)
+    return e.div(e.div(squared(x), factor), factor)
+
+
+def _squared_conversion(x: Any, *, dtype: dtypes.DType, weak_type: bool) -> Any:
+    return e.convert_element_type_p.bind(squared(x), dtype=_dtype_with_range(dtype), weak_type=weak_type)[0]
+
+
+def _squared_gather(x: Any, indices: Any, *, fill_value: Any, **params: Any) -> Any:
+    """Read from squares; what is read outside of the array is squared, too."""
+    fill = None if fill_value is None else fill_value**2
+    return indexing.gather_p.bind(squared(x), indices, fill_value=fill, **params)[0]
 
 
 def _moved(primitive: Primitive, data: slice = slice(None)) -> None:
@@ -141,23 +183,23 @@ roots[e.sqrt_p] = roots[e.root_of_squares_p] = Root(lambda x: x, always)
 roots[e.neg_p] = Root(squared, _of_root)
 roots[e.mul_p] = Root(_squared_product, _of_root)
 roots[e.div_p] = Root(_squared_quotient, _of_root)
-roots[e.convert_element_type_p] = Root(
-    lambda x, **params: e.convert_element_type_p.bind(squared(x), **params)[0], _without_widening
-)
+roots[e.convert_element_type_p] = Root(_squared_conversion, _without_widening)
 for _primitive in (
     e.copy_p, shape.reshape_p, shape.transpose_p, shape.rev_p, shape.slice_p, shape.broadcast_in_dim_p,
     shape.concatenate_p, shape.pad_p,
 ):  # fmt: skip
     _moved(_primitive)
-for _primitive in (indexing.dynamic_slice_p, indexing.gather_p):
-    _moved(_primitive, slice(0, 1))
+roots[indexing.gather_p] = Root(_squared_gather, _of_root)
+_moved(indexing.dynamic_slice_p, slice(0, 1))
 _moved(e.select_n_p, slice(1, None))
 
 # ---- even powers ---------------------------------------------------------------------------------------------
 
 
 def _power(x: Any, half: int) -> Any:
-    return squared(x) if half == 1 else e.integer_pow(squared(x), half)
+    square, dtype = squared(x), aval_of(x).dtype
+    found = square if half == 1 else e.integer_pow(square, half)
+    return found if aval_of(found).dtype == dtype else e.convert_element_type(found, dtype)
 
 
 def _integer_pow(x: Any, *, y: int) -> Any:

@@ -235,7 +235,9 @@ def logsumexp(
     top, total, log = _plain_total(a, axis, where) if b is None else _weighted_total(a, axis, b, where)
     found = log(tnp.abs(total) if signed else total) + top
     axes = () if keepdims else checked_axes("logsumexp", total, axis)
-    found, sign = (squeeze(_narrowed(each, result, b), axes) for each in (found, tnp.sign(total)))
+    zeros = 0 * stop_gradient(total)  # what it sums there, though derivatives tell the terms apart
+    sign = tnp.where(top == -math.inf, zeros, tnp.sign(total))
+    found, sign = (squeeze(_narrowed(each, result, b), axes) for each in (found, sign))
     return (found, sign) if signed else found
 
 
@@ -268,7 +270,12 @@ def _weighted_total(a: Array, axis: Axis, b: ArrayLike, where: ArrayLike | None)
     lowered = _difference(a, top)
     most = math.floor(math.log(float(dtypes.finfo(a.dtype).max)))  # so that 0 times its exponential is 0
     bounded = tnp.where(tnp.real(lowered) <= most, lowered, most)
-    total = tnp.sum(b * tnp.exp(tnp.where(b != 0, lowered, bounded)), axis, keepdims=True)
+    terms = b * tnp.exp(tnp.where(b != 0, lowered, bounded))
+    total = tnp.sum(terms, axis, keepdims=True)
+    if not dtypes.is_complex(terms.dtype):
+        total = tnp.where(top == -math.inf, tnp.abs(total), total)  # a sum of zeros, which is not negative
+        signs = [tnp.any((a == math.inf) & each, axis, keepdims=True) for each in (b > 0, b < 0)]
+        total = tnp.where(signs[0] & signs[1], math.nan, total)
     of_none = tnp.log(tnp.sum(b, axis, keepdims=True))
 
     def log(total: Array) -> Array:

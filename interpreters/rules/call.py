@@ -22,7 +22,7 @@ from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zero_of, z
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import merge_lists, where_false, where_true
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, eval_jaxpr
+from tapeless.tracer.jaxpr import Atom, Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call as c
 from tapeless.tracer.staging import trace_closed
 
@@ -103,17 +103,16 @@ def _returns_root(args: Any, params: Any) -> bool:
 @core.remembered
 def _is_root(jaxpr: Jaxpr) -> bool:
     """Tell whether the last result of a program is a root, or is made of roots, as its equations tell."""
-    made: dict[Atom, Equation] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-
-    def is_root(v: Atom) -> bool:
-        eqn = made.get(v)
-        if eqn is None or eqn.primitive not in roots.roots:
-            return False
+    found: set[Atom] = set()
+    for eqn in jaxpr.eqns:
         if eqn.primitive is c.jit_p:
-            return _returns_root(eqn.invars, eqn.params)
-        return roots.roots[eqn.primitive].applies is roots.always or any(map(is_root, eqn.invars))
-
-    return is_root(jaxpr.outvars[-1])
+            is_root = _returns_root(eqn.invars, eqn.params)
+        elif eqn.primitive in roots.roots:
+            is_root = roots.roots[eqn.primitive].applies is roots.always or any(v in found for v in eqn.invars)
+        else:
+            continue
+        found.update(eqn.outvars if is_root else ())
+    return jaxpr.outvars[-1] in found
 
 
 def _squared_call(*args: Any, jaxpr: Jaxpr) -> Any:

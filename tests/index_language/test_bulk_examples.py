@@ -38,7 +38,8 @@ def test_scalar_function():
         expected = (2.4396285219055063, -1.953374825727421, 0.9654825811012627)
         np.testing.assert_allclose(vjp(ct), [np.broadcast_to(x, np.shape(ct)) for x in expected], rtol=1e-15)
         ran = operations(lambda *args, f=f, ct=ct: tl.vjp(f, *args)[1](ct), *args)
-        assert (ran.count("sin"), ran.count("cos"), ran.count("div")) == (1, 1, 1), ran
+        # of atan2: the quotient of its operands, which alone may be squared without overflow, and one reciprocal
+        assert (ran.count("sin"), ran.count("cos"), ran.count("div")) == (1, 1, 2), ran
 
 
 def test_periodic_read():

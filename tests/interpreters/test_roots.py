@@ -1,5 +1,7 @@
 """Squares of roots are smooth where the roots have kinks: value, gradient and Hessian there, in all modes."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -119,6 +121,7 @@ def test_each_root_is_the_root_of_its_square():
         "pad": lambda r: tnp.pad(r, 1, constant_values=3),
         "dynamic_slice": lambda r: lax.dynamic_slice(r, (tnp.asarray(1), tnp.asarray(1)), (1, 2)),
         "gather": lambda r: r[np.array([1, 0, 1])],
+        "gather outside": lambda r: x.sum() * r.at[np.array([1, 5])].get(mode="fill", fill_value=-3.0),
         "select_n": lambda r: tnp.where(x > 1, r, 2.0),
         "neg": lambda r: -r,
         "mul": lambda r: (3 * r) * r[::-1],
@@ -131,3 +134,68 @@ def test_each_root_is_the_root_of_its_square():
         np.testing.assert_allclose(
             square, expected, rtol=3e-7 if name == "convert_element_type" else 1e-14, err_msg=name
         )
+
+
+def test_factors_of_roots_that_are_read_outside_are_squared():
+    x = np.array([4.0, 9.0])
+
+    def f(y):
+        read = tnp.sqrt(x * y**0).at[np.array([0, 5])].get(mode="fill", fill_value=3.0)
+        return tnp.sum((read * y) ** 2)
+
+    np.testing.assert_array_equal(tl.grad(f)(np.ones(2)), [8, 18])
+
+
+def test_squares_of_float16_do_not_overflow_or_vanish_in_quotients_and_products():
+    """Squares of roots above 256, or below 0.0002, are no numbers of float16; what is made of them may be."""
+    quotients = [
+        lambda x: (x / norm(x)) ** 2,
+        lambda x: (abs(x) / abs(x[::-1]) / 3) ** 2,
+        lambda x: (tnp.concatenate([abs(x), x])[1:3] / norm(x)) ** 2,
+        lambda x: (tl.jit(abs)(x) / tl.jit(norm)(x)) ** 2,
+    ]
+    cases = [(f, [300.0, 400.0]) for f in quotients] + [(f, [0.0003, 0.0004]) for f in quotients]
+    for f, numbers in [*cases, (lambda x: (abs(x) * x[::-1]) ** 2, [1000.0, 0.001])]:
+        x = np.array(numbers, np.float16)
+        found, expected = tl.jacrev(f)(x), np.asarray(tl.jacrev(f)(x.astype(np.float32)))
+        assert found.dtype == np.float16
+        np.testing.assert_allclose(found, expected, rtol=4e-3, atol=4e-3 * np.max(abs(expected)))  # four roundings
+
+
+def test_squares_of_a_root_along_a_chain_are_computed_once():
+    """The gradient of a sum of squares of all multiples costs a constant times the sum; long chains do not recur."""
+
+    def f(x, n, every):
+        r, total = norm(x), 0.0
+        for _ in range(n):
+            r = r * 0.9
+            total = total + r**2 if every else 0.0
+        return total + r**2
+
+    x = np.array([3.0, 4.0])
+    for n in (8, 64):
+        total = partial(f, n=n, every=True)
+        assert tl.cost(tl.grad(total), x).work <= 4 * tl.cost(total, x).work
+    np.testing.assert_allclose(tl.grad(lambda x: f(x, 200, False))(x), 2 * x * 0.9**400, rtol=1e-12)
+    held = tl.jit(lambda x: [x := x * x for _ in range(50)][-1])  # a search along all paths would not end
+    assert tl.grad(held)(1.0) == 2.0**50
+
+
+def test_arrays_of_other_transformations_are_no_roots():
+    """Step by step, in each nesting: the factor belongs to vmap, or to an outer derivative, or to a program."""
+
+    def f(x, y):
+        return (x * tnp.sin(y)) ** 2
+
+    def by_closure(x, y):
+        z = tnp.sin(y)
+        return tl.grad(lambda x: (x * z / 1) ** 2)(x)
+
+    x, expected = np.ones(2), np.full(2, 2 * np.sin(1.0) ** 2)
+    for g in (tl.grad(f), by_closure, tl.jit(by_closure), tl.checkpoint(by_closure)):
+        np.testing.assert_allclose(tl.vmap(g)(x, x), expected, rtol=1e-15)
+    np.testing.assert_allclose(tl.grad(by_closure, 1)(1.0, 1.0), 2 * np.sin(2.0), rtol=1e-6)
+    rooted = tl.vmap(tl.grad(lambda y, x: tl.grad(lambda x: (x * abs(y)) ** 2)(x)))(x - 1, x)
+    np.testing.assert_array_equal(rooted, [0, 0])
+    curved = tl.vmap(tl.hessian(lambda y, x: tl.grad(lambda x: (x * abs(y)) ** 2)(x)))(x - 1, x)
+    np.testing.assert_array_equal(curved, [4, 4])

@@ -167,6 +167,27 @@ def test_signs_of_sums():
     )
 
 
+def test_signs_and_logarithms_of_sums_of_infinite_terms():
+    """As the sums: of zeros 0, whatever the weights are; of opposed infinities nan."""
+    inf = np.inf
+    rows = [  # a, b, the logarithm of the modulus, the sign
+        ([-inf, -inf], [1, 1], -inf, 0),
+        ([-inf, -inf], [-1, 2], -inf, 0),
+        ([-inf, -inf], [-1, -1], -inf, 0),
+        ([-inf, 1], [1, 0], -inf, 0),
+        ([inf, inf], [-1, 2], np.nan, np.nan),
+        ([inf, inf], [1, -1], np.nan, np.nan),
+        ([inf, inf], [0, -1], inf, -1),
+        ([inf, -inf], [-2, 1], inf, -1),
+    ]
+    a, b, modulus, sign = (np.array(column, np.float64) for column in zip(*rows))
+    both = tl.jit(lambda a, b: (*nn.logsumexp(a, 1, b, return_sign=True), nn.logsumexp(a, 1, b)))(a, b)
+    for found, expected in zip(both, (modulus, sign, np.where(sign < 0, np.nan, modulus)), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(nn.logsumexp(a[0], return_sign=True), [-inf, 0])
+    np.testing.assert_array_equal(tl.grad(nn.logsumexp)(a[0]), [0.5, 0.5])
+
+
 def test_polygamma():
     n = np.array([1, 2, 3, 1], np.int32)
     np.testing.assert_allclose(special.polygamma(n, POSITIVE), jax.scipy.special.polygamma(n, POSITIVE), rtol=1e-5)
