@@ -76,3 +76,22 @@ def _widened(rule: Rule, wide: np.dtype[Any]) -> Rule:
         return [f.convert(x, dtype) for x in values]
 
     return widened
+
+
+def in_unsigned(rule: Rule) -> Rule:
+    """Make a rule that multiplies signed integers as unsigned ones of the same bits.
+
+    XLA takes the square of a signed integer for non-negative, though squares wrap; see docs/xla_defects.md. It merges
+    equal values, and makes products of sums of one term, so that whatever multiplies may become a square.
+    """
+
+    def unsigned(f: Function, outs: Any, /, *operands: Value, **params: Any) -> Sequence[Value]:
+        dtype = outs[0].dtype
+        alike = all(x.aval.dtype == dtype for x in operands)
+        if not alike or not dtypes.is_integer(dtype) or not dtypes.is_signed(dtype):
+            return rule(f, outs, *operands, **params)
+        modular = np.dtype(f"uint{dtypes.bits_of(dtype)}")
+        values = rule(f, [outs[0].update(dtype=modular)], *[f.convert(x, modular) for x in operands], **params)
+        return [f.convert(x, dtype) for x in values]
+
+    return unsigned

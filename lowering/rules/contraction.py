@@ -1,6 +1,7 @@
 """Lowering of contractions: `dot_general` and `convolution` of StableHLO, one for one."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, hlo
-from tapeless.lowering.composition import write_out
+from tapeless.lowering.composition import Rule, in_unsigned, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.reduction import SMALL, operation, padding_attribute, reduce
 from tapeless.tracer import dtypes
@@ -19,7 +20,17 @@ from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers
 from tapeless.tracer.types import ShapedArray
 
 
-def _dot_general(
+def _dot_general(f: Function, outs: Any, x: Value, y: Value, *, dimension_numbers: c.Dims, **params: Any) -> Any:
+    terms = math.prod([x.aval.shape[axis] for axis in dimension_numbers[0][0]])
+    return _sums(_dot, terms)(f, outs, x, y, dimension_numbers=dimension_numbers, **params)
+
+
+def _sums(rule: Rule, terms: int) -> Rule:
+    """Return the rule for sums of so many products; one product by itself may be a square."""
+    return in_unsigned(rule) if terms == 1 else rule
+
+
+def _dot(
     f: Function,
     outs: Any,
     x: Value,
@@ -105,7 +116,8 @@ def _conv_general_dilated(f: Function, outs: Any, x: Value, y: Value, **params: 
         return write_out(f, partial(_complex_convolution, **params), [x, y])
     if f.platform != "cpu" and not dtypes.is_inexact(x.aval.dtype):
         return write_out(f, partial(_integer_convolution, **params), [x, y])
-    return _convolution(f, outs, x, y, **params)
+    filters = y.aval.shape[params["dimension_numbers"].rhs_spec[0]]
+    return _sums(_convolution, y.aval.size // filters if filters else 0)(f, outs, x, y, **params)
 
 
 def _complex_convolution(x: Any, y: Any, *, preferred_element_type: Any, **params: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, physical
-from tapeless.lowering.composition import in_float32, while_loop, write_out
+from tapeless.lowering.composition import in_float32, in_unsigned, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.physical import WordWriter
 from tapeless.lowering.rules.reduction import extreme
@@ -26,7 +26,7 @@ from tapeless.tracer.primitives.bits import (
 )
 from tapeless.tracer.primitives.reduction import reduce_or
 from tapeless.tracer.primitives.shape import full_like
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import aval_of
 
 
 def operation(name: str) -> Callable[..., Any]:
@@ -93,25 +93,13 @@ emit.rules[e.copy_p] = emit.rules[e.stop_gradient_p] = _itself
 # ---- arithmetic ----------------------------------------------------------------------------------------------
 
 
-def _multiply(f: Function, x: Value, y: Value, aval: ShapedArray) -> Value:
-    """Multiply two arrays of one shape; signed integers as unsigned ones of the same bits.
-
-    XLA takes the square of a signed integer for non-negative, though squares wrap; see docs/xla_defects.md. It merges
-    equal values, so that any product may become a square.
-    """
-    if not dtypes.is_integer(aval.dtype) or not dtypes.is_signed(aval.dtype):
-        return f.op("multiply", [x, y], aval)
-    unsigned = np.dtype(f"uint{dtypes.bits_of(aval.dtype)}")
-    factors = [f.convert(v, unsigned) for v in (x, y)]
-    return f.convert(f.op("multiply", factors, aval.update(dtype=unsigned)), aval.dtype)
+def _multiply(f: Function, outs: Any, *factors: Value) -> Any:
+    return (f.op("multiply", [f.broadcast(x, outs[0].shape) for x in factors], outs[0]),)
 
 
 def _mul(f: Function, outs: Any, x: Value, y: Value) -> Any:
-    out = outs[0]
-    factors = [f.broadcast(v, out.shape) for v in (x, y)]
-    if f.number(x) is not None or f.number(y) is not None:  # no square
-        return (f.op("multiply", factors, out),)
-    return (_multiply(f, *factors, out),)
+    is_square = f.number(x) is None and f.number(y) is None  # it may be
+    return (in_unsigned(_multiply) if is_square else _multiply)(f, outs, x, y)
 
 
 emit.rules[e.mul_p] = _mul
@@ -192,9 +180,9 @@ def _integer_pow(f: Function, outs: Any, x: Value, *, y: int) -> Any:
     result, square, n = None, x, abs(y)
     while n:
         if n % 2:
-            result = square if result is None else _multiply(f, result, square, aval)
+            result = square if result is None else f.op("multiply", [result, square], aval)
         n //= 2
-        square = _multiply(f, square, square, aval) if n else square
+        square = f.op("multiply", [square, square], aval) if n else square
     one = f.constant(1, aval)
     result = one if result is None else result
     return (f.op("divide", [one, result], aval) if y < 0 else result,)
@@ -262,8 +250,8 @@ def _exp2(f: Function, outs: Any, x: Value) -> Any:
     return (f.op("power", [f.constant(2, x.aval), x], outs[0]),)
 
 
-emit.rules[e.integer_pow_p] = _integer_pow
-emit.rules[e.square_p] = lambda f, outs, x: (_multiply(f, x, x, outs[0]),)
+emit.rules[e.integer_pow_p] = in_unsigned(_integer_pow)
+emit.rules[e.square_p] = in_unsigned(lambda f, outs, x: _multiply(f, outs, x, x))
 emit.rules[e.pow_p] = in_float32(_pow)
 emit.rules[e.exp2_p] = _exp2
 

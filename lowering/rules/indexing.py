@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, hlo, in_place_loops, physical
-from tapeless.lowering.composition import in_float32
+from tapeless.lowering.composition import in_float32, in_unsigned
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.physical import WordWriter
 from tapeless.lowering.rules.reduction import (
@@ -374,9 +374,14 @@ def _last_update(f: Function, old: Value, new: Value) -> Value:
     return new
 
 
+def _product(f: Function, old: Value, new: Value) -> Value:
+    """Emit the product. Around the scatter, conversions would copy the operand in every step of a loop."""
+    return in_unsigned(lambda f, outs, a, b: [PROD[0](f, a, b)])(f, [old.aval], old, new)[0]
+
+
 emit.rules[i.scatter_p] = _scatter(_last_update)
 emit.rules[i.scatter_add_p] = _accumulated(SUM)
-emit.rules[i.scatter_mul_p] = _accumulated(PROD)
+emit.rules[i.scatter_mul_p] = _accumulated((_product, PROD[1]))
 emit.rules[i.scatter_min_p] = _scatter(extreme("minimum"))
 emit.rules[i.scatter_max_p] = _scatter(extreme("maximum"))
 for _p in (i.scatter_p, i.scatter_add_p, i.scatter_mul_p, i.scatter_min_p, i.scatter_max_p):

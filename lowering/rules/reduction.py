@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, hlo
-from tapeless.lowering.composition import in_float32
+from tapeless.lowering.composition import in_float32, in_unsigned
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import reduction as r
@@ -110,7 +110,7 @@ def _reduction(combine: Operation, initial: Callable[[Any], Any]) -> Callable[..
 
 
 emit.rules[r.reduce_sum_p] = in_float32(_reduction(*SUM))
-emit.rules[r.reduce_prod_p] = in_float32(_reduction(*PROD))
+emit.rules[r.reduce_prod_p] = in_unsigned(in_float32(_reduction(*PROD)))
 emit.rules[r.reduce_max_p] = _reduction(*MAX)
 emit.rules[r.reduce_min_p] = _reduction(*MIN)
 emit.rules[r.reduce_and_p] = _reduction(operation("and"), _all_ones)
@@ -269,7 +269,7 @@ def _cumulative(combine: Operation, initial: Callable[[Any], Any]) -> Callable[.
 
 
 emit.rules[r.cumsum_p] = in_float32(_cumulative(*SUM))
-emit.rules[r.cumprod_p] = in_float32(_cumulative(*PROD))
+emit.rules[r.cumprod_p] = in_unsigned(in_float32(_cumulative(*PROD)))
 emit.rules[r.cummax_p] = _cumulative(*MAX)
 emit.rules[r.cummin_p] = _cumulative(*MIN)
 
@@ -307,7 +307,7 @@ def _linear_recurrence(f: Function, outs: Any, decay: Value, x: Value, *, axis: 
     return (_reversed(f, z, axis) if reverse else z,)
 
 
-emit.rules[r.linear_recurrence_p] = in_float32(_linear_recurrence)
+emit.rules[r.linear_recurrence_p] = in_unsigned(in_float32(_linear_recurrence))
 
 
 def _recurrence(f: Function, decay: Value, x: Value, axis: int) -> tuple[Value, Value]:

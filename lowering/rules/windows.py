@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.lowering import emit, hlo
-from tapeless.lowering.composition import in_float32
+from tapeless.lowering.composition import in_float32, in_unsigned
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.reduction import (
     MAX,
@@ -83,7 +83,7 @@ def _cuts(n: int, pair: tuple[int, int]) -> tuple[int, int]:
 
 
 emit.rules[w.reduce_window_sum_p] = in_float32(_windowed(*SUM))
-emit.rules[w.reduce_window_prod_p] = in_float32(_windowed(*PROD))
+emit.rules[w.reduce_window_prod_p] = in_unsigned(in_float32(_windowed(*PROD)))
 emit.rules[w.reduce_window_max_p] = _windowed(*MAX)
 emit.rules[w.reduce_window_min_p] = _windowed(*MIN)
 

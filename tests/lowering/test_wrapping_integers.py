@@ -267,6 +267,15 @@ def test_squares_and_moduli_may_be_negative(dtype):
         "where": lambda x: tnp.where(x > 0, x * x, abs(x)),
         "abs": abs,
         "dot": lambda x: tnp.stack([x[:1] @ x[:1], x[1:] @ x[1:]]),
+        # Sums of one term and products of two are multiplications, after XLA has simplified them.
+        "rows": lambda x: tl.vmap(tnp.vdot)(x[:, None], x[:, None]),
+        "batch": lambda x: lax.dot_general(x, x, (((), ()), ((0,), (0,)))),
+        "groups": lambda x: lax.conv_general_dilated(
+            x.reshape(1, 2, 1), x.reshape(2, 1, 1), (1,), "VALID", feature_group_count=2
+        ).reshape(2),
+        "prod": lambda x: lax.reduce_prod(tnp.stack([x, x]), (0,)),
+        "cumprod": lambda x: lax.cumprod(tnp.stack([x, x]))[1],
+        "windows": lambda x: lax.reduce_window(tnp.stack([x, x]), 1, lax.mul, (2, 1), (1, 1), "VALID")[0],
     }
     consumers = {
         abs: abs, tnp.sign: np.sign, lambda v: v < 0: lambda v: v < 0, lambda v: v >= 0: lambda v: v >= 0,
@@ -282,3 +291,9 @@ def test_squares_and_moduli_may_be_negative(dtype):
         assert value.dtype == dtype and exact.min() < 0
         for use, found in zip(consumers.values(), row, strict=True):
             np.testing.assert_array_equal(np.asarray(found), use(exact).astype(found.dtype))
+
+
+def test_squares_by_one_index_may_be_negative():
+    """An array of one element that is multiplied by itself at an index vector, which XLA takes for x * x."""
+    at = tl.jit(lambda x: x.at[tnp.array([0])].multiply(x, mode="promise_in_bounds", unique_indices=True) < 0)
+    assert at(tnp.asarray([50000], "int32")).tolist() == [True]
