@@ -251,9 +251,11 @@ def _check_integer(name: str, what: str, x: Any) -> None:
 
 
 def _generator(name: str, impl: Any, dtype: Any) -> str:
-    """Return the name of the generator that `impl` or `dtype` gives. Raises: ValueError for both; as `_known_impl`."""
+    """Return the name of the generator that `impl` or `dtype` gives. Raises: ValueError for both."""
     if dtype is not None and impl is not None:
         raise ValueError(f"{name}: give impl or dtype, not both: {impl!r}, {dtype}.")
+    if isinstance(dtype, str) and dtype not in KEYS:
+        raise TypeError(f"{name}: dtype must be {KEY}, or that of other keys, not {dtype!r}.")
     return _known_impl(name, impl if dtype is None else dtype)
 
 

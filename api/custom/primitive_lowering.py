@@ -91,6 +91,11 @@ def emit_python_callback(
       token, operand_avals, returns_token, partitioned: accepted as JAX's; there is one device, and no token is needed.
     Returns: the results, `token`, and None, for what JAX has to keep alive.
     Raises: NotImplementedError for a sharding; when it is called, what `callback` raises.
+
+    >>> from tapeless import numpy as tnp, typeof
+    >>> x = tnp.ones(2)
+    >>> emit_python_callback(None, lambda x: [x + 1], None, [x], [typeof(x)], [typeof(x)], has_side_effect=False)[0]
+    (Array([2., 2.], dtype=float32),)
     """
     if sharding is not None:
         raise NotImplementedError(f"emit_python_callback: there is one device, and no sharding, {sharding!r}.")

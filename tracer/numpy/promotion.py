@@ -311,7 +311,7 @@ def promoted_inexact_dtypes(name: str, *xs: Any) -> Sequence[Operand]:
 
 def as_weak_as(found: Array, *operands: Any) -> Array:
     """Make a result weakly typed if all operands are: beside an array it takes the array's dtype, as they do."""
-    if found.aval.weak_type or not all(aval_of(x).weak_type for x in operands):
+    if found.aval.weak_type or not all(aval_of(by_protocol(x)).weak_type for x in operands):
         return found
     return convert_element_type_p.bind(found, dtype=found.dtype, weak_type=True)[0]
 

@@ -320,12 +320,12 @@ def setdiff1d(
     if size is None:
         known = lax.convert_element_type(_of_known("setdiff1d", np.setdiff1d, ar1, ar2, assume_unique), own)
         if not _is_differentiated(ar1, ar2):
-            return as_weak_as(known, by_protocol(ar1))
+            return as_weak_as(known, ar1)
         size = known.size
     x, y = _vectors("setdiff1d", ar1, ar2)
     found, there = _difference(x, y, size=operator.index(size), ordered=bool(assume_unique))
     found = lax.convert_element_type(_filled_up(found, there, 0 if fill_value is None else fill_value), own)
-    return as_weak_as(found, by_protocol(ar1))
+    return as_weak_as(found, ar1)
 
 
 @core.compound
