@@ -9,20 +9,20 @@ computed twice, and other functions that are even in a root. Squares of floats o
 quotients of numbers whose squares overflow are not large; in float32 and wider they may overflow where powers do not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array
-from tapeless.tracer.core import Primitive, Trace
+from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.primitives import contraction as c
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing, shape
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.rules import Rules, Table
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import ShapedArray, aval_of
 
 Args = tuple[Any, ...]
 Params = dict[str, Any]
@@ -116,6 +116,44 @@ def even_power(primitive: Primitive, args: Args, params: Params) -> Any:
     """Compute an even power of a root, the first operand, from the square of that; return None for other results."""
     found = dict.get(even_powers, primitive)
     return None if found is None else found(*args, **params)
+
+
+# ---- programs ------------------------------------------------------------------------------------------------
+
+
+def square_of(f: Callable[..., Sequence[Any]], *args: Any) -> Any:
+    """Compute the square of the only result of a function, without the root; what has rules of users keeps them."""
+    trace = _RootTrace(core.current_trace(), f)
+    return core.under_new(trace, lambda: trace.value(squared(f(*args)[0])))
+
+
+class _RootTrace(Trace):
+    """The trace that applies primitives as they are, and remembers how roots were made."""
+
+    __slots__ = ()
+    what = "jvp"
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: Params) -> tuple[Any, ...]:
+        values = tuple(map(self.value, args))
+        outs = core.under(self.parent, self.parent.process, primitive, values, params)
+        made = root(primitive, args, params)
+        return outs if made is None else tuple([_RootTracer(self, y, made) for y in outs])
+
+    def value(self, x: Any) -> Any:
+        """Return the value of a tracer of this trace; others are constants here."""
+        return x.value if type(x) is _RootTracer and x.owner is self else x
+
+
+class _RootTracer(Tracer):
+    """A root, and how it was made."""
+
+    __slots__ = ("aval", "root", "value")
+
+    def __init__(self, trace: Trace, value: Any, made: RootOrigin) -> None:
+        self.owner: Trace = trace
+        self.aval: ShapedArray = aval_of(value)
+        self.value: Final = value
+        self.root: Final = made
 
 
 # ---- roots ---------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from tapeless.interpreters import (
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.rematerialization import save_all
 from tapeless.interpreters.transpose import is_linear
-from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zero_of, zeros_of
-from tapeless.tracer import core, dtypes, passes
+from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zeros_of
+from tapeless.tracer import core, passes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Atom, Jaxpr, eval_jaxpr
@@ -96,8 +96,9 @@ def _jit_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr) -> Any:
 
 
 def _returns_root(args: Any, params: Any) -> bool:
-    """Tell whether a call has one result, a root."""
-    return len(params["jaxpr"].outvars) == 1 and _is_root(params["jaxpr"])
+    """Tell whether a call has one result, a root, and no effects, which its square would repeat."""
+    jaxpr = params["jaxpr"]
+    return len(jaxpr.outvars) == 1 and not jaxpr.effects and _is_root(jaxpr)
 
 
 @core.remembered
@@ -124,13 +125,9 @@ def _squared(jaxpr: Jaxpr) -> Jaxpr:
     """Return the program of the square of the only result of a program, computed without the root."""
 
     def square(*xs: Any) -> list[Any]:
-        return [roots.squared(eval_jaxpr(jaxpr, xs)[0])]
+        return [roots.square_of(eval_jaxpr, jaxpr, xs)]
 
-    def value(*xs: Any) -> list[Any]:
-        tangents = [x if dtypes.is_inexact(x.dtype) else zero_of(x) for x in xs]
-        return jvp.jvp(square, xs, tangents)[0]
-
-    return trace_closed(value, jaxpr.in_avals, what="jvp", function=jaxpr)
+    return trace_closed(square, jaxpr.in_avals, what="jvp", function=jaxpr)
 
 
 roots.roots[c.jit_p] = roots.Root(_squared_call, _returns_root)

@@ -199,3 +199,25 @@ def test_arrays_of_other_transformations_are_no_roots():
     np.testing.assert_array_equal(rooted, [0, 0])
     curved = tl.vmap(tl.hessian(lambda y, x: tl.grad(lambda x: (x * abs(y)) ** 2)(x)))(x - 1, x)
     np.testing.assert_array_equal(curved, [4, 4])
+
+
+def test_squares_of_calls_keep_the_rules_of_users_and_repeat_no_effects():
+    """The program of the square of a call differentiates as the call does; what prints or counts is no root."""
+    scaled = tl.custom_jvp(abs)
+    scaled.defjvps(lambda t, y, x: 100 * t)
+    halved = tl.custom_vjp(abs)
+    halved.defvjp(lambda x: (abs(x), None), lambda _, ct: (0.5 * ct,))
+    for inner, slope in ((scaled, 100.0), (halved, 0.5)):
+        for call in (tl.jit(lambda x, inner=inner: abs(inner(x))), tl.jit(lambda x, inner=inner: tl.jit(inner)(x) / 1)):
+            assert tl.grad(lambda x, call=call: call(x) ** 2)(3.0) == 6 * slope
+            assert tl.jit(tl.grad(lambda x, call=call: (2 * call(x)) ** 2))(3.0) == 24 * slope
+    seen = []
+
+    @tl.jit
+    def noting(x):
+        tl.debug.callback(seen.append, x)
+        return abs(x)
+
+    assert tl.grad(lambda x: noting(x) ** 2)(3.0) == 6
+    tl.effects_barrier()
+    assert len(seen) == 1
