@@ -64,6 +64,7 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "array",
     "build",
     "cond",
     "cost",
@@ -102,6 +103,24 @@ __all__ = [
 Shape = int | Size | Range | Sequence[int | Size | Range]
 Body = Callable[..., Any]
 Reduction = Callable[..., Any]
+
+
+def array(a: Any) -> Array:
+    """Make an array that indices read, of one of NumPy or of nested lists: `array(a)[i, j]`, 0 outside of `a`.
+
+    Indices have no value while a body is traced, which NumPy's `a[i, j]` and lists need.
+
+    Args:
+      a: array of any kind, or nested lists of numbers; in a body, or before it.
+    Returns: [same shape], in the dtype that `tapeless.numpy.asarray` gives it.
+    Raises: TypeError if `a` is no array.
+
+    >>> import numpy as np
+    >>> a = np.array([1, 2, 4], np.float32)
+    >>> build(3, lambda i: array(a)[i + 1] - array(a)[i])
+    Array([ 1.,  2., -4.], dtype=float32)
+    """
+    return asarray(a)
 
 
 def build(shape: Shape, fn: Body) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapeless import checkpoint_policies as policies
+from tapeless.custom.primitives import LibraryPrimitive
 from tapeless.interpreters.analysis import strict_form
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
@@ -67,7 +68,8 @@ def read(
     who: str, text: str, objects: Mapping[str, Any], rule_named: Callable[[str], Any] | None = None
 ) -> ReadProgram:
     """Read a program with the objects that the package knows, and these; errors name `who`."""
-    given = {name: x for name, x in objects.items() if isinstance(x, Primitive)}
+    operations = {name: x.operation if isinstance(x, LibraryPrimitive) else x for name, x in objects.items()}
+    given = {name: x for name, x in operations.items() if isinstance(x, Primitive)}
     others = {name: x for name, x in objects.items() if name not in given}
     return read_program(who, text, {**_STRICT, **given}, {**_policies(), **others}, (strict_form.lzero,), rule_named)
 

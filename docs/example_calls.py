@@ -1,4 +1,4 @@
-"""Examples of names whose docstrings have none: calls, which run as the site is built, and as tests.
+"""Examples of names whose docstrings have none: calls, whose results make_examples.py records for the site.
 
 Each line is a call, in which NAME stands for the names behind the bar; a line without a bar is of the name it calls.
 Those of further namespaces are in library_examples.py.
@@ -389,6 +389,11 @@ TEXTS = {
     "tapeless.scipy.linalg": SCIPY_LINALG,
     "tapeless.scipy.signal": SIGNAL,
 }
+
+
+def namespaces() -> list[str]:
+    """List the namespaces that have examples here."""
+    return sorted(TEXTS.keys() | library_examples.TEXTS.keys())
 
 
 def calls(namespace: str) -> dict[str, str]:

@@ -1,34 +1,45 @@
-"""Formulas of the site: LaTeX between dollars becomes MathML as the site is built. A hook of mkdocs.
+"""Formulas of the site: LaTeX between dollars becomes MathML as the site is built. An extension of Sphinx.
 
 Browsers render MathML by themselves, by a font of the system's: a reader needs no script, no font of ours, no network.
 """
 
-import html
-import re
 from typing import Any
 
+from docutils import nodes
 from latex2mathml.converter import convert
-from mkdocs.exceptions import PluginError
-
-# What pymdownx.arithmatex leaves of a formula, with `generic: true`.
-FORMULA = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<latex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL)
+from sphinx.errors import ExtensionError
 
 
-def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Write the formulas of a page as MathML. Raises: PluginError for a command that is not known."""
+def setup(app: Any) -> dict[str, Any]:
+    """Register the extension."""
+    app.add_html_math_renderer("mathml", (_visit_inline, _depart), (_visit_block, _depart))
+    return {"parallel_read_safe": True}
 
-    def rendered(match: re.Match[str]) -> str:
-        try:
-            return mathml(match["latex"], "block" if match["tag"] == "div" else "inline")
-        except ValueError as error:
-            raise PluginError(f"{page.file.src_uri}: {error}") from error
 
-    return FORMULA.sub(rendered, html)
+def _visit_inline(translator: Any, node: nodes.math) -> None:
+    _write(translator, node, "inline")
+
+
+def _visit_block(translator: Any, node: nodes.math_block) -> None:
+    _write(translator, node, "block")
+
+
+def _depart(translator: Any, node: nodes.Node) -> None:
+    """End a formula; its content is written already."""
+
+
+def _write(translator: Any, node: Any, display: str) -> None:
+    """Write a formula as MathML. Raises: ExtensionError for a command that is not known."""
+    try:
+        translator.body.append(mathml(node.astext(), display))
+    except ValueError as error:
+        raise ExtensionError(f"{node.source}:{node.line}: {error}") from error
+    raise nodes.SkipNode
 
 
 def mathml(latex: str, display: str) -> str:
     """Write a formula as MathML. Raises: ValueError for a command that is not known."""
-    found = convert(html.unescape(latex), display=display)
+    found = convert(latex, display=display)
     if "\\" in found:
         raise ValueError(f"the formula {latex} has a command that cannot be rendered.")
     return found

@@ -1,7 +1,8 @@
-"""Pages of the API, from what can be imported: a name's signature, docstring and examples. A hook of mkdocs.
+"""Pages of the API, from what can be imported: a name's signature, docstring and examples. An extension of Sphinx.
 
 `::: tapeless.lax` in a page stands for the public names of that namespace. They are read off the objects: most are
 defined elsewhere and given a name here, which a reader of source does not find (mkdocstrings showed 5 of 412 names).
+What examples show was recorded by make_examples.py: to run all of them takes two minutes.
 """
 
 import importlib
@@ -10,34 +11,46 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import example_calls
+import make_examples
 
 NAMESPACE = re.compile(r"^::: (?P<name>tapeless[\w.]*)$", re.MULTILINE)
 MODULES = re.compile(r"\b(?:tapeless|collections\.abc|typing|numpy\.typing|numpy)\.(?:\w+\.)*(?=[A-Za-z])")
 SECTION = re.compile(r"(Args|Returns|Raises|Attributes|Source|Yields):\s*(.*)")
 ENTRY = re.compile(r"  ([\w*][\w*, .\[\]]*): (.*)")
 ADDRESS = re.compile(r"<(?:[^<>]|<\w+>)* at 0x[0-9a-f]+>")
-WIDE = 100  # characters of a signature on one line
+FENCE = "::::"  # around an object's description, in which there are blocks of code
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def setup(app: Any) -> dict[str, Any]:
+    """Register the extension."""
+    app.connect("source-read", _write_names, priority=450)
+    return {"parallel_read_safe": True}
+
+
+def _write_names(app: Any, name: str, source: list[str]) -> None:
     """Write the names of a namespace where its directive is."""
-    return NAMESPACE.sub(lambda found: "\n".join(reference(found["name"])), markdown)
+    source[0] = NAMESPACE.sub(lambda found: "\n".join(reference(found["name"])), source[0])
 
 
-def reference(namespace: str, run: bool = True) -> Iterator[str]:
-    """Write the public names of a namespace in alphabetical order; `run` the examples that docstrings lack."""
-    module, examples = importlib.import_module(namespace), example_calls.shown_examples(namespace) if run else {}
+def reference(namespace: str) -> Iterator[str]:
+    """Write the public names of a namespace in alphabetical order, each as a directive of Sphinx."""
+    module, examples = importlib.import_module(namespace), make_examples.recorded().get(namespace, {})
     yield from prose(inspect.cleandoc(module.__doc__ or ""))
     for name in sorted(module.__all__, key=str.lower):
         found = getattr(module, name)
         if not inspect.ismodule(found):
-            yield f"## `{name}` {{ #{namespace}.{name} }}\n"
-            yield from _signature(name, found)
+            yield f"{FENCE}{{py:{_kind(found)}}} {name}{_signature(found)}\n:module: {namespace}"
+            yield "" if callable(found) else f":value: {' '.join(_plain(f'{found!r}').split()):.200}\n"
             yield from prose(own_docstring(found))
             if name in examples and ">>> " not in own_docstring(found):
                 yield f"```pycon\n{examples[name]}\n```\n"
             yield from _methods(found)
+            yield f"{FENCE}\n"
+
+
+def _kind(found: Any) -> str:
+    """Return what Sphinx calls the object: it writes classes and data differently."""
+    return "class" if inspect.isclass(found) else "function" if callable(found) else "data"
 
 
 def own_docstring(found: Any) -> str:
@@ -48,36 +61,14 @@ def own_docstring(found: Any) -> str:
     )
 
 
-def _signature(name: str, found: Any) -> Iterator[str]:
-    """Write a call with types; of a constant its value."""
+def _signature(found: Any) -> str:
+    """Write the parameters of a call with their types, and the type of the result; nothing if they are not known."""
     if not callable(found):
-        yield f"```python\n{name} = {_plain(f'{found!r}'):.200}\n```\n"
-        return
+        return ""
     try:
-        signature = inspect.signature(found)
+        return _plain(str(inspect.signature(found)))
     except (TypeError, ValueError):
-        return
-    words = f"{name}{_plain(str(signature))}"
-    if len(words) > WIDE:
-        parameters = [f"    {_plain(str(p))}," for p in _with_marks(signature)]
-        result = signature.return_annotation
-        arrow = "" if result is signature.empty else f" -> {_plain(inspect.formatannotation(result))}"
-        words = "\n".join([f"{name}(", *parameters, f"){arrow}"])
-    yield f"```python\n{words}\n```\n"
-
-
-def _with_marks(signature: inspect.Signature) -> Iterator[Any]:
-    """Yield the parameters, with / after those that have no keyword and * before those that need one."""
-    before = None
-    for each in signature.parameters.values():
-        if before is each.POSITIONAL_ONLY and each.kind is not each.POSITIONAL_ONLY:
-            yield "/"
-        if each.kind is each.KEYWORD_ONLY and before not in (each.KEYWORD_ONLY, each.VAR_POSITIONAL):
-            yield "*"
-        before = each.kind
-        yield each
-    if before is inspect.Parameter.POSITIONAL_ONLY:
-        yield "/"
+        return ""
 
 
 def _plain(words: str) -> str:

@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Final
 
+from tapeless.interpreters import roots
+from tapeless.interpreters.roots import RootOrigin
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
 from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.rules import Rules, Table
-from tapeless.tracer.staging import StagingTrace
+from tapeless.tracer.staging import StagingTrace, stand_in
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -73,12 +75,24 @@ class JVPTrace(Trace):
                 if place is None and not primitive.carries_programs:  # looked up once, for all equations of the rule
                     source.override.set(source.current())
                 zeros = [zero_of(x) if t is None else t for x, t in zip(primals, tangents)]
-                outs, out_tangents = rules[primitive](primals, zeros, **params)
+                known = (
+                    self._even_power(primitive, args, params) if type(args[0]) is JVPTracer and args[0].made else None
+                )
+                if known is None:
+                    outs, out_tangents = rules[primitive](primals, zeros, **params)
+                else:
+                    outs, out_tangents = primitive.bind(*primals, **params), known
             finally:
                 source.override.set(place)
         finally:
             core.current.set(outside)
-        return tuple([y if type(t) is Zero else JVPTracer(self, y, t) for y, t in zip(outs, out_tangents)])
+        made = roots.root(primitive, args, params)
+        return tuple([y if type(t) is Zero else JVPTracer(self, y, t, made) for y, t in zip(outs, out_tangents)])
+
+    def _even_power(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any] | None:
+        """Find the tangent of an even power of a root from the square of that; None for other operations."""
+        same = core.under(self, roots.even_power, primitive, args, params)
+        return None if same is None else [self.split(same)[1]]
 
     def split(self, x: Any) -> tuple[Any, Any]:
         """Return the primal and tangent of any value; `Zero` for an `Aux`, or a value that is not of this trace."""
@@ -87,6 +101,8 @@ class JVPTrace(Trace):
             return primal, zero_of(primal)
         if type(x) is JVPTracer and x.owner is self:
             return x.primal, x.tangent
+        if isinstance(x, Tracer) and (other := stand_in(x)) is not x:
+            return self.split(other)
         core.check_alive((x,))
         return x, zero_of(x)
 
@@ -103,11 +119,12 @@ class Aux:
 class JVPTracer(Tracer):
     """A primal with a tangent that is not symbolically zero."""
 
-    __slots__ = ("aval", "primal", "tangent")
+    __slots__ = ("aval", "made", "primal", "tangent")
     differentiated = True
 
-    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any, made: RootOrigin | None = None) -> None:
         self.owner: Trace = trace
+        self.made: Final = made
         self.primal: Final = primal
         self.tangent: Final = tangent
         self.aval: ShapedArray = aval_of(primal)

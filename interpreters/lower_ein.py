@@ -13,6 +13,7 @@ from tapeless.interpreters.simplifications.fusion.joins import (
     with_one_index,
 )
 from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
+from tapeless.interpreters.simplifications.fusion.periods import in_periods
 from tapeless.interpreters.simplifications.fusion.taps import in_taps
 from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer import core, dtypes
@@ -64,7 +65,8 @@ def _written_out(w: Writer, eqn: Equation) -> Atom:
         after = in_bands(t)
         if after is not None and not any(0 in eqn.invars[k].aval.shape for k in operands_of(after)):
             after = _without_joins(w, after, operands, out, eqn.params["precision"])
-            terms += in_taps(after.unit if is_truth else after)
+            after = after.unit if is_truth else after
+            terms += [tap for part in in_periods(after, operands, out.shape) for tap in in_taps(part)]
     return _summed(w, terms, operands, out, eqn.params["precision"])
 
 

@@ -90,6 +90,15 @@ def _place(primitive: UserPrimitive, x: Any, d: Any, size: int) -> int | None:
 
 
 def _linear(check: linearity.Check, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
-    """Check a primitive of a library as linear in its linear operands together: it was applied to tangents so."""
-    positions = [i for i, v in enumerate(eqn.invars) if v.linear]
-    return (check.jointly(eqn, facts, positions),) * len(eqn.outvars)
+    """Check a primitive of a library: it is linear in the operands that it says, and else in none.
+
+    In a program that a transform built it is linear in the operands that are marked: its rules applied it to tangents.
+    """
+    primitive = eqn.primitive
+    assert isinstance(primitive, UserPrimitive)
+    sets = primitive.linear_in(len(eqn.invars))
+    if check.trusting and sets is None:
+        marked = [i for i, v in enumerate(eqn.invars) if v.linear]
+        return (check.jointly(eqn, facts, marked),) * len(eqn.outvars)
+    advice = f"\n  If it is linear in some operands, say so by {DEFINED_BY['linear']}." if sets is None else ""
+    return (check.of_sets(eqn, facts, sets or (), advice),) * len(eqn.outvars)

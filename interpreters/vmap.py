@@ -14,7 +14,7 @@ from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
 from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.scopes import Arguments, Result, scoped, scoped_all
-from tapeless.tracer.staging import StagingTrace
+from tapeless.tracer.staging import StagingTrace, stand_in
 from tapeless.tracer.types import ShapedArray, aval_of
 
 # The strategy for control flow that differs between examples: "auto", "select" or "loop"; see batched_control_flow.py.
@@ -124,6 +124,8 @@ class BatchTrace(Trace):
         """Return a value and its mapped axis; None for a value that is the same for all examples."""
         if type(x) is BatchTracer and x.owner is self:
             return x.value, x.dim
+        if isinstance(x, Tracer) and (other := stand_in(x)) is not x:
+            return self.split(other)
         core.check_alive((x,))
         return x, None
 

@@ -14,6 +14,7 @@ from tapeless.lowering.devices import Device, SingleDeviceSharding
 from tapeless.lowering.shards import ShardMethods
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, Unplaced
+from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer, check_truth
 from tapeless.tracer.incoming import incoming_number, narrowed
 from tapeless.tracer.recency import Recent
@@ -287,12 +288,17 @@ def to_device(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
 
 def put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """Copy NumPy's elements to the device, in the native byte order of `aval`'s dtype."""
-    if isinstance(host, np.ndarray) and dtypes.is_narrower(aval.dtype, host.dtype):
-        host = narrowed(host, aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
+    if isinstance(host, _to_be_narrowed()) and dtypes.is_narrower(aval.dtype, host.dtype):
+        host = narrowed(np.asarray(host), aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
     forking.check()
     transfers.to_device(aval)
     host = np.asarray(host, aval.dtype)
     return DeviceArray(compat.put(host, aval, device.sharding, device.handle))
+
+
+def _to_be_narrowed() -> Any:
+    """Return the classes of values that have to fit; a NumPy scalar may be rounded beside an array of fewer bits."""
+    return np.ndarray if config.numpy_bits == 64 else (np.ndarray, np.generic)
 
 
 def with_type(x: DeviceArray, aval: ShapedArray) -> DeviceArray:

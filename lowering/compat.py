@@ -169,20 +169,24 @@ def memory_field(stats: Any, name: str) -> Any:
 
 
 @functools.cache
-def load_lapack(platform: str) -> None:
-    """Register LAPACK's routines with XLA: a program that calls one of them before that ends the process.
+def load_lapack(platform: str) -> frozenset[str]:
+    """Register LAPACK's routines with XLA, and return their names; of a GPU none is known.
+
+    A program that calls one of them before that ends the process.
 
     They are SciPy's, which takes a good part of a second to load: hence only when a program needs them. On a GPU the
     kernels that call them on the host are registered with the device, and get their addresses here.
     """
     if platform != "cpu":
         importlib.import_module("jaxlib.gpu_solver").initialize_hybrid_kernels()
-        return
+        return frozenset()
     lapack = importlib.import_module("jaxlib.lapack")
-    for platform, targets in lapack.registrations().items():
+    found = lapack.registrations()
+    for platform, targets in found.items():
         for name, capsule, api in targets:
             xc.register_custom_call_target(name, capsule, platform=platform, api_version=api)
     lapack._lapack.initialize()
+    return frozenset(name for name, *_ in found["cpu"])
 
 
 def with_extra_options(options: Any, extra: Mapping[str, str]) -> Any:

@@ -42,7 +42,12 @@ _ROUNDED: dict[str, Any] = {"xla_allow_excess_precision": False}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "cpu": {
         # This pass merges values that an optimization barrier keeps apart, and so the recomputation of `checkpoint`.
-        "xla_disable_hlo_passes": "cse_barrier_expander",
+        # The other writes reductions as windows, which take two to five times as long as the steps of ours.
+        "xla_disable_hlo_passes": "cse_barrier_expander,tree_reduction_rewriter",
+        # XLA gives operations to a library (YNN): products and convolutions, and by default reductions, too, with what
+        # is before them. With these, values are wrong, and jaxlib 0.10.2 ends the process: docs/xla_defects.md.
+        "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,"
+        "LIBRARY_FUSION_TYPE_INDIVIDUAL_CONVOLUTION",
         **_ROUNDED,
     },
     "gpu": _ROUNDED,
@@ -52,7 +57,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 # process if a barrier is in the loop (jaxlib 0.10.2 to 0.11.2), and errs in conversions to these formats: see
 # docs/xla_defects.md.
 SEPARATE_KERNELS: dict[str, dict[str, Any]] = {
-    "cpu": {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
+    "cpu": {"xla_disable_hlo_passes": "cse_barrier_expander,tree_reduction_rewriter,small-while-loop-hoisting"}
 }
 _NEED_SEPARATE_KERNELS = ("optimization_barrier", "f4E2M1FN", "FNUZ")
 # Options of one backend, which XLA takes as texts and ignores if they are unknown.

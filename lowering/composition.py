@@ -11,7 +11,7 @@ import numpy as np
 
 from tapeless.lowering import emit
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, source
 from tapeless.tracer.staging import trace_to_jaxpr
 
 Rule = Callable[..., Sequence[Value]]
@@ -28,15 +28,20 @@ def composed(function: ArrayFunction) -> Rule:
 
 
 def write_out(f: Function, function: ArrayFunction, operands: Sequence[Value]) -> list[Value]:
-    """Emit `function(*operands)` into `f`, and return its results. It may close over numbers, not over arrays."""
+    """Emit `function(*operands)` into `f`, and return its results. It may close over numbers, not over arrays.
+
+    It is a part of the operation that is being emitted, whose name and line are those in errors.
+    """
 
     def flat(*xs: Any) -> tuple[Any, ...]:
         out = function(*xs)
         return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
-    jaxpr, consts = trace_to_jaxpr(flat, [x.aval for x in operands], what="lowering", function=function)
+    avals = [x.aval for x in operands]
+    jaxpr, consts = source.at(f.source, trace_to_jaxpr, flat, avals, what="lowering", function=function)
     assert not consts, "a composition closes over no arrays"
-    return emit.lower(f, jaxpr, operands)
+    with f.composing():
+        return emit.lower(f, jaxpr, operands)
 
 
 def while_loop(f: Function, condition: ArrayFunction, body: ArrayFunction, state: Sequence[Value]) -> list[Value]:

@@ -27,6 +27,7 @@ from tapeless.lowering import forking
 from tapeless.lowering.compat import jaxlib_core, xc
 from tapeless.tracer import source
 from tapeless.tracer.config import Field, add_field, config
+from tapeless.tracer.types import GIVEN_TO_JAX
 
 
 class Device:
@@ -126,6 +127,11 @@ class SingleDeviceSharding(OnOneDevice, Sharding):
         """The devices in order, by the name that Orbax reads them by."""
         return (self.device,)
 
+    @property
+    def _is_concrete(self) -> bool:
+        """Raise TypeError: JAX asks for this of the arrays that it is given."""
+        raise TypeError(GIVEN_TO_JAX)
+
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         """Return the shape of an array's part on a device: the whole shape."""
         return tuple(global_shape)
@@ -142,6 +148,15 @@ class SingleDeviceSharding(OnOneDevice, Sharding):
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self.device!r})"
+
+
+def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """Make the placement of whole arrays on one device. Raises: NotImplementedError for another memory than its own.
+
+    >>> make_single_device_sharding(devices("cpu")[0])
+    SingleDeviceSharding(device=CpuDevice(id=0))
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 # ---- available devices

@@ -76,8 +76,11 @@ def _compiled_for_host(callbacks: Sequence[Any], text: str, out_avals: Any, devi
     )
 
 
-def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
-    """Compute a program on concrete values. Raises: FloatingPointError with `config.debug_nans`, see nonfinite.py."""
+def run(jaxpr: Jaxpr, args: Sequence[Any], name: str = "") -> tuple[DeviceArray, ...]:
+    """Compute a program, which messages may call by another name than its own, on concrete values.
+
+    Raises: FloatingPointError with `config.debug_nans`, see nonfinite.py.
+    """
     device = device_of(args)
     bufs = [buffer_on(x, device) for x in args]
     try:
@@ -85,7 +88,7 @@ def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
     except ArgumentError as error:
         raise error.by_name("argument {}".format) from None
     if nonfinite.are_watched():
-        nonfinite.check_program(jaxpr, outs, args)
+        nonfinite.check_program(jaxpr, outs, args, name=name)
     return committed_as(args, outs)
 
 
@@ -161,7 +164,7 @@ class EagerEvaluator:
         given = [*map(wrapped, f.consts, f.watched.in_avals), *args]
         outs = run_followed(f.watched, given, lambda: f.run([*f.consts, *bufs]))
         if nonfinite.are_watched():
-            nonfinite.check_program(f.watched, outs, given)
+            nonfinite.check_program(f.watched, outs, given, len(f.consts))
         return outs
 
     def unplaced(self, x: Any) -> Array:

@@ -137,6 +137,8 @@ class _Module:
         else:
             f.looping = True
             f.overwritten.update([v.name for v, yes in zip(arguments, looping) if yes])
+        if not title.startswith("public"):
+            f.is_called_with(arguments)
         if self._settles and in_place_loops.overwrites(jaxpr):
             f.dataflow = _dataflow(arguments, called=not title.startswith("public"))
         results = lower(f, jaxpr, arguments)
@@ -219,6 +221,8 @@ def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
         for eqn in jaxpr.eqns:
             if eqn.source is not f.source:
                 f.at(eqn.source)
+            if not f.is_part:
+                f.operation = eqn.primitive.name
             operands = [f.constant(v.value, v.aval) if type(v) is Literal else env[v] for v in eqn.invars]
             values = rules[eqn.primitive](f, [v.aval for v in eqn.outvars], *operands, **eqn.params)
             env.update(zip(eqn.outvars, values, strict=True))
@@ -238,6 +242,7 @@ def _write_in_place(f: Function, jaxpr: Jaxpr, env: dict[Var, Value], overwritte
     eqns, waits = in_place_loops.order(jaxpr, overwritten)
     for eqn in eqns:
         f.at(eqn.source)
+        f.operation = eqn.primitive.name
         operands = _read(f, env, eqn.invars)
         if eqn in waits:
             operands = in_place_loops.wait(f, eqn, operands, [env[r.outvars[0]] for r in waits[eqn]])

@@ -4,7 +4,8 @@ A `Function` collects the lines of one function of a module; `Value` is a name w
 printed in the generic form, so that one way of writing serves them all. Source: the StableHLO specification.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -35,6 +36,10 @@ _ELEMENTS = {
     "float4_e2m1fn": "f4E2M1FN",
     dtypes.float0.name: "i1",  # the tangents of integers, of which there is one: false
 }
+
+
+# Operations that are a pad, or that XLA may make one of, and calls of functions that may hold one.
+_PADDING = frozenset(("pad", "concatenate", "dynamic_update_slice", "scatter", "func.call"))
 
 
 class Value(NamedTuple):
@@ -68,6 +73,8 @@ class Function:
         self.platform: Final = platform
         self.lines: list[str] = []
         self.source: Any = None
+        self.operation = ""  # the name of the primitive that is being emitted
+        self.is_part = False  # is what is being emitted a part of that primitive?
         self.outer: str = ""  # the name stack of the loops and branches around, within this function
         self.place: str = ""
         self._n = 0
@@ -77,6 +84,7 @@ class Function:
         self.dataflow: Dataflow | None = None  # for functions that write into parts of arrays
         self._read: list[str] = []  # names that the block being written reads
         self._inside: list[str] = []  # names that the regions of the operation to come read
+        self._cuts: dict[str, bool] = {}  # values computed from padded ones: True if from a reshape of one
 
     def at(self, source: Any) -> None:
         """Set the user's source line for the operations to come."""
@@ -87,6 +95,19 @@ class Function:
         if self.source is not None and self.source.stack:
             self.outer = name_stacks.within(self.outer, name_stacks.inside(self.source.stack))
             self.at(None)
+
+    @contextlib.contextmanager
+    def composing(self) -> Generator[None]:
+        """Emit parts of one operation within the block."""
+        before, self.is_part = self.is_part, True
+        try:
+            yield
+        finally:
+            self.is_part = before
+
+    def is_called_with(self, arguments: Sequence[Value]) -> None:
+        """Note the arguments of a function that others call: nothing is known of them."""
+        self._cuts.update([(v.name, True) for v in arguments])
 
     def fresh(self, n: int = 1) -> list[str]:
         """Return n new names."""
@@ -152,9 +173,22 @@ class Function:
         properties = f" <{{{attributes}}}>" if attributes else ""
         body = f" ({region})" if region else ""
         types = f"({', '.join(map(tensor, avals))}) -> {out_types}"
+        if self._cuts or name in _PADDING:
+            self._note_cuts(name, names, results)
         if self.dataflow is not None:
             self._note(name, operands, results, (attributes, types))
         self.lines.append(f'    {left}"{full_name}"({arguments}){properties}{body} : {types}{self.place}')
+
+    def _note_cuts(self, kind: str, reads: Sequence[str], results: Sequence[Value]) -> None:
+        """Record what is computed from a padded value, and whether this was reshaped in between."""
+        found = [self._cuts[name] for name in reads if name in self._cuts]
+        if found or kind in _PADDING:
+            is_cut = kind == "func.call" or any(found) or (bool(found) and kind == "reshape")
+            self._cuts.update([(v.name, is_cut) for v in results])
+
+    def may_be_padded_rows(self, x: Value) -> bool:
+        """Tell whether a value may be computed from the reshape of a padded one, here or in a function around."""
+        return self._cuts.get(x.name, False)
 
     def _note(self, kind: str, operands: Sequence[Value], results: Sequence[Value], how: Any) -> None:
         """Record the operands of an operation in `dataflow`, and among the reads of its block."""
@@ -192,8 +226,14 @@ class Function:
         return found
 
     def compare(self, x: Value, y: Value, direction: str) -> Value:
-        """Emit x `direction` y (EQ NE LT LE GT GE), elementwise; floats that are unordered compare as in IEEE 754."""
+        """Emit x `direction` y (EQ NE LT LE GT GE), elementwise; floats that are unordered compare as in IEEE 754.
+
+        Integers of 2 bits are compared as 8 bits: XLA finds none of them equal to a negative constant.
+        """
         dtype = x.aval.dtype
+        if dtypes.is_integer(dtype) and dtypes.bits_of(dtype) < 4:
+            wide = "int8" if dtypes.is_signed(dtype) else "uint8"
+            return self.compare(self.convert(x, np.dtype(wide)), self.convert(y, np.dtype(wide)), direction)
         kind = "FLOAT" if dtypes.is_inexact(dtype) else "SIGNED" if dtypes.is_signed(dtype) else "UNSIGNED"
         attributes = (
             f"comparison_direction = #stablehlo<comparison_direction {direction}>, "

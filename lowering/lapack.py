@@ -88,7 +88,7 @@ def _target(f: Function, routine: str, aval: ShapedArray) -> str:
         return "cuhybrid_geqp3"
     if f.platform == "gpu" and routine == "geev":
         return f"cuhybrid_eig_{'comp' if dtypes.is_complex(aval.dtype) else 'real'}"
-    raise f.unsupported(f"LAPACK's {routine} runs on the CPU, and no kernel computes the same here")
+    raise f.unsupported(f"{f.operation}: LAPACK's {routine} runs on the CPU, and no kernel computes the same here")
 
 
 def custom_call(
@@ -102,7 +102,7 @@ def custom_call(
 ) -> list[Value]:
     """Emit a call of a routine by its full name; by default arrays of the operands' highest rank are its matrices."""
     if f.platform == "cpu" or target.startswith("cuhybrid"):
-        compat.load_lapack(f.platform)
+        _check_is_there(f, target)
     matrices = max(x.aval.ndim for x in operands) if rank_of_matrices is None else rank_of_matrices
     written = ", ".join(f"{name} = {_attribute(x)}" for name, x in options.items())
     places = ", ".join(_alias(*pair, len(outs)) for pair in in_place)
@@ -112,6 +112,16 @@ def custom_call(
         f"result_layouts = {_layouts(outs, matrices)}, output_operand_aliases = [{places}]"
     )
     return f.ops("custom_call", operands, outs, attributes)
+
+
+def _check_is_there(f: Function, target: str) -> None:
+    """Load LAPACK. Raises: NotImplementedError, with the user's line, if jaxlib lacks a routine."""
+    routines = compat.load_lapack(f.platform)
+    if routines and target not in routines:
+        release = compat.jaxlib_version()
+        raise f.unsupported(
+            f"{f.operation}: jaxlib {release} lacks {target}", "Install a release of jaxlib that has it."
+        )
 
 
 def _attribute(x: Option) -> str:

@@ -33,15 +33,30 @@ def check(primitive: Primitive, outs: Sequence[DeviceArray], operands: Sequence[
         raise FloatingPointError(f"{found} in the result of '{primitive}'{f', at {here}' if here else ''}.{why}")
 
 
-def check_program(jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any]) -> None:
+def check_program(
+    jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any], n_consts: int = 0, name: str = ""
+) -> None:
     """Check the results `outs` of a program; if one is not finite, run its equations one by one.
 
-    Raises: FloatingPointError naming the first equation with a result that is not finite.
+    Args:
+      n_consts: how many of `args` come first that are constants of the program.
+      name: what the program is called in messages, if not by its own name.
+    Raises: FloatingPointError naming the first equation with a result that is not finite, or the program if it gives
+      such a constant. An argument that is handed back is no result of anything.
     """
     if not found_in(outs):
         return
     with config.scope(debug_key_reuse=False):  # keys were followed when the program was run
         _run_by_equations(jaxpr, args)
+    consts = set(jaxpr.invars[:n_consts])
+    for i, (v, x) in enumerate(zip(jaxpr.outvars, outs)):
+        found = "" if isinstance(v, Var) and v not in consts else found_in([x])
+        if found:
+            here, which = source.describe_here(), "the result" if len(outs) == 1 else f"result {i}"
+            at = f", at {here}" if here else ""
+            raise FloatingPointError(
+                f"{found} in {which} of {name or jaxpr.name or 'f'}{at}.\n  It is a constant there."
+            )
 
 
 def _run_by_equations(jaxpr: Jaxpr, args: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 import tapeless as tl
 
-SIZES = (1_000, 10_000)
+SIZES = (4_000, 40_000)  # sums of fewer elements are written in another form
 # Machine code is not looked at: without LLVM's optimizations the instructions and the memory are the same.
 UNOPTIMIZED = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 

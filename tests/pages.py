@@ -1,4 +1,4 @@
-"""The programs that write pages of the documentation, and of its site, as modules."""
+"""The programs of docs/, which write pages of the documentation and its site, as modules."""
 
 import importlib.util
 import sys
@@ -19,6 +19,6 @@ def hook(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec and spec.loader
     found = importlib.util.module_from_spec(spec)
-    with mock.patch.object(sys, "path", [str(DOCS), *sys.path]):  # where mkdocs looks, too
+    with mock.patch.object(sys, "path", [str(DOCS), *sys.path]):  # where docs/conf.py looks, too
         spec.loader.exec_module(found)
     return found

@@ -41,6 +41,17 @@ POINTS = {
     "max of nothing but infinity": Point(tnp.max, [-INF, -INF], [0.5, 0.5]),
     "logaddexp": Point(lambda x: tnp.logaddexp(x[0], x[1]), [INF, INF], [0.5, 0.5]),
     "logaddexp of minus infinity": Point(lambda x: tnp.logaddexp2(x[0], x[1]), [-INF, -INF], [0.5, 0.5]),
+    "logsumexp": Point(tl.nn.logsumexp, [-INF, -INF], [0.5, 0.5]),
+    "logsumexp beside minus infinity": Point(tl.nn.logsumexp, [INF, -INF, INF, 2], [0.5, 0, 0.5, 0]),
+    "logsumexp of some": Point(lambda x: tl.nn.logsumexp(x, where=np.array([True, False])), [-INF, 1], [1, 0]),
+    "logsumexp of none": Point(lambda x: tl.nn.logsumexp(x, where=np.zeros(2, bool)), [-INF, 1], [0, 0]),
+    "logsumexp without weights": Point(lambda x: tl.nn.logsumexp(x, b=np.zeros(2)), [2, 1], [0, 0]),
+    "means of nothing": Point(
+        lambda x: tnp.nanmean(x) + tnp.mean(x, where=np.zeros(2, bool)) + tnp.nanmedian(x), [NAN, NAN], [0, 0]
+    ),
+    "variances of nothing": Point(
+        lambda x: tnp.nanvar(x) + tnp.nanstd(x) + tnp.var(x, where=x > 0) + tnp.std(x, where=x > 0), [NAN, NAN], [0, 0]
+    ),
     "std": Point(tnp.std, [2, 2, 2], [0, 0, 0]),
     "sort": Point(lambda x: tnp.sort(x) * np.arange(3), [2, 1, 1], [2, 0, 1]),
     "cummax": Point(lax.cummax, [1, 1, 3, 3], [2, 0, 2, 0]),

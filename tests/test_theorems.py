@@ -40,6 +40,7 @@ class Bound(NamedTuple):
 EXCEPTIONS: dict[str, tuple[Bound, str]] = {
     "ein": (Bound(6, 6), "the derivative of m factors is m products of m, of which nothing is shared"),
     "tanh": (Bound(5), "(1 - y)(1 + y), which no compiler makes one operation here and two there"),
+    "atan2": (Bound(7, 7), "operands are scaled by the greater of them, so that no square overflows or vanishes"),
     "cholesky": (Bound(7, 8), "n³ / 3 operations, with two triangular solves of n³ each, and a product"),
     "lu": (Bound(6, 6), "2 n³ / 3 operations, with two triangular solves of n³ each, and two products of triangles"),
     "qr": (

@@ -4,7 +4,7 @@ At a kink the derivative is JAX's: most often that of the flat side. Left out: p
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +13,18 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
-from tapeless.tracer.numpy.promotion import apply_inexact, array_operand, inexact, promoted_inexact_dtypes
-from tapeless.tracer.numpy.reductions import Axis, least
-from tapeless.tracer.primitives.elementwise import logistic_p, rsqrt, stop_gradient
+from tapeless.tracer.keyword_advice import advised
+from tapeless.tracer.numpy.promotion import (
+    apply_inexact,
+    array_operand,
+    inexact,
+    mixing_inside,
+    promoted_inexact_dtypes,
+)
+from tapeless.tracer.numpy.reductions import Axis, checked_axes, least, with_range
+from tapeless.tracer.primitives.elementwise import difference, logistic_p, rsqrt, stop_gradient
 from tapeless.tracer.primitives.operands import canonical_axis, exact_bool, exact_integer
+from tapeless.tracer.primitives.shape import squeeze
 from tapeless.tracer.primitives.special import erfc
 
 tanh: Final = tnp.tanh
@@ -151,16 +159,21 @@ def mish(x: ArrayLike) -> Array:
     return x * tnp.tanh(softplus(x))
 
 
+@mixing_inside
 def soft_sign(x: ArrayLike) -> Array:
     """Compute x / (|x| + 1), elementwise."""
     x = array_operand("soft_sign", x)
-    return x / (tnp.abs(x) + 1)
+    size = tnp.abs(x) + 1
+    return tnp.where(size > 2, tnp.sign(x) * (1 - 1 / size), x / size)  # of which no derivative is a difference
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Compute (x + sqrt(x² + b)) / 2, elementwise."""
     x, b = (array_operand("squareplus", v) for v in promoted_inexact_dtypes("squareplus", x, b))
-    return (x + tnp.sqrt(tnp.square(x) + b)) / 2
+    result, x, b = x.dtype, with_range(x), with_range(b)
+    large = tnp.abs(x) > math.sqrt(float(dtypes.finfo(x.dtype).max)) / 2  # of which the square may overflow
+    root = tnp.where(large, tnp.abs(x), tnp.sqrt(tnp.square(tnp.where(large, 1, x)) + b))
+    return ((x + root) / 2).astype(result)
 
 
 def log1mexp(x: ArrayLike) -> Array:
@@ -194,6 +207,8 @@ def _sparse_plus(x: Any) -> Array:
 # ---- reductions and normalization along axes -----------------------------------------------------------------
 
 
+@advised
+@mixing_inside
 def logsumexp(
     a: ArrayLike,
     axis: Axis = None,
@@ -214,22 +229,66 @@ def logsumexp(
       the logarithm of the modulus, which is real, and the sign.
     """
     a = inexact("logsumexp", array_operand("logsumexp", a))
+    result, a = a.dtype, with_range(a)
     keepdims = exact_bool(keepdims, "logsumexp: keepdims")
-    counts = tnp.asarray(True) if where is None else tnp.asarray(where)
-    counts = counts if b is None else counts & (tnp.asarray(b) != 0)
-    none = least(dtypes.real_part_dtype(a.dtype))
-    a = tnp.where(counts, a, none)
-    top = tnp.max(stop_gradient(tnp.real(a)), axis, keepdims=True, initial=none)
-    top = tnp.where(tnp.isfinite(top), top, 0)
-    lowered = a - top if math.isinf(none) else tnp.where(counts, a - top, none)
-    terms = tnp.exp(lowered) if b is None else b * tnp.exp(lowered)
-    total = tnp.sum(terms, axis, keepdims=keepdims)
-    top = top if keepdims else tnp.reshape(top, total.shape)
-    if exact_bool(return_sign, "logsumexp: return_sign"):
-        return tnp.log(tnp.abs(total)) + top, tnp.sign(total)
-    return tnp.log(total) + top
+    signed = exact_bool(return_sign, "logsumexp: return_sign")
+    top, total, log = _plain_total(a, axis, where) if b is None else _weighted_total(a, axis, b, where)
+    found = log(tnp.abs(total) if signed else total) + top
+    axes = () if keepdims else checked_axes("logsumexp", total, axis)
+    found, sign = (squeeze(_narrowed(each, result, b), axes) for each in (found, tnp.sign(total)))
+    return (found, sign) if signed else found
 
 
+def _narrowed(found: Array, dtype: Any, b: ArrayLike | None) -> Array:
+    """Convert a result that was computed in float32 to what `dtype`, narrower, and the dtype of b promote to."""
+    if dtypes.is_complex(dtype) or dtypes.bits_of(dtype) >= 32:
+        return found
+    return found.astype(dtype if b is None else tnp.result_type(dtype, b))
+
+
+_Total = tuple[Array, Array, Callable[[Array], Array]]  # m, a sum of terms exp(a - m), and the logarithm of such sums
+
+
+def _plain_total(a: Array, axis: Axis, where: ArrayLike | None) -> _Total:
+    """Sum exp(a - m), m the maximum of a, which is not differentiated: equal infinities share the derivative."""
+    a = a if where is None else tnp.where(where, a, least(dtypes.real_part_dtype(a.dtype)))
+    top = _greatest(a, axis)
+    terms = tnp.exp(_difference(a, top))
+    return top, _total(terms if where is None else tnp.where(where, terms, 0), axis, where), tnp.log
+
+
+def _weighted_total(a: Array, axis: Axis, b: ArrayLike, where: ArrayLike | None) -> _Total:
+    """Sum b exp(a - m), m the maximum of a where b is not 0. The derivative by b is exp(a - m), also where b is 0.
+
+    Where all b are 0, the logarithm depends on b only.
+    """
+    a, b = tnp.broadcast_arrays(a, b if where is None else tnp.where(where, b, 0))
+    some = tnp.any(b != 0, axis, keepdims=True)
+    top = tnp.where(some, _greatest(tnp.where(b != 0, a, least(dtypes.real_part_dtype(a.dtype))), axis), 0)
+    lowered = _difference(a, top)
+    most = math.floor(math.log(float(dtypes.finfo(a.dtype).max)))  # so that 0 times its exponential is 0
+    bounded = tnp.where(tnp.real(lowered) <= most, lowered, most)
+    total = tnp.sum(b * tnp.exp(tnp.where(b != 0, lowered, bounded)), axis, keepdims=True)
+    of_none = tnp.log(tnp.sum(b, axis, keepdims=True))
+
+    def log(total: Array) -> Array:
+        alone = of_none if dtypes.is_complex(total.dtype) else tnp.real(of_none)
+        return tnp.where(some, tnp.log(tnp.where(some, total, 1)), alone)
+
+    return top, total, log
+
+
+def _greatest(a: Array, axis: Axis) -> Array:
+    """Compute the maximum of real parts along axes, which are kept, without derivative; finite for complex numbers."""
+    top = tnp.max(stop_gradient(tnp.real(a)), axis, keepdims=True, initial=least(dtypes.real_part_dtype(a.dtype)))
+    return tnp.where(tnp.isfinite(top), top, 0) if dtypes.is_complex(a.dtype) else top
+
+
+def _difference(a: Array, top: Array) -> Array:
+    return a - top if dtypes.is_complex(a.dtype) else difference(a, tnp.broadcast_to(top, a.shape))
+
+
+@mixing_inside
 def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """Compute the logarithm of the mean of exp(x) along axes, of the elements where `where` is true, without overflow.
 
@@ -237,10 +296,13 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, 
       axis, keepdims: as for `logsumexp`.
     """
     x = inexact("logmeanexp", array_operand("logmeanexp", x))
+    result, x = x.dtype, with_range(x)
     counted = tnp.ones_like(x) if where is None else tnp.where(where, tnp.ones_like(x), 0)
-    return logsumexp(x, axis, where=where, keepdims=keepdims) - tnp.log(tnp.sum(counted, axis, keepdims=keepdims))
+    count = tnp.sum(counted, axis, keepdims=keepdims)
+    return (logsumexp(x, axis, where=where, keepdims=keepdims) - tnp.log(count)).astype(result)
 
 
+@advised
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Compute the softmax, exp(x) divided by its sum along axes.
 
@@ -249,27 +311,30 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
       where: which elements count, booleans that broadcast with x; the others are 0.
     Returns: floating point, the shape of x; zeros where no element counts.
     """
-    terms = tnp.exp(_lowered("softmax", x, axis, where))
-    terms = terms if where is None else tnp.where(where, terms, 0)
-    return terms / _total(terms, axis, where)
-
-
-def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """Compute the logarithm of `softmax`, without underflow; -inf where `where` is false. Args: as for `softmax`."""
-    lowered = _lowered("log_softmax", x, axis, where)
+    lowered, result = _lowered("softmax", x, axis, where)
     terms = tnp.exp(lowered)
     terms = terms if where is None else tnp.where(where, terms, 0)
-    found = lowered - tnp.log(_total(terms, axis, where))
+    return (terms / _total(terms, axis, where)).astype(result)
+
+
+@advised
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
+    """Compute the logarithm of `softmax`, without underflow; -inf where `where` is false. Args: as for `softmax`."""
+    lowered, result = _lowered("log_softmax", x, axis, where)
+    terms = tnp.exp(lowered)
+    terms = terms if where is None else tnp.where(where, terms, 0)
+    found = (lowered - tnp.log(_total(terms, axis, where))).astype(result)
     return found if where is None else tnp.where(where, found, least(found.dtype))
 
 
-def _lowered(name: str, x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Array:
-    """Subtract from x its maximum along axes, which is not differentiated."""
+def _lowered(name: str, x: ArrayLike, axis: Axis, where: ArrayLike | None) -> tuple[Array, Any]:
+    """Subtract from x its maximum along axes, which is not differentiated; return the dtype of the result, too."""
     x = inexact(name, array_operand(name, x))
+    result, x = x.dtype, with_range(x)
     x = x if where is None else tnp.where(where, x, tnp.min(x))  # masked elements must not overflow
     none = least(x.dtype)
     top = tnp.max(stop_gradient(x), axis, keepdims=True, where=where, initial=none)
-    return x - (top if where is None else tnp.where(top == none, 0, top))
+    return x - (top if where is None else tnp.where(top == none, 0, top)), result
 
 
 def _total(terms: Array, axis: Axis, where: ArrayLike | None) -> Array:

@@ -5,11 +5,12 @@ For type checkers and editors they are declared here, as the same functions; a t
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, NewType, NoReturn, TypeAlias
 
 import numpy as np
 
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import GIVEN_TO_JAX, ShapedArray, is_asked_by_jax
 
 if TYPE_CHECKING:
     from tapeless.tracer.numpy import (
@@ -88,6 +89,8 @@ class Array:
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):  # protocols look such names up on every object
+                if name == "__jax_array__" and is_asked_by_jax(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
+                    raise TypeError(GIVEN_TO_JAX)  # no AttributeError, after which JAX would not say where to look
                 raise AttributeError(f"an array has no attribute {name!r}.", name=name, obj=None)
             missing = importlib.import_module("tapeless.tracer.missing_names")
             raise AttributeError(missing.ArrayRefusal(name), name=name, obj=None)

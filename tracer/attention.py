@@ -18,7 +18,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.activations import logsumexp, softmax
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.keyword_advice import advised
-from tapeless.tracer.numpy.promotion import array_operand
+from tapeless.tracer.numpy.promotion import array_operand, mixing_inside
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.primitives.operands import exact_bool
 from tapeless.tracer.types import aval_of
@@ -37,6 +37,7 @@ class _Masks(NamedTuple):
 
 
 @advised
+@mixing_inside
 def dot_product_attention(
     query: ArrayLike,
     key: ArrayLike,

@@ -52,7 +52,7 @@ class Field(Generic[T]):
 
     def __set__(self, instance: Any, value: T) -> None:
         self.everywhere = self.checked(value)
-        _process[0] = _settings([field.everywhere for field in _fields.values() if field.keyed])
+        _process[0] = _settings([field.everywhere for field in list(_fields.values()) if field.keyed])
         if _scope.get() is not None:
             _scope.set(_settings_now())
 
@@ -139,8 +139,8 @@ class Config:
     progress: whether a compilation that takes longer than five seconds is logged while it runs.
     traceback_filtering: whether tracebacks that Python or IPython prints leave our frames out: "auto" and
       "remove_frames" add a note that they do, "quiet_remove_frames" adds none, "off" shows every frame.
-    JAX's names are understood, too: `jax_enable_x64` for the widths, `jax_enable_checks` for `check_programs`,
-    `jax_platforms` for `platform_name`, for the others "jax_" and the name.
+    JAX's names are understood, too: `jax_enable_x64` for the widths (and `x64_enabled`, to read), `jax_enable_checks`
+    for `check_programs`, `jax_platforms` for `platform_name`, for the others "jax_" and the name.
     """
 
     __slots__ = ()
@@ -217,6 +217,11 @@ class Config:
         """
         return Scope(values)
 
+    @property
+    def x64_enabled(self) -> bool:
+        """Tell whether the default width is 64 bits, by JAX's name."""
+        return self.default_bits == 64
+
     @staticmethod
     def trace_key() -> object:
         """Return the cache key of traced programs for the settings: one object for each combination of values,
@@ -230,7 +235,7 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         """Return the value of a field by JAX's name."""
         if name == "jax_enable_x64":
-            return self.default_bits == 64
+            return self.x64_enabled
         return _meant_by(name)[0].__get__(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -270,7 +275,7 @@ def add_field(name: str, field: Field[Any]) -> Field[Any]:
     field.__set_name__(Config, name)
     field.checked(field.everywhere)
     _fields[name] = field
-    _process[0] = _settings([each.everywhere for each in _fields.values() if each.keyed])
+    _process[0] = _settings([each.everywhere for each in list(_fields.values()) if each.keyed])
     if _scope.get() is not None:
         _scope.set(_settings_now())
     return field
@@ -278,7 +283,7 @@ def add_field(name: str, field: Field[Any]) -> Field[Any]:
 
 def _settings_now() -> object:
     """Return the interned object for the present values of all keyed fields."""
-    return _settings([field.__get__(None) for field in _fields.values() if field.keyed])
+    return _settings([field.__get__(None) for field in list(_fields.values()) if field.keyed])
 
 
 def _settings(values: list[Any]) -> object:
@@ -288,8 +293,8 @@ def _settings(values: list[Any]) -> object:
 def differing_settings(now: Any, before: Any) -> Generator[tuple[str, Any, Any]]:
     """Yield the names of settings that differ between two keys of `config.trace_key`, with both values."""
     (settings, named), (others, others_named) = [key if isinstance(key, tuple) else (key, ()) for key in (now, before)]
-    values = {known: combination for combination, known in _known_settings.items()}
-    keyed = [name for name, field in _fields.items() if field.keyed]
+    values = {known: combination for combination, known in list(_known_settings.items())}
+    keyed = [name for name, field in list(_fields.items()) if field.keyed]
     for name, value, other in zip(keyed, values[settings], values[others], strict=False):
         if value != other:
             yield f"config.{name}", value, other

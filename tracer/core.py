@@ -435,7 +435,7 @@ class Tracer(Array):
         return (self[i] for i in range(self.aval.shape[0]))
 
     def __format__(self, spec: str) -> str:
-        return format(self._concrete(ConcretizationTypeError, "value", _FLOAT_HELP), spec) if spec else repr(self)
+        return format(self._concrete(ConcretizationTypeError, "value", _FORMAT_HELP), spec) if spec else repr(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.aval.str_short()}{self._shown()}>"
@@ -468,8 +468,7 @@ class Tracer(Array):
 
     def _concrete(self, error: type[Exception], what: str, help: str) -> Any:
         check_alive((self,))
-        known = self.known()
-        if known is None:
+        if (known := self.known()) is None:
             raise error(self._refusal(f"the {what} of a traced array is not known", help))
         return known
 
@@ -514,6 +513,7 @@ _FLAG_HELP = "{Known}, or use tnp.where or lax.cond for a choice, lax.while_loop
 _IS_AN_ARGUMENT = "\n  It is "  # so begins the origin of a value that is no result
 _INT_HELP = "Shapes, counts and Python indices must be known when tracing: {known}."
 _FLOAT_HELP = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
+_FORMAT_HELP = 'Write tl.debug.print("{{:.3f}}", x), which prints it when the program runs; f"{{x}}" shows the type.'
 _LOST_HELP = "Keep it an array (tnp.* instead of math.*), or use float(tl.stop_gradient(x)) where it is a constant."
 _ARRAY_HELP = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute outside of the traced function."
 _FILL_HELP = (

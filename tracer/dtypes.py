@@ -479,9 +479,7 @@ def _meet(types: tuple[_TypeOf, ...]) -> tuple[DType, bool]:
     strong = [canonical(t) for t in types if not isinstance(t, type) or t in _BOOLEANS]
     if not strong:
         return _of_numbers(weak), True
-    joined = _join([*strong, *(_weak_kind(dtype) for dtype in weak)])
-    if config.numpy_bits == 32 == config.default_bits and joined not in strong:
-        joined = _narrowed(joined, strong)
+    joined = _narrowed(_join([*strong, *(_weak_kind(dtype) for dtype in weak)]), strong)
     if joined == "f*" and not weak:  # uint64 and signed integers: no float but of 64 bits comes near to holding both
         return np.dtype(np.float64), True
     if isinstance(joined, str) and joined[0] in "fc":
@@ -489,9 +487,9 @@ def _meet(types: tuple[_TypeOf, ...]) -> tuple[DType, bool]:
     return _default_if_weak(joined)
 
 
-def _narrowed(joined: DType | str, strong: Sequence[DType]) -> DType | str:
+def _narrowed(joined: Any, operands: Sequence[DType]) -> Any:
     """Narrow a join to 32 bits if no operand has more: uint32 and a signed integer give int32, as in JAX."""
-    if isinstance(joined, str) or any(bits_of(x) > 32 for x in strong):
+    if not config.numpy_bits == 32 == config.default_bits or any(x in _OF_32_BITS for x in operands):
         return joined
     return _OF_32_BITS.get(joined, joined)
 
@@ -517,7 +515,7 @@ def _dtype_of_class(scalar_class: type) -> DType:
 
 def _of_numbers(weak: Sequence[DType]) -> DType:
     """Find the widest of weak types; with a NumPy scalar of int64 or uint64 it has 64 bits."""
-    widest = reduce(_widest, weak)
+    widest = _narrowed(reduce(_widest, weak), weak)
     if config.default_bits == 32 and _KINDS[widest] in "fc" and _need_64_bits(weak):
         return _widest(widest, float_of(*weak, kind=_KINDS[widest]))
     return widest

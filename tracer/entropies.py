@@ -70,7 +70,10 @@ def _rel_entr(p: Any, q: Any) -> Array:
     p, q = tnp.where(outside, 1, p), tnp.where(outside | (p == 0) & (q == 0), 1, q)
     ratio = p / q
     near, s, tail = _difference(p, q, ratio)
-    extreme = (p > 0) & (q > 0) & ((ratio < _SMALL) | (ratio == np.inf))
+    slope = ratio / q  # by which the derivative of the ratio is taken
+    small = max(_SMALL, float(dtypes.finfo(ratio.dtype).tiny))
+    unusual = (ratio < small) | (ratio == np.inf) | (slope < small) | (slope == np.inf)
+    extreme = (p > 0) & (q > 0) & unusual
     by_logarithms = p * (tnp.log(tnp.where(extreme, p, 1)) - tnp.log(tnp.where(extreme, q, 1)))
     by_ratio = tnp.where(extreme, by_logarithms, g.xlogy(p, tnp.where(extreme, 1, ratio)))
     return tnp.where(outside, np.inf, tnp.where(near, 2 * p * s * (1 + s * s * tail), by_ratio))

@@ -11,9 +11,17 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.numpy.promotion import array_operand, as_array, broadcast, number_operand, promoted_inexact_dtypes
+from tapeless.tracer.numpy.promotion import (
+    array_operand,
+    as_array,
+    broadcast,
+    mixing_inside,
+    number_operand,
+    promoted_inexact_dtypes,
+)
 
 
+@mixing_inside
 def map_coordinates(
     input: ArrayLike, coordinates: Sequence[ArrayLike], order: int, mode: str = "constant", cval: ArrayLike = 0.0
 ) -> Array:

@@ -249,12 +249,19 @@ class Jaxpr:
         """The name of the function that was traced."""
         return DebugInfo(None, self.name)
 
-    def pretty_print(self) -> str:
-        """The text of the program, as `str` gives it."""
-        return str(self)
+    def pretty_print(self, *, source_info: bool = False, use_color: bool = False, **_: Any) -> str:
+        """Return the text of the program, as `str` gives it; with `source_info`, the user's line behind each equation.
+
+        Args:
+          use_color, and other options of JAX: for its own format; this one has no colors.
+        """
+        return self._text(source_info)
+
+    def _text(self, with_source: bool = False) -> str:
+        return printing.jaxpr_text(self, with_source=with_source)
 
     def __str__(self) -> str:
-        return printing.jaxpr_text(self)
+        return self._text()
 
     __repr__ = __str__
 
@@ -281,11 +288,8 @@ class OpenJaxpr(Jaxpr):
         inputs = (*self.constvars, *(self.invars if invars is None else invars))
         return OpenJaxpr(self.whole.replace(invars=inputs, **fields), len(self.constvars))
 
-    def __str__(self) -> str:
-        return printing.jaxpr_text(self.whole, n_consts=len(self.constvars))
-
-    def __repr__(self) -> str:
-        return str(self)
+    def _text(self, with_source: bool = False) -> str:
+        return printing.jaxpr_text(self.whole, n_consts=len(self.constvars), with_source=with_source)
 
 
 def whole(jaxpr: Jaxpr) -> Jaxpr:
@@ -357,12 +361,12 @@ class ClosedJaxpr:
         """The name of the function that was traced."""
         return self.jaxpr.debug_info
 
-    def pretty_print(self) -> str:
-        """The text of the program, as `str` gives it."""
-        return str(self)
+    def pretty_print(self, *, source_info: bool = False, use_color: bool = False, **_: Any) -> str:
+        """Return the text of the program, as `Jaxpr.pretty_print` does."""
+        return printing.jaxpr_text(whole(self.jaxpr), n_consts=len(self.consts), with_source=source_info)
 
     def __str__(self) -> str:
-        return printing.jaxpr_text(whole(self.jaxpr), n_consts=len(self.consts))
+        return self.pretty_print()
 
     __repr__ = __str__
 

@@ -1,7 +1,7 @@
-"""Notes on errors for keywords that a function here does not take: what to write in their place.
+"""Advice in errors for keywords that a function here does not take: what to write in their place.
 
-The notes are part of the exception, so that test runners and logs show them, for functions that are `advised`: those
-that are called seldom, such as optimizers. Others pay nothing; their errors get the note when Python prints them.
+It is a part of the message, wherever that is shown, for functions that are `advised`, those that are called seldom or
+have a keyword of another name in PyTorch, and in functions that are traced. Others get it when Python prints them.
 """
 
 import functools
@@ -14,18 +14,22 @@ Result = TypeVar("Result")
 
 
 def advise(error: Exception) -> None:
-    """Note what to write in the place of a keyword that is PyTorch's, or misspelt, or of checkpoint(f, x), once.
+    """Add to the message what to write in the place of a keyword that is PyTorch's, or misspelt, once.
 
-    And in the place of index.build(2, 3, f).
+    And in the place of checkpoint(f, x), of index.build(2, 3, f), and of arithmetic with dicts.
     """
-    if type(error) is TypeError and ("unexpected keyword argument" in str(error) or "() takes " in str(error)):
-        advice = importlib.import_module("tapeless.tracer.unknown_keywords").advice(str(error))
-        if advice is not None and advice not in getattr(error, "__notes__", ()):
-            error.add_note(advice)
+    message = error.args[0] if [*map(type, error.args)] == [str] else ""
+    if type(error) is TypeError and any(part in message for part in _ADVISED):
+        advice = importlib.import_module("tapeless.tracer.unknown_keywords").advice(message)
+        if advice is not None:
+            error.args = (f"{message}\n  {advice}",)
+
+
+_ADVISED = ("unexpected keyword argument", "() takes ", "unsupported operand type(s)")
 
 
 def advised(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Note on errors for keywords of `f` what to write in their place."""
+    """Say in errors for keywords of `f` what to write in their place."""
 
     @functools.wraps(f)
     def run(*args: Arguments.args, **params: Arguments.kwargs) -> Result:

@@ -5,6 +5,7 @@ from typing import Final
 
 from tapeless.tracer.array import Array
 from tapeless.tracer.pytorch_names import PYTORCH
+from tapeless.tracer.substitutes import SUBSTITUTES
 
 # Names of other libraries and of the literature, with ours.
 _MEANT = {
@@ -111,6 +112,14 @@ NAMESPACES = (
     "tapeless.nn.initializers tapeless.optimizers tapeless.image tapeless.ops tapeless.debug tapeless.tree_util "
     "tapeless.experimental tapeless.testing tapeless.errors tapeless.dtypes tapeless.lax.linalg"
 ).split()
+# Namespaces that are searched for names of modules' functions, not for methods of arrays.
+_OTHERS = (
+    "tapeless.scipy tapeless.scipy.optimize tapeless.scipy.integrate tapeless.scipy.interpolate tapeless.scipy.ndimage "
+    "tapeless.scipy.fft tapeless.scipy.sparse.linalg tapeless.scipy.spatial.transform tapeless.scipy.cluster.vq "
+    "tapeless.experimental.ode tapeless.experimental.jet tapeless.experimental.checkify tapeless.flatten_util "
+    "tapeless.sharding tapeless.stages tapeless.profiler tapeless.checkpoint_policies tapeless.ad_checkpoint "
+    "tapeless.custom_batching tapeless.dlpack tapeless.index"
+).split()
 
 
 class Refusal:
@@ -156,9 +165,11 @@ def _advice(module: str, name: str) -> str:
         return f"Do you mean {_MEANT[name]}?"
     if name in PYTORCH:
         return f"Write {PYTORCH[name]}.\n  The page 'Coming from PyTorch' of the documentation has more."
-    elsewhere = next((space for space in NAMESPACES if space != module and name in _names(space)), None)
+    elsewhere = next((space for space in (*NAMESPACES, *_OTHERS) if space != module and name in _names(space)), None)
     if elsewhere is not None:
         return f"It is {_shortened(elsewhere)}.{name}."
+    if name in SUBSTITUTES:
+        return f"Write {SUBSTITUTES[name]}."
     close = importlib.import_module("difflib").get_close_matches(name, _names(module), 1, 0.75)
     if close:
         return f"Do you mean {_shortened(module)}.{close[0]}?"

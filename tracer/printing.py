@@ -70,11 +70,15 @@ class Names:
         return f"{self(var)}:{var.aval.str_short()}"
 
 
-def jaxpr_text(jaxpr: Any, n_consts: int = 0, values: Sequence[str] = ()) -> str:
-    """Print a whole program; its first `n_consts` inputs are constants, printed in brackets, with `values` if given."""
+def jaxpr_text(jaxpr: Any, n_consts: int = 0, values: Sequence[str] = (), with_source: bool = False) -> str:
+    """Print a whole program; its first `n_consts` inputs are constants, printed in brackets, with `values` if given.
+
+    Args:
+      with_source: print the user's line behind each equation, as a comment.
+    """
     titles = titles_inside(jaxpr)
-    texts = [f"{title} = {_program(program, titles)}" for program, title in titles.items()]
-    return "\n".join([*texts, _program(jaxpr, titles, n_consts, values)])
+    texts = [f"{title} = {_program(program, titles, with_source=with_source)}" for program, title in titles.items()]
+    return "\n".join([*texts, _program(jaxpr, titles, n_consts, values, with_source)])
 
 
 def titles_inside(jaxpr: Any) -> dict[Any, str]:
@@ -119,15 +123,26 @@ def typed_literal_text(literal: Any, types: Iterable[ShapedArray] = ()) -> str:
     return f"{text}:{'~' * aval.weak_type}{dtypes.short_name(aval.dtype)}"
 
 
-def _program(jaxpr: Any, titles: dict[Any, str], n_consts: int = 0, values: Sequence[str] = ()) -> str:
+def _program(
+    jaxpr: Any, titles: dict[Any, str], n_consts: int = 0, values: Sequence[str] = (), with_source: bool = False
+) -> str:
     names = Names()
     head = _head(jaxpr, names, n_consts, values)
     body = [f"    {equation_text(eqn, names, titles)}" for eqn in jaxpr.eqns]
+    if with_source:
+        body = _with_places(body, [eqn.source for eqn in jaxpr.eqns])
     types = jaxpr.in_avals
     tail = _sides(jaxpr.outvars, lambda v: names.operand(v, types), ", ")
     if not body:
         return f"{{ lambda {head}. in {tail} }}"
     return "\n".join([f"{{ lambda {head}. let", *body, f"  in {tail} }}"])
+
+
+def _with_places(lines: Sequence[str], places: Sequence[Any]) -> list[str]:
+    """Append the user's line to the lines of equations, as comments below each other."""
+    width = max(map(len, lines), default=0)
+    shown = [f"{line:{width}}  # {place} ({place.function})" if place else line for line, place in zip(lines, places)]
+    return [line.rstrip() for line in shown]
 
 
 def _head(jaxpr: Any, names: Names, n_consts: int, values: Sequence[str]) -> str:

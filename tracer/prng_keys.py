@@ -26,21 +26,25 @@ from tapeless.tracer.types import aval_of, by_protocol, holds_keys, is_arraylike
 # ---- making keys ---------------------------------------------------------------------------------------------
 
 
-def key(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
+def key(seed: int | ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
     """Make a key from a seed: an array without axes, of dtype `key<fry>`, or the dtype of another generator.
 
     Args:
       seed: an integer. Python's counts modulo 2**32, or 2**64 where the default width is 64 bits, as in JAX; one with
         a dtype counts in full, where one that fits 32 bits is a number of 32 bits unless the default width is 64.
-      impl: the generator: threefry2x32, rbg or unsafe_rbg; `config.default_prng_impl` if None.
-    Raises: TypeError if the seed is not one integer, OverflowError if it has more than 64 bits, ValueError if there is
-      no such generator.
+      impl, dtype: one of them names the generator, threefry2x32, rbg or unsafe_rbg, or is the dtype of its keys;
+        `config.default_prng_impl` if both are None.
+    Raises: TypeError if the seed is not one integer, or a dtype is not of keys; OverflowError if the seed has more than
+      64 bits; ValueError if there is no such generator, or for both an `impl` and a `dtype`.
+
+    >>> key(0, dtype="rbg").dtype == key(0, impl=key_dtype("rbg")).dtype
+    True
     """
-    impl = _known_impl("key", impl)
+    impl = _generator("key", impl, dtype)
     return random_wrap(_seeded("key", seed, impl), impl)
 
 
-def PRNGKey(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
+def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:
     """Make a key as bare words, uint32[n], the older form of a key; as `key` if `config.enable_custom_prng`.
 
     Args, Raises: as for `key`.
@@ -55,20 +59,16 @@ def key_data(keys: ArrayLike) -> Array:
     return _words("key_data", keys)
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: Any = None) -> Array:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
     """Make keys from their words, uint32[..., n].
 
     Args:
-      impl: name of the generator that they are for; `config.default_prng_impl` if None.
-      dtype: or the dtype of the keys.
-    Raises: TypeError if it is given other words, keys included, and for a dtype of no keys; ValueError for both an
-      `impl` and a dtype.
+      impl, dtype: one of them names the generator that they are for, or is the dtype of its keys;
+        `config.default_prng_impl` if both are None.
+    Raises: TypeError if it is given other words, keys included, and for a dtype of no keys; ValueError if there is no
+      such generator, or for both an `impl` and a `dtype`.
     """
-    if dtype is not None and impl is not None:
-        raise ValueError(f"wrap_key_data: give impl or dtype, not both: {impl!r}, {dtype}.")
-    if dtype is not None and not dtypes.is_key(dtype):
-        raise TypeError(f"wrap_key_data: dtype must be {KEY}, or that of other keys, not {dtype!r}.")
-    impl = _known_impl("wrap_key_data", impl if dtype is None else dtype.impl)
+    impl = _generator("wrap_key_data", impl, dtype)
     return random_wrap(tnp.asarray(_checked("wrap_key_data", key_bits_array, impl)), impl)
 
 
@@ -77,8 +77,11 @@ def key_impl(keys: ArrayLike) -> str:
     return _typed("key_impl", keys).dtype.impl
 
 
-def key_dtype(impl: str | None = None) -> Any:
-    """Return the dtype of keys for a generator. Raises: ValueError if there is no such generator."""
+def key_dtype(impl: Any = None) -> Any:
+    """Return the dtype of keys for a generator, given by name or by that dtype.
+
+    Raises: ValueError if there is no such generator; TypeError for a dtype of no keys.
+    """
     return KEYS[_known_impl("key_dtype", impl)]
 
 
@@ -247,10 +250,24 @@ def _check_integer(name: str, what: str, x: Any) -> None:
         raise TypeError(f"{name}: {what} must be one integer, not {aval}: vmap {name} over an array of them.")
 
 
+def _generator(name: str, impl: Any, dtype: Any) -> str:
+    """Return the name of the generator that `impl` or `dtype` gives. Raises: ValueError for both; as `_known_impl`."""
+    if dtype is not None and impl is not None:
+        raise ValueError(f"{name}: give impl or dtype, not both: {impl!r}, {dtype}.")
+    return _known_impl(name, impl if dtype is None else dtype)
+
+
 def _known_impl(name: str, impl: Any) -> str:
-    """Return the name of a generator, the default one for None. Raises: ValueError if there is no such generator."""
+    """Return the name of a generator, given by name or the dtype of its keys; the default one for None.
+
+    Raises: ValueError if there is no such generator; TypeError for what is no name and no dtype of keys.
+    """
     if impl is None:
         return config.default_prng_impl
+    if dtypes.is_key(impl):
+        return impl.impl
+    if not isinstance(impl, str):
+        raise TypeError(f"{name}: dtype must be {KEY}, or that of other keys, not {impl!r}.")
     if impl not in KEYS:
         raise ValueError(f"{name}: the generators are {', '.join(KEYS)}; there is no {impl!r}.")
     return impl

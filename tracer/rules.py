@@ -85,7 +85,7 @@ class Table(dict[Any, Entry]):
     def __iter__(self) -> Iterator[Any]:
         for family in tuple(_awaited):
             import_rules(family)
-        return super().__iter__()
+        return iter(list(super().keys()))  # other threads may add the rules of users
 
     def __setitem__(self, primitive: Any, rule: Entry) -> None:
         again = interrupted or getattr(primitive, "family", "") in _interrupted

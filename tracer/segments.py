@@ -60,8 +60,7 @@ def segment_prod(
 ) -> Array:
     """Multiply the elements of each segment; 1 for an empty one. Args, Returns, Raises: as for `segment_sum`.
 
-    There is a derivative only if no two elements are of one segment: segment_ids that are known are compared, for
-    others `unique_indices` promises it.
+    The derivative by an element is the product of the others, also where some of them are 0.
     """
     settings = num_segments, indices_are_sorted, unique_indices, bucket_size, mode
     return _reduced("segment_prod", "multiply", data, segment_ids, lambda dtype: 1, tnp.prod, *settings)

@@ -4,6 +4,7 @@ Recording costs one short walk up the stack per equation; file, line and text ar
 """
 
 import functools
+import itertools
 import linecache
 import os
 import re
@@ -19,6 +20,7 @@ import numpy as np
 
 from tapeless.tracer import name_stacks
 from tapeless.tracer.errors import JAXIndexError, JAXTypeError, LinearityError
+from tapeless.tracer.keyword_advice import advise
 from tapeless.tracer.recency import bounded
 from tapeless.tracer.scopes import Arguments, Result, scoped
 
@@ -67,6 +69,15 @@ class Source:
             if start <= self.instruction < end:
                 return line or self.code.co_firstlineno
         return self.code.co_firstlineno
+
+    @property
+    def called(self) -> str:
+        """The function that the user's program called here, as written, or the operands with their operator."""
+        line, last, start, end = next(itertools.islice(self.code.co_positions(), self.instruction // 2, None))
+        if line is None or line != last or start is None:
+            return ""
+        written = linecache.getline(self.file, line).encode()[start:end].decode()  # places are counted in bytes
+        return written.partition("(")[0] or written
 
     @property
     def text(self) -> str:
@@ -178,6 +189,7 @@ def name_line(error: Exception) -> None:
         return  # those of traced values and of linearity name lines
     frames = [(tb.tb_frame.f_code, tb.tb_lasti) for tb in walk_traceback(error.__traceback__)]
     if not _is_ours(frames[-1][0]):
+        advise(error)
         return
     users = [Source(*frame) for frame in frames if is_users(frame[0])]
     place = users[-1] if users else current()

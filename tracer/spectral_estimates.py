@@ -16,7 +16,7 @@ from tapeless.tracer import dtypes, source
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import fourier
-from tapeless.tracer.numpy.promotion import array_operand, common_shape, inexact, promoted_inexact_dtypes
+from tapeless.tracer.numpy.promotion import array_operand, common_shape, inexact, mixing_inside, promoted_inexact_dtypes
 from tapeless.tracer.primitives.contraction import Precision
 
 # ---- trends --------------------------------------------------------------------------------------------------
@@ -180,6 +180,7 @@ def _segments(name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, si
 # ---- spectra -------------------------------------------------------------------------------------------------
 
 
+@mixing_inside
 def stft(
     x: ArrayLike,
     fs: ArrayLike = 1.0,
@@ -214,6 +215,7 @@ def stft(
     return _spectra("stft", x, None, fs, detrend, return_onesided, "spectrum", boundary, padded, **how)
 
 
+@mixing_inside
 def csd(
     x: ArrayLike,
     y: ArrayLike | None,
@@ -242,6 +244,7 @@ def csd(
     return _averaged("csd", x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
 
 
+@mixing_inside
 def welch(
     x: ArrayLike,
     fs: ArrayLike = 1.0,
@@ -364,6 +367,7 @@ def _transforms(x: Array, cut: _Segments, trend: Any, halved: bool) -> Array:
     return (fourier.rfft if halved else fourier.fft)(parts * cut.window, cut.transform)
 
 
+@mixing_inside
 def istft(
     Zxx: ArrayLike,
     fs: ArrayLike = 1.0,

@@ -5,7 +5,9 @@ it meets that are not its own, arrays it closes over and tracers of other traces
 that come before the arguments.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -18,6 +20,7 @@ from tapeless.tracer.incoming import incoming, kept
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
+from tapeless.tracer.scopes import Arguments, Result, scoped
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
 
 DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # `n, argument 1 of f`, or nothing, of numbers of inputs
@@ -64,6 +67,35 @@ def trace_closed(
 def _results(f: Callable[..., Sequence[Any]], args: Sequence[Any]) -> list[Any]:
     """Call a function; compute the arrays of results that are computed when they are asked for, such as indices."""
     return [by_protocol(x) for x in f(*args)]
+
+
+# ---- values that stand for traced arrays of outside ----------------------------------------------------------
+
+# A vmap rule of a user is called when a program is batched, where the traces that its closure belongs to may be over,
+# or around the program. The call of its function takes these arrays as operands, which stand for them in the rule.
+_stand_ins: ContextVar[Mapping[int, Any]] = ContextVar("stand-ins", default=MappingProxyType({}))
+
+
+def stand_in(x: Any) -> Any:
+    """Return the value that stands for a traced array of outside here; the array itself if none does."""
+    return _stand_ins.get().get(id(x), x)
+
+
+def standing_for(
+    tracers: Sequence[Any],
+    values: Sequence[Any],
+    f: Callable[Arguments, Result],
+    /,
+    *args: Arguments.args,
+    **params: Arguments.kwargs,
+) -> Result:
+    """Call `f(*args)`, where `values` stand for traced arrays of outside."""
+    return scoped(
+        _stand_ins, {**_stand_ins.get(), **dict(zip(map(id, tracers), values, strict=True))}, f, *args, **params
+    )
+
+
+# ---- writing -------------------------------------------------------------------------------------------------
 
 
 class WritingTrace(Trace):
@@ -176,6 +208,9 @@ class StagingTrace(WritingTrace):
         if isinstance(x, Tracer):
             if x.owner is self:
                 return x.variable  # type: ignore[attr-defined]  # all tracers of this trace have one
+            other = stand_in(x)
+            if other is not x:
+                return self.atom(other)
             core.check_alive((x,))
             if x.owner.depth > self.depth:
                 raise core.inner_tracer_error(x, self)

@@ -6,12 +6,14 @@ Types are interned, so `is` compares them and hashing is one pointer: typing rul
 import math
 import threading
 import weakref
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
 import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.called_functions import prefixed
+from tapeless.tracer.config import config
 from tapeless.tracer.extended_dtypes import KEY, KeyDType
 from tapeless.tracer.incoming import Exact, is_masked
 from tapeless.tracer.recency import bounded
@@ -148,6 +150,8 @@ _WORD = np.dtype("uint32")
 def aval_of(value: Any) -> ShapedArray:
     """Return the type of a value: an array of ours, a NumPy array (strong), NumPy or Python scalar (weak).
 
+    NumPy's values of 64 bits have the type that `config.numpy_bits` says.
+
     Raises: TypeError if `value` is none of these.
     """
     aval = getattr(value, "aval", None)
@@ -156,12 +160,13 @@ def aval_of(value: Any) -> ShapedArray:
     kind = type(value)
     if kind in _PYTHON_SCALARS:
         return ShapedArray((), dtypes.scalar_dtype(kind), kind is not bool)
-    found = _numpy_scalar_types.get(kind)
+    known = _numpy_scalar_types[config.numpy_bits]
+    found = known.get(kind)
     if found is not None:
         return found
     if isinstance(value, np.generic):
-        found = ShapedArray((), dtypes.canonical(value.dtype), value.dtype.kind != "b")
-        return _numpy_scalar_types.setdefault(kind, found)
+        dtype = dtypes.numpy_dtype(dtypes.canonical(value.dtype))
+        return known.setdefault(kind, ShapedArray((), dtype, value.dtype.kind != "b"))
     if kind is Exact:
         return ShapedArray(value.shape, dtypes.canonical(value.dtype))
     if isinstance(value, np.ndarray) and not is_masked(value):
@@ -173,8 +178,21 @@ def aval_of(value: Any) -> ShapedArray:
     raise TypeError(f"{prefixed(f'{value!r} of type {kind.__name__}')} is not an array or a number.{hint}")
 
 
+def weak_number(x: Exact) -> Any:
+    """Make a weakly typed number of an array of no axes, of its dtype, whatever `config.numpy_bits` is."""
+    return x[()] if dtypes.numpy_dtype(x.dtype) == x.dtype else x.view(_WideNumber)
+
+
+class _WideNumber(Exact):
+    """A number of 64 bits where a NumPy scalar of them would be taken for one of 32."""
+
+    @property
+    def aval(self) -> ShapedArray:
+        return ShapedArray((), self.dtype, True)
+
+
 _PYTHON_SCALARS = (bool, int, float, complex)
-_numpy_scalar_types: dict[type, ShapedArray] = {}
+_numpy_scalar_types: dict[int, dict[type, ShapedArray]] = {32: {}, 64: {}}  # by the width of NumPy's values
 
 
 def is_arraylike(value: Any) -> bool:
@@ -206,3 +224,21 @@ def conversion_hint(value: Any) -> str:
     if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
         return "\n  Write tnp.asarray(...) around an array of another library: it is copied to the device."
     return ""
+
+
+# ---- arrays that are given to JAX ----------------------------------------------------------------------------
+
+GIVEN_TO_JAX: Final = (
+    "an array of Tapeless was given to JAX, or to a library that was imported with it, such as optax.\n"
+    "  Import and call libraries for JAX inside of `with tl.as_jax():`, where they compute by Tapeless; or hand over "
+    "numpy.asarray(x)."
+)
+
+
+def is_asked_by_jax(frame: FrameType) -> bool:
+    """Tell whether a frame is of JAX's own code, not of that which `as_jax` puts into its place.
+
+    Left out is what makes arrays, as `jax.numpy.asarray` does: it takes NumPy's protocols, too.
+    """
+    name = str(frame.f_globals.get("__name__", ""))
+    return name.startswith("jax.") and not name.endswith(".array_constructors")

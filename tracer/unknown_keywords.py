@@ -51,18 +51,23 @@ _MEANING: Final = {
     "map_location": "tl.device_put(tree, device)",
 }
 _UNEXPECTED: Final = re.compile(r"^(?:\w+\.)*?(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
+_OF_DICTS: Final = "For the arrays of dicts write tl.tree.map(lambda p, g: p - 0.1 * g, params, gradients)."
 _SHAPE_APART: Final = re.compile(r"^(build|sum)\(\) takes 2 positional arguments but ")
 
 
 def advice(message: str) -> str | None:
     """Advise what to write instead of a keyword, from Python's message about it; None if no parameter is like it.
 
-    Also what to write instead of PyTorch's checkpoint(f, x), and of index.build(2, 3, f).
+    Also what to write instead of PyTorch's checkpoint(f, x), of index.build(2, 3, f), and of arithmetic with dicts.
     """
+    if "\n" in message:  # it has advice
+        return None
+    if message.startswith("unsupported operand"):
+        return _OF_DICTS if "'dict'" in message else None
     if _SHAPE_APART.match(message):
-        return f"(The shape for several indices is a tuple: {message.partition('(')[0]}((2, 3), lambda i, j: ...).)"
+        return f"The shape for several indices is a tuple: {message.partition('(')[0]}((2, 3), lambda i, j: ...)."
     if message.startswith("checkpoint() takes from 0 to 1 positional arguments"):
-        return "(Arguments are given to the function that it returns: checkpoint(f)(x).)"
+        return "Arguments are given to the function that it returns: checkpoint(f)(x)."
     match = _UNEXPECTED.match(message)
     if match is None or "Did you mean" in message:  # Python 3.13 says it itself
         return None
@@ -71,11 +76,11 @@ def advice(message: str) -> str | None:
     for parameters in signatures:
         known = next((name for name in _PARAMETERS.get(keyword, ()) if name in parameters), None)
         if known is not None:
-            return f"(Write {known}= in the place of PyTorch's {keyword}=.)"
+            return f"Write {known}= in the place of PyTorch's {keyword}=."
         if keyword in _MEANING:
-            return f"(In the place of PyTorch's {keyword}= write {_MEANING[keyword]}.)"
+            return f"In the place of PyTorch's {keyword}= write {_MEANING[keyword]}."
     close = difflib.get_close_matches(keyword, sorted(set[str]().union(*signatures)), 1, 0.7)
-    return f"(Do you mean {close[0]}=?)" if close else None
+    return f"Do you mean {close[0]}=?" if close else None
 
 
 def _signatures(name: str) -> Iterator[set[str]]:

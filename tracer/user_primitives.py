@@ -19,6 +19,7 @@ DEFINED_BY = {
     "jvp": "ad.primitive_jvps[primitive] = rule",
     "transpose": "ad.primitive_transposes[primitive] = rule",
     "batching": "batching.primitive_batchers[primitive] = rule",
+    "linear": "ad.def_linear_in(primitive, *positions of operands)",
     "lowering": "mlir.register_lowering(primitive, mlir.lower_fun(function))",
 }
 
@@ -26,13 +27,23 @@ DEFINED_BY = {
 class UserPrimitive(Primitive):
     """A primitive that a library defines. `rules` holds its rules, by kind."""
 
-    __slots__ = ("rules", "several")
+    __slots__ = ("linear_sets", "rules", "several")
     keeps_programs = True  # a library compares them by identity, with others that it keeps itself
 
     def __init__(self, name: str) -> None:
         super().__init__(name, self._types, remember=False, takes_keys=False, registered=False)
         self.several: bool = False  # do its rules give several results, by JAX's convention?
         self.rules: dict[str, Rule] = {}
+        self.linear_sets: tuple[tuple[int, ...], ...] | None = None  # None: it does not say; an empty set: all operands
+
+    def linear_in(self, n: int) -> tuple[tuple[int, ...], ...] | None:
+        """Return the sets of operands, of n, in each of which it is linear jointly; None if it does not say.
+
+        The transpose rule of a primitive of one operand says it.
+        """
+        if self.linear_sets is None:
+            return ((0,),) if n == 1 and "transpose" in self.rules else None
+        return tuple([s or tuple(range(n)) for s in self.linear_sets])
 
     def rule(self, kind: str) -> Rule:
         """Return the rule of a kind. Raises: NotImplementedError saying how to define it, if there is none."""

@@ -1,9 +1,10 @@
 """References among the arguments of a function whose other leaves are arrays: they are a part of the structure."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from tapeless.tracer import pytree
-from tapeless.tracer.references import Ref
+from tapeless.tracer.references import Ref, lent
 
 
 class _Held:
@@ -16,6 +17,12 @@ class _Held:
 
 
 pytree.register_pytree_node(_Held, lambda held: ((), held.reference), lambda reference, _: reference)
+
+
+def check_distinct(who: str, leaves: Iterable[Any]) -> None:
+    """Raise ValueError if a reference is there twice among the leaves of the arguments of `who`."""
+    with lent([x for x in leaves if isinstance(x, Ref)], who):
+        pass
 
 
 def holding(tree: Any) -> Any:

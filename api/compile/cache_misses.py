@@ -23,11 +23,12 @@ def explained(who: str, fun: Any, key: TraceKey, known: Iterable[TraceKey], has_
 
     Args:
       who: traces it, in messages.
+      known: a table to which other threads may add.
       has_twin: whether another function of the same code was traced.
     """
     where = source.describe_here()
     what, called = f"{who} traces {core.describe_function(fun)}", f" Called at {where}." if where else ""
-    differences = [list(_differences(fun, key, other)) for other in known]
+    differences = [list(_differences(fun, key, other)) for other in list(known)]
     if not differences:
         twin = "\n  It traced another function of the same code: define and jit one function once, not for each call."
         return f"{what} for the first time.{called}{twin if has_twin else ''}"

@@ -35,7 +35,7 @@ class ProgramReferences(NamedTuple):
 
     def inputs(self, leaves: Sequence[Any]) -> list[Any]:
         """Return the inputs of the program, but for constants. Raises: ValueError if a reference is passed in twice."""
-        self._check_distinct(leaves)
+        self.check_distinct(leaves)
         return values_of([*leaves, *self.closed])
 
     def results(self, leaves: Sequence[Any], outs: Sequence[Any]) -> Sequence[Any]:
@@ -48,14 +48,15 @@ class ProgramReferences(NamedTuple):
     def _all(self, leaves: Sequence[Any]) -> list[Ref]:
         return [*[leaves[i] for i in self.given], *self.closed]
 
-    def _check_distinct(self, leaves: Sequence[Any]) -> None:
+    def check_distinct(self, leaves: Sequence[Any], who: str = "jit") -> None:
+        """Raise ValueError if a reference is there twice."""
         first: dict[int, str] = {id(ref): "closed over" for ref in self.closed}
         for i in self.given:
             name, ref = name_of_leaf(self.names, self.tree, i), leaves[i]
             other = first.setdefault(id(ref), f"argument {name}")
             if other != f"argument {name}":
                 raise ValueError(
-                    f"jit: a reference reaches {self.function} twice, {other} and argument {name}: {ref.aval}.\n"
+                    f"{who}: a reference reaches {self.function} twice, {other} and argument {name}: {ref.aval}.\n"
                     "  Pass it once: what is written by one name would not be seen by the other."
                 )
 
@@ -74,6 +75,7 @@ def traced(
       avals: types of the leaves; of references, of what is in them.
       tree, names: the structure of the arguments, and what those by position are called, for messages.
       how: options of `trace_to_jaxpr`.
+    Raises: ValueError if a reference is there twice; whatever `f` raises.
     """
     given = [i for i, x in enumerate(leaves) if isinstance(x, Ref)]
     closed: list[Ref] = []
@@ -93,4 +95,5 @@ def traced(
     program = rearranged(jaxpr, range(len(jaxpr.invars)), [*range(n), *[n + i for i in written]])
     function = core.describe_function(how["function"])
     references = ProgramReferences(function, names, tree.snapshot(), tuple(given), tuple(closed), written)
+    references.check_distinct(leaves, how["what"])
     return ClosedJaxpr(program.replace(name=jaxpr.name), consts), references

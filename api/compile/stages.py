@@ -123,7 +123,7 @@ class CompiledCall:
     def _check_finite(self, outs: Sequence[DeviceArray], arrays: Sequence[DeviceArray]) -> None:
         if self._jaxpr is not None:
             consts = map(wrapped, self.consts, self._jaxpr.in_avals)
-            nonfinite.check_program(self._jaxpr, outs, [*consts, *arrays])
+            nonfinite.check_program(self._jaxpr, outs, [*consts, *arrays], len(self.consts))
         elif found := nonfinite.found_in(outs):
             raise FloatingPointError(
                 f"{found} in a result of {self.signature.name}, which was loaded: its lines are not known."

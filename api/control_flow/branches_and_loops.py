@@ -111,12 +111,14 @@ def check_operands(who: str, fun: Any, operands: Sequence[Any]) -> None:
 
 def chosen(who: str, index: Any, names: Sequence[str], functions: Sequence[Any], operands: tuple[Any, ...]) -> Any:
     """Trace each function once, and return the results of the one `index` chooses: for a boolean, the first if true."""
-    leaves, tree = pytree.flatten(holding(operands))
+    held = holding(operands)
+    leaves, tree = pytree.flatten(held)
+    called = {id(f): f if held is operands else references.lending(who, f) for f in functions}
     avals = [aval_of(x) for x in leaves]
     for name, f in zip(names, functions):
         check_takes(f"{who}: {name}, {core.describe_function(f)},", f, len(operands), "the operands")
     traced = {
-        id(f): trace(who, f, lambda *xs, f=f: f(*pytree.unflatten(tree, xs)), avals, taking_references=True)
+        id(f): trace(who, f, lambda *xs, f=f: called[id(f)](*pytree.unflatten(tree, xs)), avals, taking_references=True)
         for f in {id(f): f for f in functions}.values()
     }
     bodies = references.aligned([traced[id(f)] for f in functions])

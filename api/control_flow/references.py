@@ -53,6 +53,27 @@ class ElementReferences:
         return carry, ys
 
 
+def lending(who: str, f: Callable[..., Any]) -> Callable[..., Any]:
+    """Make `f`, whose arguments are references, a function that uses each by one name: others are lent meanwhile.
+
+    The function raises ValueError if a reference is there twice, or `f` closes over one of its arguments.
+    """
+
+    def borrowing(*operands: Any) -> Any:
+        leaves, tree = pytree.flatten(operands)
+        references = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
+        before = values_of(leaves)
+        inner = {i: Ref(before[i], core.current_trace(), borrowed=True) for i in references}
+        with lent(references.values(), who):
+            result = f(*pytree.unflatten(tree, [inner.get(i, x) for i, x in enumerate(leaves)]))
+        for i, ref in references.items():
+            if inner[i].value is not before[i]:
+                ref.put(inner[i].value)
+        return result
+
+    return borrowing
+
+
 def aligned(bodies: Sequence[TracedBody]) -> list[TracedBody]:
     """Let all bodies take, and give, the references that any body uses."""
     references = {id(ref): ref for body in bodies for ref in body.references}

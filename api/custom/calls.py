@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
 
 from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
-from tapeless.arguments.held_references import holding
+from tapeless.arguments.held_references import check_distinct, holding
 from tapeless.arguments.methods import bound
 from tapeless.custom import closures
 from tapeless.custom.checks import attempt, check_values
@@ -95,6 +95,7 @@ class CustomFunction(Generic[P, R]):
         nondiff, arguments = self._split(positional(str(self.primitive), self.__name__, self._signature, args, kwargs))
         leaves, tree = pytree.flatten(arguments)
         if not all(map(is_arraylike, leaves)):
+            check_distinct(self.primitive.name, leaves)
             arguments = [holding(x) for x in arguments]
             leaves, tree = pytree.flatten(arguments)
         if not all(map(is_arraylike, leaves)):

@@ -21,31 +21,37 @@ _MODES = ("fwd", "rev")
 
 def check_custom_rule(
     f: Callable[..., Any],
-    *args: Any,
+    args: Sequence[Any],
     modes: Sequence[str] = _MODES,
-    rtol: float | None = None,
     atol: float | None = None,
+    rtol: float | None = None,
 ) -> None:
     """Check the rule of a `custom_jvp` or `custom_vjp` function against the derivative of its own body.
 
     Args:
       f: the function, or a method; its body must have a derivative itself in the modes that are checked.
-      args: where to check; arguments without a derivative, and integers, are held fixed.
+      args: where to check, a tuple or list as for `check_grads`; arguments without a derivative, and integers, are held
+        fixed.
       modes: "fwd", "rev" or both: jvp along a random direction, vjp of a random cotangent.
-      rtol, atol: how far numbers may be apart, relative to those of the body, and to the largest of them; by default
+      atol, rtol: how far numbers may be apart, relative to the largest number of the body, and to each; by default
         1e-9 in double precision, 1e-4 in single.
-    Raises: AssertionError naming the mode, the leaf, and both numbers; TypeError if f has no rule of its own;
-      ValueError for a mode there is not.
+    Raises: AssertionError naming the mode, the leaf, and both numbers; TypeError if f has no rule of its own, or
+      `args` is one argument instead of a sequence; ValueError for a mode there is not.
 
     >>> import tapeless as tl
     >>> f = tl.custom_jvp(lambda x: x**3)
     >>> f.defjvps(lambda t, y, x: 3 * x**2 * t)
-    >>> check_custom_rule(f, 2.0)
+    >>> check_custom_rule(f, (2.0,))
     """
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     if not modes or not set(modes) <= set(_MODES):
         raise ValueError(f"check_custom_rule: modes must be some of {_MODES}, not {modes}.")
-    comparison = _Comparison(f, args, rtol, atol)
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(
+            f"check_custom_rule: args must be a tuple or list of arguments, not {type(args).__name__}.\n"
+            "  Write check_custom_rule(f, (x, y)), as check_grads(f, (x, y), order=1)."
+        )
+    comparison = _Comparison(f, tuple(args), rtol, atol)
     for mode in modes:
         (comparison.forward if mode == "fwd" else comparison.reverse)()
 

@@ -222,7 +222,7 @@ def custom_root(
         )
 
     @custom_jvp
-    def root(consts: Sequence[Any], guess: Any, of_solve: Sequence[Any]) -> Any:
+    def root(consts: Sequence[Any], guess: Any, of_solve: Sequence[Any], _: Sequence[Any]) -> Any:
         if solved is not None:
             outs = eval_jaxpr(solved, [*of_solve, *consts, *pytree.leaves(guess)])
             x = pytree.unflatten(tree, outs[: len(avals)])
@@ -238,26 +238,56 @@ def custom_root(
     if closed_over(solve):  # what the solver reads has no derivative: its program takes it as operands
         solved, every, aux = _solver(_OF_GUESS, solve, program, consts, avals, initial_guess, has_aux)
         of_solve = every[: len(every) - len(consts)]
-    root.defjvp(_root_jvp(root, applied, tangent_solve, has_aux))
+    tangent, of_tangent = _tangent_solver(applied, tangent_solve, consts, pytree.unflatten(tree, avals))
+    root.defjvp(_root_jvp(root, applied, tangent, has_aux))
     guess = pytree.unflatten(tree, [as_type(x, a) for x, a in zip(leaves, avals)])
-    return root(list(consts), guess, list(of_solve))
+    return root(list(consts), guess, list(of_solve), list(of_tangent))
 
 
-def _root_jvp(root: Any, applied: Callable[[Sequence[Any], Any], Any], tangent_solve: Any, has_aux: bool) -> Any:
+def _tangent_solver(
+    applied: Callable[[Sequence[Any], Any], Any], tangent_solve: Any, consts: Sequence[Any], like: Any
+) -> tuple[Callable[..., Any], Sequence[Any]]:
+    """Make the function of (what the solver closes over, consts, x, right side) that solves for the tangent of a root.
+
+    A solver that closes over traced arrays becomes a program here: the rule that calls it runs in other traces.
+
+    Args:
+      like: the types of x, in its structure.
+    Returns: the function, and the traced arrays that it takes, which have no derivative.
+    """
+
+    def solved(_: Any, consts: Sequence[Any], x: Any, right: Any) -> Any:
+        return _linear_solve(
+            _OF_GUESS,
+            lambda v: jvp(lambda y: applied(consts, y), (x,), (v,))[1],
+            right,
+            tangent_solve,
+            tangent_solve,
+        )
+
+    if not closed_over(tangent_solve):
+        return solved, ()
+    types, tree = pytree.flatten((list(map(aval_of, consts)), like, pytree.tree_map(ShapedArray.tangent, like)))
+    body = trace("custom_root", tangent_solve, lambda *xs: solved((), *pytree.unflatten(tree, xs)), types)
+
+    def by_program(held: Sequence[Any], *args: Any) -> Any:
+        given = [as_type(x, aval) for x, aval in zip(pytree.leaves(args), types)]
+        return pytree.unflatten(pytree.structure(like), eval_jaxpr(body.jaxpr, [*held, *given]))
+
+    return by_program, body.consts
+
+
+def _root_jvp(
+    root: Any, applied: Callable[[Sequence[Any], Any], Any], tangent: Callable[..., Any], has_aux: bool
+) -> Any:
     """Differentiate a root: f(c, x(c)) = 0 for every c, so that ∂f/∂x ẋ = -∂f/∂c ċ."""
 
     def derivative(primals: Any, tangents: Any) -> Any:
         found = root(*primals)
-        (consts, *_), (moved, *_) = primals, tangents
+        (consts, _, _, held), (moved, *_) = primals, tangents
         x, others = found if has_aux else (found, None)
         _, right = jvp(lambda *cs: applied(cs, x), tuple(consts), tuple(moved))
-        t = _linear_solve(
-            _OF_GUESS,
-            lambda v: jvp(lambda y: applied(consts, y), (x,), (v,))[1],
-            pytree.tree_map(neg, right),
-            tangent_solve,
-            tangent_solve,
-        )
+        t = tangent(held, consts, x, pytree.tree_map(neg, right))
         t = pytree.tree_map(lambda v, y: as_type(v, aval_of(y).tangent()), t, x)
         return found, ((t, zero_from_primal(others)) if has_aux else t)
 

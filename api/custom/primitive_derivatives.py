@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from tapeless.custom.primitives import FunctionPrimitive, OwnPrimitive, Registry
+from tapeless.custom.primitives import FunctionPrimitive, OwnPrimitive, Registry, defined
 from tapeless.interpreters import jvp, transpose
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of
@@ -116,6 +116,34 @@ def defjvp_zero(primitive: Any) -> None:
     primitive_jvps[primitive] = jvp
 
 
+def def_linear_in(primitive: Any, *operands: int | Sequence[int]) -> None:
+    """Say in which operands a primitive is linear, for those who check programs, or transpose them.
+
+    Args:
+      primitive: of a library.
+      operands: positions, each of an operand or of several. The result is linear in each of these, in several
+        together, while the others are fixed: `(0, 1)` for a sum, `0, 1` for a product, `(0, 2), (1, 2)` for x * y + z.
+        None at all for all operands together.
+    Raises: TypeError if the primitive is one of Tapeless, or a position is no integer; ValueError if it is negative.
+
+    Without it, a primitive counts as linear in no operand, but where its own derivative applies it to tangents.
+
+    >>> import tapeless as tl
+    >>> first_p = tl.core.Primitive("first")
+    >>> _ = first_p.def_abstract_eval(lambda x, y: x)
+    >>> def_linear_in(first_p, 0)
+    >>> tl.check_linear(lambda x: first_p.bind(x, 2.0), 1.0).jaxpr.linear_in
+    (True,)
+    """
+    sets = [tuple(each) if isinstance(each, Sequence) else (each,) for each in operands]
+    for k in [k for each in sets for k in each]:
+        if not isinstance(k, int) or isinstance(k, bool):
+            raise TypeError(f"def_linear_in: {primitive}: positions of operands are integers, not {k!r}.")
+        if k < 0:
+            raise ValueError(f"def_linear_in: {primitive}: positions of operands count from 0, not {k}.")
+    defined(primitive).linear_sets = tuple(sets) or ((),)
+
+
 def deflinear(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
     """Say that a primitive is linear in all its operands together; `transpose_rule(cotangents, **params)`."""
     deflinear2(primitive, lambda ct, /, *operands, **params: transpose_rule(ct, **params))
@@ -131,6 +159,7 @@ def deflinear2(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
 
     primitive_jvps[primitive] = jvp
     primitive_transposes[primitive] = transpose_rule
+    def_linear_in(primitive)
 
 
 def defbilinear(prim: Any, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
@@ -148,6 +177,7 @@ def defbilinear(prim: Any, lhs_rule: Callable[..., Any], rhs_rule: Callable[...,
         lambda t, x, y, /, **params: prim.bind(x, t, **params),
     )
     primitive_transposes[prim] = transpose
+    def_linear_in(prim, 0, 1)
 
 
 def _without_result(rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,14 +9,17 @@ from tapeless.arguments.methods import bound
 from tapeless.control_flow.body_tracing import TracedBody, as_type, gives_way, trace
 from tapeless.control_flow.scan import scan
 from tapeless.custom.calls import positional, signature_of
+from tapeless.custom.closures import closed_over
 from tapeless.tracer import core, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer, function_name
 from tapeless.tracer.flags import merge_lists, where_false, where_true
+from tapeless.tracer.jaxpr import Jaxpr, Var
 from tapeless.tracer.numpy.promotion import as_array
 from tapeless.tracer.per_trace import PerTrace
 from tapeless.tracer.primitives import custom_vmap as primitives
 from tapeless.tracer.rule_arguments import as_arguments
+from tapeless.tracer.staging import standing_for
 from tapeless.tracer.types import ShapedArray, aval_of
 
 P = ParamSpec("P")
@@ -74,7 +77,9 @@ class custom_vmap(Generic[P, R]):
         if core.is_evaluating():  # then no argument is mapped
             return self._evaluated(pytree.unflatten(tree, as_arguments(leaves)))
         body = self._traced(tree, tuple([aval_of(x) for x in leaves]))
-        outs = primitives.custom_vmap(_Rule(self, tree, body), body.jaxpr, body.consts, leaves)
+        held = closed_over(self.vmap_rule)
+        jaxpr, consts = _taking(body, held)
+        outs = primitives.custom_vmap(_Rule(self, tree, body, held), jaxpr, consts, [*held, *leaves])
         return pytree.unflatten(pytree.structure(body.result), outs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -98,19 +103,44 @@ class custom_vmap(Generic[P, R]):
         return body
 
 
+def _taking(body: TracedBody, held: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+    """Return the program with `held`, arrays that its rule closes over, before its arguments; and its other constants.
+
+    So they stand for themselves wherever the rule is called, and derivatives go through them.
+    """
+    if not held:
+        return body.jaxpr, list(body.consts)
+    n, known = len(body.consts), {id(x): v for x, v in zip(body.consts, body.jaxpr.invars)}
+    others = [x for x in body.consts if all(x is not y for y in held)]
+    inputs = [*[known[id(x)] for x in others], *[known.get(id(x)) or Var(aval_of(x)) for x in held]]
+    return body.jaxpr.replace(invars=[*inputs, *body.jaxpr.invars[n:]]), others
+
+
 def _types(body: TracedBody) -> Any:
     """Return the types of the results, in their structure."""
     return pytree.unflatten(pytree.structure(body.result), list(body.jaxpr.out_avals))
 
 
 class _Rule:
-    """Adapter of the user's rule to flat arrays, which checks its results."""
+    """Adapter of the user's rule to flat arrays, first those that it closes over, which checks its results."""
 
-    def __init__(self, custom: custom_vmap[..., Any], tree: Any, body: TracedBody) -> None:
-        self._custom, self._tree, self._wanted = custom, tree, body.result
+    def __init__(self, custom: custom_vmap[..., Any], tree: Any, body: TracedBody, held: Sequence[Tracer]) -> None:
+        self._custom, self._tree, self._wanted, self._held = custom, tree, body.result, held
+        self._read = {id(x) for x in body.consts}  # by the function
         self.__name__ = custom.__name__
 
     def __call__(self, size: int, leaves: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
+        n = len(self._held)
+        self._check_not_mapped(leaves[:n], mapped[:n])
+        here, values = where_false(mapped[:n], self._held), where_false(mapped[:n], leaves[:n])
+        return standing_for(here, values, self._applied, size, leaves[n:], mapped[n:])
+
+    def _check_not_mapped(self, values: Sequence[Any], mapped: Sequence[bool]) -> None:
+        for x, value, yes in zip(self._held, values, mapped):
+            if yes and id(x) in self._read:
+                raise primitives.mapped_closure(self.__name__, value, 0)
+
+    def _applied(self, size: int, leaves: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
         args, in_batched = pytree.unflatten(self._tree, as_arguments(leaves)), pytree.unflatten(self._tree, mapped)
         out = self._custom.vmap_rule(size, list(in_batched), *args)  # type: ignore[misc]  # it was there at the call
         if not isinstance(out, (tuple, list)) or len(out) != 2:

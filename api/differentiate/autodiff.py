@@ -19,7 +19,7 @@ from tapeless.arguments.checks import (
 from tapeless.arguments.names import argument_name, leaf_names, positional_names
 from tapeless.arguments.result_annotations import WithResult
 from tapeless.differentiate.conventions import check_convention, in_convention, pull_back_in_convention
-from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, TangentSpace
+from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, TangentSpace, positions
 from tapeless.differentiate.references import OfArrays, ReferencePullBack, has_references
 from tapeless.differentiate.tangents import instantiated, own_array, tangents_of
 from tapeless.interpreters import jvp as forward
@@ -434,9 +434,10 @@ class FlatFunction:
 
 
 def _vjp(who: str, fun: Any, primals: Sequence[Any], has_aux: bool, function: Any) -> tuple[Any, PullBack, Any]:
-    values, f, derivative = _linearized(who, fun, primals, has_aux, function, "vjp")
-    pull_back = PullBack(derivative, PullBackForm(f.in_tree, f"pull_back_of_{f.__name__}"))
-    return f.unflatten(values), pull_back, f.aux(values) if has_aux else None
+    own = pytree.tree_map(lambda x: own_array(x) if dtypes.is_inexact(aval_of(x).dtype) else x, tuple(primals))
+    values, f, derivative = _linearized(who, fun, own, has_aux, function, "vjp")
+    form = PullBackForm(f.in_tree, f"pull_back_of_{f.__name__}", False, positions(derivative.residuals, own))
+    return f.unflatten(values), PullBack(derivative, form), f.aux(values) if has_aux else None
 
 
 def _linearized(

@@ -33,7 +33,8 @@ class ProgramCost:
 
     nonlinear, adds, multiplies, drops: scalar operations, those on linear values by kind; `work` is their sum.
     moved, moved_bytes: scalars that are moved or repeated, and their bytes. program_size: equations and references.
-    strict, sparse: all of these in the strict scalar model, and in that which knows of zeros.
+    strict, sparse: all of these in the strict scalar model, and in that which knows of zeros. sparse_is_bound: whether
+    the latter is an upper bound only, because an array has more than 65,536 elements.
     """
 
     def __init__(self, programs: Sequence[ClosedJaxpr]) -> None:
@@ -46,9 +47,20 @@ class ProgramCost:
 
     @cached_property
     def sparse(self) -> Cost:
-        """Cost in the sparse model: operations on static zeros do not count, and dropping is free."""
+        """Cost in the sparse model: operations on static zeros do not count, and dropping is free.
+
+        An upper bound if `sparse_is_bound`, which prints as `<=`.
+        """
         first = self._programs[0]
         return reduce(plus, sparse_cost.through([p.jaxpr for p in self._programs], first.consts))
+
+    @property
+    def sparse_is_bound(self) -> bool:
+        """Tell whether `sparse` is an upper bound only: arrays of more than 65,536 elements count as nonzero.
+
+        The compiled program may do less. Ask for the cost at smaller sizes, or for a formula: `index.cost`.
+        """
+        return any(sparse_cost.is_bound(p.jaxpr) for p in self._programs)
 
     @cached_property
     def residual_bytes(self) -> int:
@@ -115,7 +127,8 @@ class ProgramCost:
 
     def __str__(self) -> str:
         rows = [("", "strict", "sparse")]
-        rows += [(name, *[f"{getattr(model, name):,}" for model in (self.strict, self.sparse)]) for name in OPERATIONS]
+        most = "<= " if self.sparse_is_bound else ""
+        rows += [(k, f"{getattr(self.strict, k):,}", f"{most}{getattr(self.sparse, k):,}") for k in OPERATIONS]
         widths = [max(map(len, column)) for column in zip(*rows)]
         table = [f"{name:{widths[0]}}  {a:>{widths[1]}}  {b:>{widths[2]}}" for name, a, b in rows]
         moved = f"moved {self.moved:,} scalars, {self.moved_bytes:,} bytes"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tapeless.arguments.checks import structure
 from tapeless.batch.vmap import vmap
-from tapeless.differentiate.references import entries_of, placed
-from tapeless.differentiate.tangents import instantiated, own_array, tangents_of, typed
+from tapeless.differentiate.references import NotNeeded, entries_of, placed
+from tapeless.differentiate.tangents import direction, instantiated, own_array, tangents_of
 from tapeless.interpreters import linear_operators
 from tapeless.interpreters.linearize import LinearizedJaxpr
 from tapeless.interpreters.zero import Zero, instantiate
@@ -290,12 +290,13 @@ pytree.register_pytree_node(LinearMap, lambda f: (f.residuals, f.map_type), Line
 class PullBack:
     """The pull-back that `vjp` returns: cotangent of the result -> a tuple of cotangents, one per argument.
 
-    It is a pytree; its leaves are the residuals of the derivative `linear_map`, whose transpose it is.
+    It is a pytree; its leaves are the residuals of the derivative `linear_map`, whose transpose it is. Those that are
+    arguments of the function are in `args_res`, too, where they may be replaced.
     """
 
     def __init__(self, linear_map: LinearMap, form: "PullBackForm") -> None:
-        self.linear_map: Final = linear_map
-        self._form = form
+        self._linear_map, self._form = linear_map, form
+        self._args_res: list[Any] | None = None  # if it was asked for, the map has None in the places of its arrays
         self.__name__: str = form.name
         self.__qualname__ = form.name
 
@@ -306,6 +307,42 @@ class PullBack:
         conjugated = linear_operators.conjugate if form.adjoint else _same
         pulled = map(conjugated, self.linear_map.program.pull_back([*map(conjugated, given)]))
         return kind.domain.element([*map(_weak_as, pulled, kind.domain.inexact)], form.arguments)
+
+    @property
+    def linear_map(self) -> LinearMap:
+        """The derivative. Raises: ValueError if an array that it reads was taken out of `args_res`."""
+        if self._args_res is None:
+            return self._linear_map
+        names = ("the arguments", "args_res")
+        leaves = pytree.flatten_up_to(self._form.arguments, tuple(self._args_res), "vjp", names)
+        residuals = [x if i is None else leaves[i] for x, i in self._numbered()]
+        taken = next((x for x in residuals if not is_arraylike(x)), self)
+        if taken is not self:
+            raise ValueError(f"vjp: args_res has {taken!r:.80} in the place of an argument that is read: put it back.")
+        return LinearMap(self._linear_map.map_type, residuals)
+
+    @property
+    def args_res(self) -> list[Any]:
+        """The residuals that are arguments: a list of the arguments, with `NotNeeded()` for arrays that are not read.
+
+        An entry may be taken out, so that its array is freed, and put back before the next call.
+        """
+        if self._args_res is None:
+            kind, found = self._linear_map.map_type, {i: x for x, i in self._numbered() if i is not None}
+            leaves = [found.get(i, NotNeeded()) for i in range(len(kind.domain.avals))]
+            self._args_res = list(pytree.unflatten(self._form.arguments, leaves))
+            self._linear_map = LinearMap(kind, [x if i is None else None for x, i in self._numbered()])
+        return self._args_res
+
+    @property
+    def opaque_residuals(self) -> list[Any]:
+        """The residuals that are no arguments."""
+        return [x for x, i in self._numbered() if i is None]
+
+    def _numbered(self) -> list[tuple[Any, int | None]]:
+        """List the residuals, each with the number of the argument's leaf that it is."""
+        residuals = self._linear_map.residuals
+        return list(zip(residuals, self._form.of_arguments or (None,) * len(residuals), strict=True))
 
     def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
         """Make the pull-back whose gradients go where entries for the arguments say.
@@ -331,16 +368,26 @@ class PullBack:
 
 
 class PullBackForm(NamedTuple):
-    """The static part of a pull-back: the structure of its result, its name, and whether it conjugates."""
+    """The static part of a pull-back: the structure of its result, its name, and whether it conjugates.
+
+    of_arguments: for each residual the number of the argument's leaf that it is, or None; empty if none is one.
+    """
 
     arguments: Any
     name: str
     adjoint: bool = False
+    of_arguments: tuple[int | None, ...] = ()
 
 
 pytree.register_pytree_node(
     PullBack, lambda f: ((f.linear_map,), f._form), lambda form, children: PullBack(children[0], form)
 )
+
+
+def positions(residuals: Sequence[Any], arguments: Any) -> tuple[int | None, ...]:
+    """Find for each residual the number of the leaf of the arguments that it is, or None."""
+    numbers = {id(x): i for i, x in enumerate(pytree.leaves(arguments))}
+    return tuple([numbers.get(id(x)) for x in residuals])
 
 
 def _same(x: Any) -> Any:
@@ -361,7 +408,9 @@ def _cotangents(cotangent: Any, space: TangentSpace, who: str, name: str) -> lis
         told = pytree.compare(space.tree, tree, ("the result", "the cotangent"))
         raise TypeError(f"{who}: the cotangent must have the structure of the result of {name}.{told}")
     return [
-        Zero(aval) if aval.dtype == dtypes.float0 else typed(ct, aval, f"{who}: cotangent {i}", f"the result of {name}")
+        Zero(aval)
+        if aval.dtype == dtypes.float0
+        else direction(ct, aval, f"{who}: cotangent {i}", f"the result of {name}")
         for i, (ct, aval) in enumerate(zip(flat, space.avals, strict=True))
     ]
 

@@ -52,6 +52,15 @@ class DidntWant(_Word):
     __slots__ = ()
 
 
+class NotNeeded(_Word):
+    """Entry of `args_res`: the pull-back does not read the argument. It is a pytree without leaves."""
+
+    __slots__ = ()
+
+
+pytree.register_pytree_node(NotNeeded, lambda _: ((), None), lambda _aux, _children: NotNeeded())
+
+
 class OfArrays:
     """A function of arrays alone: it takes and returns the arrays in the references among its arguments, too.
 

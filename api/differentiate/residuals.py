@@ -37,6 +37,12 @@ class Residual:
     memory: str | None = None
 
     @property
+    def maker(self) -> str | None:
+        """The primitive; or what the user called, where that says more, as of choices in functions of ours."""
+        called = self.source.called if self.source and self.primitive in _SAYS_LITTLE else ""
+        return called or self.primitive
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the residual."""
         return self.aval.nbytes
@@ -45,10 +51,14 @@ class Residual:
         moved = f", moved to {self.memory}" if self.memory else ""
         if self.argument is not None:
             return f"{self.aval} {self.argument}{moved}"
-        made = f"{self.name!r}" if self.name else f"from {self.primitive}"
+        made = f"{self.name!r}" if self.name else f"from {self.maker}"
         place = f" at {self.source.describe()}" if self.source else ""
         policy = f"{'' if moved else ', saved'} by {_title(self.policy)}" if self.policy else ""
         return f"{self.aval} {made}{moved}{policy}{place}"
+
+
+# Operations that most functions consist of: of dropout and activations a choice, a comparison, a conversion.
+_SAYS_LITTLE: Final = frozenset("select_n lt le gt ge eq ne convert_element_type broadcast_in_dim reshape".split())
 
 
 class Residuals(list[Residual]):
@@ -84,7 +94,7 @@ class Residuals(list[Residual]):
 
 def _of_a_group(group: Sequence[Residual]) -> str:
     first, n = group[0], len(group)
-    makers = ", ".join(dict.fromkeys(x.primitive for x in group if x.primitive)) or None
+    makers = ", ".join(dict.fromkeys(x.maker for x in group if x.maker)) or None
     return f"{n} × {replace(first, primitive=makers)}" if n > 1 else str(first)
 
 

@@ -14,7 +14,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.rule_arguments import as_argument
-from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, is_arraylike
 
 
 def tangent(primal: ShapedArray, t: Any, who: str) -> Any:
@@ -27,7 +27,7 @@ def tangent(primal: ShapedArray, t: Any, who: str) -> Any:
             return Zero(want)
         kind = "that is a key" if holds_keys(primal) else "of integer type"
         raise TypeError(f"{who} belongs to a primal {kind}, {primal}: it must be of dtype float0, not {t!r}.")
-    return typed(t, want, who, f"the primal {primal}")
+    return direction(t, want, who, f"the primal {primal}")
 
 
 def tangents_of(avals: Sequence[ShapedArray], given: Sequence[Any], who: Callable[[int], str]) -> list[Any]:
@@ -35,6 +35,13 @@ def tangents_of(avals: Sequence[ShapedArray], given: Sequence[Any], who: Callabl
     with suppress(TypeError):
         return [tangent(aval, t, "") for aval, t in zip(avals, given, strict=True)]
     return [tangent(aval, t, who(i)) for i, (aval, t) in enumerate(zip(avals, given, strict=True))]
+
+
+def direction(t: Any, want: ShapedArray, who: str, of: str) -> Any:
+    """Convert `t` as `typed` does. Raises: TypeError also for an integer, which is no tangent of a float."""
+    if is_arraylike(t) and not dtypes.is_inexact(aval_of(t).dtype):
+        raise TypeError(f"{who} is {aval_of(t)}, but {of} asks for {want}.")
+    return typed(t, want, who, of)
 
 
 def typed(t: Any, want: ShapedArray, who: str, of: str) -> Any:

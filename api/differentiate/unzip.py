@@ -18,6 +18,7 @@ from tapeless.interpreters.analysis import strict_form as strictness
 from tapeless.interpreters.analysis.strict_form import StrictPrimitive
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_all
+from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 
 
@@ -122,9 +123,9 @@ def transpose_jaxpr(program: ClosedJaxpr | Jaxpr, *, strict: bool = False) -> Ja
       strict: in Linear A, every linear value being read exactly once, as `strict_form` and `unzip` write it.
     Returns: residuals ; cotangents of the results -> cotangents of those linear inputs that get any, or of all if
       `strict`; types are those of the tangents.
-    Raises: LinearityError naming the reason and the equation, as `check_linear`, if the program is not linear;
-      NotImplementedError if it loops an unknown number of times (`while`); TypeError if it is no program; ValueError
-      if it is in strict form, and `strict` is False.
+    Raises: LinearityError naming the reason and the equation, as `check_linear`, if the program is not linear, or has
+      no linear input; NotImplementedError if it loops an unknown number of times (`while`); TypeError if it is no
+      program; ValueError if it is in strict form, and `strict` is False.
     Source: Radul et al. 2023, section 6.
 
     >>> transpose_jaxpr(unzip(lambda x, y: x + 2 * y, 1.0, 1.0).linear)
@@ -133,6 +134,7 @@ def transpose_jaxpr(program: ClosedJaxpr | Jaxpr, *, strict: bool = False) -> Ja
       in ; ȧ, ḃ }
     """
     _check_is_program(program)
+    _check_has_linear_inputs(program if isinstance(program, Jaxpr) else program.jaxpr)
     closed = check_linear(program)
     of_strict_form = [p for p in (eqn.primitive for eqn in closed.jaxpr.eqns) if isinstance(p, StrictPrimitive)]
     if of_strict_form and not strict:
@@ -147,6 +149,17 @@ def _check_is_program(program: Any) -> None:
         raise TypeError(
             f"transpose_jaxpr: expected a program, not {program!r:.80}.\n"
             "  Pass tl.unzip(f, *args).linear for a derivative; tl.linear_transpose transposes functions."
+        )
+
+
+def _check_has_linear_inputs(jaxpr: Jaxpr) -> None:
+    if jaxpr.outvars and not any(jaxpr.linear_in):
+        raise LinearityError(
+            f"transpose_jaxpr: no input of {jaxpr.name} is marked as linear, so there is nothing to pull back to.\n"
+            "  tl.check_linear(f, *args, linear=0) marks the inputs of a function that it is linear in;\n"
+            "  tl.unzip(f, *args).linear is its derivative; parse_jaxpr reads names with dots, ȧ, as linear.",
+            "no linear inputs",
+            None,
         )
 
 
@@ -226,7 +239,8 @@ def cost(fun: Any, /, *args: Any, **kwargs: Any) -> ProgramCost:
       fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), both halves of `unzip`, or a function of args
         and kwargs, which may be types (`tl.ShapeDtypeStruct`).
     Returns: a `ProgramCost`, which prints: `.work` and the like in the strict scalar model, and all again in `.sparse`,
-      where operations on what is known to be zero are not counted, and functions as what they are composed of;
+      where operations on what is known to be zero are not counted, and functions as what they are composed of (an upper
+      bound, `<=`, if an array has more than 65,536 elements: `.sparse_is_bound`);
       `.residual_bytes`; `.xla` compiles the program.
     Raises: TypeError if `fun` is neither a program nor a function; whatever tracing it raises.
     Source: Radul et al. 2023, section 7; Bernstein et al. 2020, section 6, for the sparse model.

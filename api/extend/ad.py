@@ -2,6 +2,7 @@
 
 from tapeless.custom.primitive_derivatives import (
     add_tangents,
+    def_linear_in,
     defbilinear,
     defjvp,
     defjvp2,
@@ -26,6 +27,7 @@ __all__ = [
     "Zero",
     "add_jaxvals",
     "add_tangents",
+    "def_linear_in",
     "defbilinear",
     "defjvp",
     "defjvp2",

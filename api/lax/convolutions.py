@@ -10,6 +10,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.primitives.contraction import (
     Precision,
     canonical_precision,
+    check_padding,
     dot_general,
 )
 from tapeless.tracer.primitives.dimension_numbers import conv_dimension_numbers
@@ -39,11 +40,12 @@ def conv_general_dilated_patches(
       filter_shape: the kernel's sizes in space, in the order of the kernel's word of dimension_numbers.
       others: as for `conv_general_dilated`.
     Returns: batch n, features c * size of the kernel, of which the kernel's indices run faster, and space.
-    Raises: ValueError if sizes do not fit, or for dimension numbers that are no such.
+    Raises: ValueError if sizes do not fit, for dimension numbers that are no such, or "SAME" with `lhs_dilation`.
     """
     aval, sizes = aval_of(lhs), tuple(filter_shape)
     numbers = conv_dimension_numbers(aval.shape, (1, 1, *sizes), dimension_numbers)
     canonical_precision(precision)  # which is checked; elements that are moved are exact in any
+    check_padding("conv_general_dilated_patches", padding, tuple(lhs_dilation or (1,)))
     image = tnp.transpose(lhs, numbers.lhs_spec)
     pairs = padding if isinstance(padding, str) else [(0, 0), (0, 0), *padding]
     per_axis = [None if x is None else (1, 1, *x) for x in (window_strides, lhs_dilation, rhs_dilation)]

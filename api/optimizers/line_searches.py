@@ -15,8 +15,8 @@ from tapeless.differentiate.autodiff import value_and_grad
 from tapeless.host.debug_callbacks import debug_print
 from tapeless.optimizers.moments import add_scaled, inner_product, real_dtype
 from tapeless.optimizers.transformation import Params, Updates
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer import pytree
 from tapeless.tracer.array import Array
 
 
@@ -34,7 +34,7 @@ def with_arguments(who: str, value_fn: Callable[..., Any], extra_args: dict[str,
 
 def real_numbers_for(params: Params) -> Any:
     """Return the dtype of step sizes and values: the widest of the real dtypes of the parameters."""
-    return reduce(tnp.promote_types, map(real_dtype, pytree.leaves(params)), real_dtype(tnp.zeros((), tnp.bfloat16)))
+    return reduce(dtypes.wider, map(real_dtype, pytree.leaves(params)), real_dtype(tnp.zeros((), tnp.bfloat16)))
 
 
 def slope_along(grad: Updates, direction: Updates) -> Array:

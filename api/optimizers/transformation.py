@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import ArrayLike
+from tapeless.tracer.config import config
 from tapeless.tracer.pytree.treedef import flatten_up_to
 
 Updates: TypeAlias = Any  # pytrees of arrays, of one structure
@@ -224,7 +225,8 @@ def map_updates(f: Callable[..., Any], updates: Updates, *others: Any, who: str 
     for i, (u, *xs) in enumerate(rows):
         if u is not None and not all(_is_leaf(x) and tnp.shape(x) == tnp.shape(u) for x in xs):
             raise ValueError(_shapes_differ(updates, i, rows[i], who, trees))
-    return treedef.unflatten([None if u is None else f(u, *xs) for u, *xs in rows])
+    with config.scope(numpy_dtype_promotion="standard"):  # moments may be real where updates are complex
+        return treedef.unflatten([None if u is None else f(u, *xs) for u, *xs in rows])
 
 
 def _shapes_differ(updates: Updates, leaf: int, row: Any, who: str, trees: Any) -> str:

@@ -19,7 +19,7 @@ from tapeless.tracer.core import compound
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives.operands import ndim, shape_of
-from tapeless.tracer.primitives.special import random_gamma_grad
+from tapeless.tracer.primitives.special import digamma, random_gamma_grad
 from tapeless.tracer.prng_keys import children
 from tapeless.tracer.random import exponential, normal, rademacher, uniform
 from tapeless.tracer.random_arguments import KeyLike, Shape, check_broadcast, count_of, parameter, request
@@ -74,8 +74,20 @@ def _loggamma(a: Any, key: Any) -> Array:
 @_loggamma.defjvp
 def _loggamma_jvp(primals: Any, tangents: Any) -> Any:
     y = _loggamma(*primals)
-    x = tnp.maximum(tnp.exp(y), exact(dtypes.finfo(y.dtype).tiny, y.dtype))  # 0 if it is smaller than any number
-    return y, tangents[0] * (random_gamma_grad(primals[0], x) / x)
+    return y, tangents[0] * _loggamma_slope(primals[0], y)
+
+
+def _loggamma_slope(a: Any, y: Any) -> Array:
+    """Compute dy/da of a logarithm y for fixed probability, which is x^a / Gamma(a + 1) where x = e^y is small.
+
+    It is finite, so that the derivative of e^y is 0 where that is.
+    """
+    finfo = dtypes.finfo(y.dtype)
+    small = y < math.log(float(finfo.eps)) - 1
+    x = tnp.exp(tnp.where(small, 0, y))
+    of_small = (digamma(a + 1) - y) / a
+    slope = tnp.where(small, of_small, random_gamma_grad(a, x) / x)
+    return tnp.minimum(slope, exact(float(finfo.max) / 1024, y.dtype))
 
 
 @compound

@@ -27,7 +27,7 @@ R = TypeVar("R")
 def checkpoint(
     fun: Callable[P, R],
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[Any] = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
@@ -35,7 +35,7 @@ def checkpoint(
 @overload
 def checkpoint(
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[Any] = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
@@ -44,7 +44,7 @@ def checkpoint(
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[Any] = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
@@ -55,15 +55,16 @@ def checkpoint(
       fun: a pure function of pytrees of arrays. Left out, the result is a decorator. It is traced once for arguments of
         the same types, as by `jit`, unless it closes over arrays.
       prevent_cse: keep the compiler from merging the second computation with the first, which would undo the saving.
-        Not needed in the body of a loop, where there is nothing to merge.
+        Not needed in the body of a loop, where there is nothing to merge. A sequence has flags for the positional
+        arguments, or for parts of them, as pytrees that are prefixes: one that is true keeps all.
       policy: what is kept besides: one of `tl.checkpoint_policies`, or a function
         `policy(primitive, *operand_types, **params) -> bool` that is asked of every operation. None: nothing.
       static_argnums, static_argnames: arguments that are not arrays: known when tracing, which is done again for
         every call if they have no hash.
     Returns: a function with the same arguments and results. Arrays and traced values that `fun` closes over count as
       arguments: they are kept.
-    Raises: TypeError if `fun` is no function or `policy` none; of the result, TypeError naming an argument or result
-      that is no array.
+    Raises: TypeError if `fun` is no function, `policy` none, or `prevent_cse` has other values; of the result,
+      TypeError naming an argument or result that is no array, ValueError if `prevent_cse` does not fit the arguments.
     Source: Griewank & Walther 2008, chapter 12; semantics of JAX.
 
     >>> import tapeless.numpy as tnp
@@ -77,10 +78,13 @@ def checkpoint(
     _check(fun, policy, prevent_cse)
     names = static_argnames if isinstance(static_argnames, str) else tuple(static_argnames)
     traced = _TracedCheckpoint(fun, Arguments.of(fun, static_argnums, names, "static", "checkpoint"), policy)
-    how: dict[str, Any] = {"policy": save_none if policy is None else policy, "prevent_cse": prevent_cse}
+    tied = any(pytree.leaves(prevent_cse))
+    how: dict[str, Any] = {"policy": save_none if policy is None else policy, "prevent_cse": tied}
 
     @functools.wraps(fun, shown_attributes(fun))
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        if not isinstance(prevent_cse, bool):
+            pytree.broadcast_prefix(tuple(prevent_cse), args, who="checkpoint", name="prevent_cse")
         body, leaves = traced(args, kwargs)
         operands = [*body.closed.consts, *leaves, *values_of(body.references)]
         outs = primitives.checkpoint(body.closed.jaxpr, *operands, **how)
@@ -180,9 +184,10 @@ def _check(fun: Any, policy: Any, prevent_cse: Any) -> None:
         raise TypeError(
             f"checkpoint: the policy must be a function of operations, not {policy!r}. tl.checkpoint_policies has some."
         )
-    if not isinstance(prevent_cse, bool):
+    flags = pytree.leaves(prevent_cse) if isinstance(prevent_cse, (tuple, list)) else [prevent_cse]
+    if not all(isinstance(flag, bool) for flag in flags):
         raise TypeError(
-            f"checkpoint: prevent_cse must be True or False, for all arguments together, not {prevent_cse!r}."
+            f"checkpoint: prevent_cse must be True or False, or a sequence of such for arguments, not {prevent_cse!r}."
         )
 
 

@@ -92,7 +92,8 @@ _numbers = attrgetter(*[f.name for f in fields(Cost)])
 def cost(jaxpr: Jaxpr) -> Cost:
     """Count the cost of running a program once. Remembered for as long as it lives."""
     parts = [equation_cost(eqn) for eqn in jaxpr.eqns]
-    return replace(reduce(plus, parts, Cost(drops=_dropped(jaxpr))), size=program_size(jaxpr))
+    start = Cost(adds=-_first_additions(jaxpr), drops=_dropped(jaxpr))
+    return replace(reduce(plus, parts, start), size=program_size(jaxpr))
 
 
 def work(jaxpr: Jaxpr) -> int:
@@ -118,15 +119,34 @@ def _own_size(jaxpr: Jaxpr) -> int:
     return len(jaxpr.outvars) + sum(1 + len(eqn.invars) for eqn in jaxpr.eqns)
 
 
+def _first_additions(jaxpr: Jaxpr) -> int:
+    """Count the updates that a program in strict form scatters into zeros of `lzero` first, which are no additions.
+
+    As many as there are elements, if there are as many updates: a gather, of which this is the transpose, counts as
+    reading distinct ones.
+    """
+    zeros = {v for eqn in jaxpr.eqns if eqn.primitive is strict_form.lzero for v in eqn.outvars}
+    into = [eqn for eqn in jaxpr.eqns if eqn.primitive is i.scatter_add_p and eqn.invars[0] in zeros]
+    return sum(min(_operand(eqn), _operand(eqn, 2)) for eqn in into)
+
+
 def _dropped(jaxpr: Jaxpr) -> int:
-    """Count the dropped scalars: unread scalars of linear values, and all of nonlinear values without a reader."""
-    variables = [*jaxpr.invars, *[v for eqn in jaxpr.eqns for v in eqn.outvars]]
-    left: dict[Any, int] = {v: v.aval.size for v in variables}
+    """Count the dropped scalars: unread scalars of linear values, and all of nonlinear values without a reader.
+
+    Zeros that `lzero` makes are not there to be dropped: as an array that is overwritten, they are only a place. What
+    `dup` makes is the same value twice: only the scalars that both readers read are copied.
+    """
+    same = dict[Any, Any]()
     for eqn in jaxpr.eqns:
+        if eqn.primitive is strict_form.dup:
+            same.update([(v, same.get(eqn.invars[0], eqn.invars[0])) for v in eqn.outvars])
+    made = [v for eqn in jaxpr.eqns if eqn.primitive is not strict_form.lzero for v in eqn.outvars if v not in same]
+    left: dict[Any, int] = {v: v.aval.size for v in (*jaxpr.invars, *made)}
+    for eqn in [eqn for eqn in jaxpr.eqns if eqn.primitive is not strict_form.dup]:
         for k, v in enumerate(eqn.invars):
-            if v in left:
+            if (v := same.get(v, v)) in left:
                 left[v] -= _reads(eqn, k) if v.linear else v.aval.size
-    for v in jaxpr.outvars:
+    for v in [same.get(v, v) for v in jaxpr.outvars]:
         if v in left:
             left[v] -= v.aval.size
     return sum(max(n, 0) for n in left.values())
@@ -493,7 +513,9 @@ prices[spectral.eig_p] = Price(
     nonlinear=_decomposition(lambda _, n, left, right, **__: 25 * n**3 if left or right else 10 * n**3)
 )
 prices[spectral.svd_p] = Price(nonlinear=_decomposition(_singular_values))
-prices[factorization.pinv_p] = Price(nonlinear=_decomposition(lambda m, n, **_: _singular_values(m, n) + 2 * m * n * n))
+# The right side counts as no more than the pseudoinverse, which is computed beside the solution.
+for _primitive in (factorization.pinv_p, factorization.least_squares_p):
+    prices[_primitive] = Price(nonlinear=_decomposition(lambda m, n, **_: _singular_values(m, n) + 2 * m * n * n))
 for _primitive, _multiple in (
     (condensed_forms.hessenberg_p, 10 / 3),
     (condensed_forms.tridiagonal_p, 4 / 3),

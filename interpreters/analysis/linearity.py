@@ -33,18 +33,20 @@ class Fact(Enum):
 Facts = tuple[Fact | Equation, ...]  # an equation: it computed a boolean or integer from linear values
 
 
-def check_linear(jaxpr: Jaxpr, strict: bool = False, zero_in: Sequence[bool] = ()) -> None:
+def check_linear(jaxpr: Jaxpr, strict: bool = False, zero_in: Sequence[bool] = (), trusting: bool = False) -> None:
     """Check that a program is linear in its linear inputs; its linear values are marked (`linear_vars.mark_linear`).
 
     Args:
       strict: fan-out and disposal must be explicit too: every linear value is read once, every other one at least
         once (see `strict_form`).
       zero_in: which of its first inputs are known to be zero.
+      trusting: whether a primitive of a library that does not say in which operands it is linear is linear in those
+        that are marked, together: rules of derivatives, which the library wrote, applied it to tangents.
     Raises: LinearityError naming the equation, its line and the reason: bilinear, nonlinear primitive, affine,
       constant, nonlinear result depends on linear input, predicate depends on linear input, index depends on linear
       input; if strict also implicit dup, implicit drop, implicit nonlinear drop.
     """
-    check = Check(jaxpr, jaxpr)
+    check = Check(jaxpr, jaxpr, trusting)
     check.check_results(check.facts(facts_of_inputs(jaxpr, zero_in)))
     if strict:
         _check_strict(jaxpr, jaxpr)
@@ -60,7 +62,8 @@ def checked_linear(jaxpr: Jaxpr, residuals: Sequence[Any] | None = None) -> Jaxp
     """
     if config.check_programs:
         n = len(jaxpr.invars) - sum(jaxpr.linear_in)
-        check_linear(jaxpr, zero_in=[True] * n if residuals is None else list(map(may_be_zero, residuals)))
+        zeros = [True] * n if residuals is None else list(map(may_be_zero, residuals))
+        check_linear(jaxpr, zero_in=zeros, trusting=True)
     return jaxpr
 
 
@@ -78,7 +81,7 @@ def facts_of_inputs(jaxpr: Jaxpr, zero_in: Sequence[bool] = ()) -> Facts:
 
 def facts_of_variables(jaxpr: Jaxpr, zero_in: Sequence[bool] = ()) -> dict[Var, Fact | Equation]:
     """Compute the fact of every variable of a program. Raises: LinearityError."""
-    return Check(jaxpr, jaxpr).environment(facts_of_inputs(jaxpr, zero_in))
+    return Check(jaxpr, jaxpr, trusting=True).environment(facts_of_inputs(jaxpr, zero_in))
 
 
 rules: Table[Callable[["Check", Equation, Facts], Facts]] = Table(
@@ -91,18 +94,19 @@ rules: Table[Callable[["Check", Equation, Facts], Facts]] = Table(
 class Check:
     """The check of one program or body; `outer` is the whole program, which errors name."""
 
-    def __init__(self, jaxpr: Jaxpr, outer: Jaxpr) -> None:
+    def __init__(self, jaxpr: Jaxpr, outer: Jaxpr, trusting: bool = False) -> None:
         self.jaxpr: Final = jaxpr
         self.outer: Final = outer
+        self.trusting: Final = trusting
 
     def inside(self, jaxpr: Jaxpr, facts: Facts) -> Facts:
         """Compute the facts of the results of a body. Remembered for as long as the body lives."""
         if any(isinstance(fact, Equation) for fact in facts):
-            return Check(jaxpr, self.outer).facts(facts)
-        cache = _found.setdefault(jaxpr, {})
-        if facts not in cache:
-            cache[facts] = Check(jaxpr, self.outer).facts(facts)
-        return cache[facts]
+            return Check(jaxpr, self.outer, self.trusting).facts(facts)
+        cache, key = _found.setdefault(jaxpr, {}), (facts, self.trusting)
+        if key not in cache:
+            cache[key] = Check(jaxpr, self.outer, self.trusting).facts(facts)
+        return cache[key]
 
     def join(self, eqn: Equation, a: Fact | Equation, b: Fact | Equation) -> Fact | Equation:
         """Join the facts of two values of one variable, as results of branches or a carry. Raises: LinearityError."""
@@ -170,6 +174,23 @@ class Check:
             raise self.error("affine", f"{eqn.primitive} combines a linear value with a constant", eqn)
         return Fact.LINEAR if Fact.LINEAR in joint else _known(joint == {Fact.ZERO})
 
+    def of_sets(self, eqn: Equation, facts: Facts, sets: Sequence[Sequence[int]], advice: str = "") -> Fact:
+        """Compute the fact of a result that is linear in the operands of each set jointly, for fixed other operands.
+
+        Raises: LinearityError, with `advice` if no set has any of the linear operands.
+        """
+        moving = {k for k, fact in enumerate(facts) if fact is Fact.LINEAR or isinstance(fact, Equation)}
+        if not moving:
+            return _known(any(all(facts[k] is Fact.ZERO for k in s) for s in sets))
+        found, least = [s for s in sets if moving.issubset(s)], [s for s in sets if not moving.isdisjoint(s)]
+        if not found and len(least) > 1:
+            raise self.error("bilinear", f"{eqn.primitive} multiplies two values that are both linear", eqn)
+        if not found:
+            k = min(moving.difference(*least))
+            raise self._nonlinear(eqn, f" as operand {k + 1}" if sets else "", advice)
+        holding = [s for s in found if all(facts[k] is not Fact.CONSTANT for k in s)]
+        return self.jointly(eqn, facts, (holding or found)[0])
+
     def _product(self, eqn: Equation, facts: Facts, made: Equation | None) -> Fact:
         if made is not None:
             raise self._nonlinear(made)
@@ -192,8 +213,8 @@ class Check:
         hint = f"\n  {made.primitive} was reached from {elsewhere.describe()}." if elsewhere else ""
         return self.error(f"{kind} depends on linear input", why, eqn, hint)
 
-    def _nonlinear(self, eqn: Equation, which: str = "") -> LinearityError:
-        return self.error("nonlinear primitive", f"{eqn.primitive} is applied to a linear value{which}", eqn)
+    def _nonlinear(self, eqn: Equation, which: str = "", hint: str = "") -> LinearityError:
+        return self.error("nonlinear primitive", f"{eqn.primitive} is applied to a linear value{which}", eqn, hint)
 
 
 def linear_operands(eqn: Equation) -> Sequence[int]:

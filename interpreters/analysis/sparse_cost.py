@@ -74,6 +74,13 @@ def through(programs: Sequence[Jaxpr], consts: Sequence[Any] = ()) -> list[Cost]
     return found
 
 
+@core.remembered
+def is_bound(jaxpr: Jaxpr) -> bool:
+    """Tell whether a count is an upper bound only: an array is so large that its zeros are not distinguished."""
+    avals = [v.aval for eqn in jaxpr.eqns for v in (*eqn.invars, *eqn.outvars)]
+    return any(aval.size > LIMIT for aval in avals) or any(map(is_bound, jaxpr.programs))
+
+
 def run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
     """Compute cost and abstract results of a program from abstract inputs. Remembered for as long as it lives."""
     cache = _runs.setdefault(jaxpr, {})

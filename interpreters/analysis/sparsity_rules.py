@@ -93,8 +93,8 @@ for _primitive, _f in (
 ):  # fmt: skip
     functions[_primitive] = FunctionFacts(_elementwise(_f), _of_either)
 for _primitive in (
-    e.imag_p, e.sign_p, e.floor_p, e.ceil_p, e.round_p, e.sqrt_p, e.cbrt_p, e.expm1_p, e.log1p_p, e.log_plus_one_p,
-    e.sin_p, e.tan_p,
+    e.imag_p, e.sign_p, e.floor_p, e.ceil_p, e.round_p, e.sqrt_p, e.cbrt_p, e.root_of_squares_p, e.expm1_p, e.log1p_p,
+    e.log_plus_one_p, e.sin_p, e.tan_p,
     e.asin_p, e.atan_p, e.sinh_p, e.tanh_p, e.asinh_p, e.atanh_p, special.erf_p, special.erf_inv_p,
     bits.reduce_precision_p, bits.shift_left_p, bits.shift_right_logical_p, bits.shift_right_arithmetic_p,
     bits.population_count_p,

@@ -70,9 +70,9 @@ def _exponent(dtype: dtypes.DType) -> int:
 rows[e.div_p], rows[e.select_n_p], rows[e.convert_element_type_p] = _div, _select_n, _convert_element_type
 
 for _primitive in (
-    e.rem_p, e.max_p, e.min_p, e.sign_p, e.abs_p, e.floor_p, e.ceil_p, e.nextafter_p, e.round_p, e.sqrt_p, e.rsqrt_p,
-    e.cbrt_p, e.integer_pow_p, e.pow_p, e.exp_p, e.exp2_p, e.expm1_p, e.log_p, e.log1p_p, e.log_plus_one_p,
-    e.logistic_p, e.sin_p,
+    e.rem_p, e.difference_p, e.max_p, e.min_p, e.sign_p, e.abs_p, e.floor_p, e.ceil_p, e.nextafter_p, e.round_p,
+    e.sqrt_p, e.rsqrt_p, e.cbrt_p, e.root_of_squares_p, e.integer_pow_p, e.pow_p, e.exp_p, e.exp2_p, e.expm1_p, e.log_p,
+    e.log1p_p, e.log_plus_one_p, e.logistic_p, e.sin_p,
     e.cos_p, e.tan_p, e.asin_p, e.acos_p, e.atan_p, e.atan2_p, e.sinh_p, e.cosh_p, e.tanh_p, e.asinh_p, e.acosh_p,
     e.atanh_p, e.real_p, e.imag_p, e.complex_p, e.eq_p, e.ne_p, e.lt_p, e.le_p, e.gt_p, e.ge_p, e.is_finite_p,
     e.clamp_p,

@@ -11,18 +11,20 @@ from tapeless.interpreters import (
     rematerialization,
     rematerialization_budget,
     rematerialization_control_flow,
+    roots,
     transpose,
     vmap,
 )
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.rematerialization import save_all
 from tapeless.interpreters.transpose import is_linear
-from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zeros_of
-from tapeless.tracer import core, passes
+from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zero_of, zeros_of
+from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import merge_lists, where_false, where_true
-from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call as c
+from tapeless.tracer.staging import trace_closed
 
 
 def call_jvp(primitive: Primitive, primals: Any, tangents: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
@@ -89,6 +91,50 @@ def _jit_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr) -> Any:
     program, mapped = vmap.batch_where_needed(jaxpr, size, tuple(dims), (False,) * len(jaxpr.outvars))
     return c.jit(program, *args), [0 if some else None for some in mapped]
 
+
+# ---- roots ---------------------------------------------------------------------------------------------------
+
+
+def _returns_root(args: Any, params: Any) -> bool:
+    """Tell whether a call has one result, a root."""
+    return len(params["jaxpr"].outvars) == 1 and _is_root(params["jaxpr"])
+
+
+@core.remembered
+def _is_root(jaxpr: Jaxpr) -> bool:
+    """Tell whether the last result of a program is a root, or is made of roots, as its equations tell."""
+    made: dict[Atom, Equation] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+
+    def is_root(v: Atom) -> bool:
+        eqn = made.get(v)
+        if eqn is None or eqn.primitive not in roots.roots:
+            return False
+        if eqn.primitive is c.jit_p:
+            return _returns_root(eqn.invars, eqn.params)
+        return roots.roots[eqn.primitive].applies is roots.always or any(map(is_root, eqn.invars))
+
+    return is_root(jaxpr.outvars[-1])
+
+
+def _squared_call(*args: Any, jaxpr: Jaxpr) -> Any:
+    return c.jit(_squared(jaxpr), *args)[0]
+
+
+@core.remembered
+def _squared(jaxpr: Jaxpr) -> Jaxpr:
+    """Return the program of the square of the only result of a program, computed without the root."""
+
+    def square(*xs: Any) -> list[Any]:
+        return [roots.squared(eval_jaxpr(jaxpr, xs)[0])]
+
+    def value(*xs: Any) -> list[Any]:
+        tangents = [x if dtypes.is_inexact(x.dtype) else zero_of(x) for x in xs]
+        return jvp.jvp(square, xs, tangents)[0]
+
+    return trace_closed(value, jaxpr.in_avals, what="jvp", function=jaxpr)
+
+
+roots.roots[c.jit_p] = roots.Root(_squared_call, _returns_root)
 
 jvp.rules[c.jit_p] = partial(call_jvp, c.jit_p)
 partial_eval.rules[c.jit_p] = partial(call_partial_eval, c.jit_p)

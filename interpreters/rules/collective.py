@@ -21,7 +21,7 @@ from tapeless.tracer.primitives.indexing import index_take
 from tapeless.tracer.primitives.reduction import reduce_max, reduce_min, reduce_sum
 from tapeless.tracer.primitives.shape import iota, pad, reshape
 from tapeless.tracer.primitives.shape import transpose as permute
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, weak_number
 
 # ---- derivatives ---------------------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ def _sum(size: int, x: Any, d: Dim) -> Any:
     if d is not None:
         return reduce_sum(x, (d,))
     number = exact(np.asarray(size).astype(aval_of(x).dtype))  # wraps, as the sum would
-    return mul(x, number[()] if aval_of(x).weak_type else number)
+    return mul(x, weak_number(number) if aval_of(x).weak_type else number)
 
 
 @_resolved(c.pmax_p)

@@ -215,10 +215,7 @@ def _custom_vmap_vmap(size: int, args: Any, dims: Any, *, rule: Any, jaxpr: Jaxp
 def _check_not_given(rule: Any, consts: Sequence[tuple[Any, Any]]) -> None:
     for x, d in consts:
         if d is not None:
-            raise TypeError(
-                f"custom_vmap: {rule.__name__} closes over a value that is mapped, {aval_of(x)}, axis {d}, which its "
-                "rule is not given.\n  Pass it as an argument."
-            )
+            raise c.mapped_closure(rule.__name__, x, d)
 
 
 jvp.rules[c.custom_vmap_p] = _custom_vmap_jvp

@@ -88,6 +88,8 @@ jvp.partials(e.sub_p, lambda t, x, y: _spread(t, x, y), lambda t, x, y: neg(_spr
 jvp.structurally_linear[e.sub_p] = jvp.All.JOINTLY
 transpose.joint(e.sub_p, lambda ct, x, y: _fit(ct, x), lambda ct, x, y: neg(_fit(ct, y)))
 
+jvp.partials(e.difference_p, lambda t, x, y: _spread(t, x, y), lambda t, x, y: neg(_spread(t, x, y)))
+
 jvp.multilinear(e.mul_p)
 transpose.multilinear(e.mul_p, lambda ct, x, y: _fit(_times(ct, y), x), lambda ct, x, y: _fit(_times(ct, x), y))
 
@@ -154,7 +156,8 @@ jvp.partials(e.abs_p, lambda t, x: real(mul(t, conj(sign(x)))) if _is_complex(x)
 # ---- powers --------------------------------------------------------------------------------------------------
 
 jvp.partials_of_result(e.sqrt_p, lambda t, y, x: mul(t, div(0.5, y)))
-jvp.partials_of_result(e.rsqrt_p, lambda t, y, x: mul(t, mul(-0.5, div(y, x))))
+jvp.partials_of_result(e.root_of_squares_p, lambda t, y, x: mul(t, _only_where(e.ne(y, 0.0), div(0.5, y))))
+jvp.partials_of_result(e.rsqrt_p, lambda t, y, x: mul(t, div(mul(-0.5, y), x)))
 jvp.partials_of_result(e.cbrt_p, lambda t, y, x: mul(t, div(1.0 / 3.0, square(y))))
 jvp.partials(e.square_p, lambda t, x: mul(t, mul(2.0, x)))
 
@@ -236,22 +239,45 @@ def _one_less_square(x: Any) -> Any:
     return mul(add(1.0, x), sub(1.0, x))
 
 
+def _inverse_root_of_one_plus_square(x: Any) -> Any:
+    """Compute 1 / sqrt(1 + x^2), by 1 / |x| where that is the same and the square may overflow."""
+    finfo = dtypes.finfo(aval_of(x).dtype)
+    large = gt(e.abs(x), min(1 / float(finfo.eps), math.sqrt(float(finfo.max)) / 2))
+    one = constant(1, aval_of(x))
+    far = div(1.0, select_n(large, one, x))
+    left = lt(real(x) if _is_complex(x) else x, 0.0)
+    return select_n(large, rsqrt(add(square(select_n(large, x, one)), 1.0)), select_n(left, far, neg(far)))
+
+
 jvp.partials(e.asin_p, lambda t, x: mul(t, rsqrt(_one_less_square(x))))
 jvp.partials(e.acos_p, lambda t, x: mul(t, neg(rsqrt(_one_less_square(x)))))
 jvp.partials(e.atan_p, lambda t, x: div(t, add(square(x), 1.0)))
-jvp.partials(e.asinh_p, lambda t, x: mul(t, rsqrt(add(square(x), 1.0))))
+jvp.partials(e.asinh_p, lambda t, x: mul(t, _inverse_root_of_one_plus_square(x)))
 jvp.partials(e.acosh_p, lambda t, x: mul(t, mul(rsqrt(add(x, 1.0)), rsqrt(sub(x, 1.0)))))
 jvp.partials(e.atanh_p, lambda t, x: div(t, _one_less_square(x)))
 
 
 def _atan2_jvp(primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
-    """Push tangents as (y ẋ - x ẏ) / (x² + y²)."""
+    """Push tangents as (y ẋ - x ẏ) / (x² + y²), x and y divided by the greater of them, so that squares are numbers."""
     (x, y), (t, s) = primals, tangents
     out = e.atan2_p.bind(x, y)
-    terms = [] if type(t) is Zero else [mul(t, y)]
-    terms += [] if type(s) is Zero else [mul(s, neg(x))]
-    turned = jvp.total(terms, out[0])
-    return out, (turned if type(turned) is Zero else div(turned, add(square(x), square(y))),)
+    inverse = e.stop_gradient(_scale_to_one(e.max(e.abs(x), e.abs(y))))
+    u, v = mul(x, inverse), mul(y, inverse)
+    factor = add(square(u), square(v))
+    terms = [] if type(t) is Zero else [mul(t, mul(div(v, factor), inverse))]
+    terms += [] if type(s) is Zero else [mul(s, neg(mul(div(u, factor), inverse)))]
+    return out, (jvp.total(terms, out[0]),)
+
+
+def _scale_to_one(x: Any) -> Any:
+    """Return what x >= 0 is multiplied by so that it is from 1 to 8; 1 where it is 0 or infinite.
+
+    It is multiplied, as compilers divide by a product where a quotient is divided. The inverse of the greatest numbers
+    is subnormal, that of an eighth is not.
+    """
+    one = constant(1, aval_of(x))
+    usual = bitwise_and(e.is_finite(x), e.ne(x, 0.0))
+    return select_n(usual, one, div(1.0, select_n(gt(x, 1.0), x, mul(x, 0.125))))
 
 
 jvp.rules[e.atan2_p] = _atan2_jvp

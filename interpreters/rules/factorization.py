@@ -1,4 +1,4 @@
-"""Rules of LU, QR, determinant, pseudoinverse and adjugate.
+"""Rules of LU, QR, determinant, pseudoinverse, least squares and adjugate.
 
 Source: de Hoog, Anderssen and Lukas 2011, "Differentiation of matrix functionals using triangular factorization";
 Walter and Lehmann 2010, "Algorithmic differentiation of linear algebra functions with application in optimum
@@ -13,7 +13,8 @@ import numpy as np
 
 from tapeless.interpreters import jvp, vmap
 from tapeless.interpreters.rules.condensed_forms import without_derivative
-from tapeless.interpreters.zero import zero_of
+from tapeless.interpreters.rules.linalg import beside_each_other
+from tapeless.interpreters.zero import Zero, zero_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Jaxpr
@@ -28,7 +29,7 @@ from tapeless.tracer.primitives.control_flow import cond
 from tapeless.tracer.primitives.linalg import adjoint, triangular_solve
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.reduction import reduce_and, reduce_max, reduce_sum
-from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, pad, slice_in_dim
+from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, pad, reshape, slice_in_dim
 from tapeless.tracer.primitives.shape import transpose as transposed
 from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.staging import trace_to_jaxpr
@@ -240,6 +241,36 @@ def _pinv_tangent(t: Any, p: Any, x: Any, rtol: Any, **_: Any) -> Any:
     return e.add(e.sub(left, inner), right)
 
 
+# ---- least squares: with x = P b, the tangent of P times b, written with the residual b - A x
+
+
+def _least_squares_jvp(primals: Any, tangents: Any) -> Any:
+    (matrix, b, rtol), (t, tb, _) = primals, tangents
+    x, p = a.least_squares_p.bind(matrix, b, rtol)
+    by_right = zero_of(x) if type(tb) is Zero else full_matmul(p, tb)
+    if type(t) is Zero:
+        return (x, p), (by_right, zero_of(p))
+    turned, back = adjoint(t), adjoint(p)
+    outside = full_matmul(turned, full_matmul(back, x))
+    moved = full_matmul(back, full_matmul(turned, e.sub(b, full_matmul(matrix, x))))
+    inside = e.sub(e.sub(moved, full_matmul(t, x)), full_matmul(matrix, outside))
+    tangent = e.add(full_matmul(p, inside), outside)
+    both = tangent if type(by_right) is Zero else e.add(tangent, by_right)
+    return (x, p), (both, _pinv_tangent(t, p, matrix, rtol))
+
+
+def _least_squares_vmap(size: int, args: Any, dims: Any) -> Any:
+    """Decompose one matrix once for all right sides."""
+    if dims[0] is not None or dims[2] is not None:
+        return a.least_squares_p.bind(*[vmap.materialized(x, d, size) for x, d in zip(args, dims)]), [0, 0]
+    matrix, b, rtol = args
+    place = aval_of(matrix).ndim - 1
+    joined, shape = beside_each_other(b, dims[1], place, size)
+    found, p = a.least_squares_p.bind(matrix, joined, rtol)
+    rows = aval_of(found).shape[:place]
+    return (reshape(found, (*rows, *shape[place:])), p), [place, None]
+
+
 # ---- shared
 
 
@@ -269,5 +300,7 @@ jvp.rules[a.geqrf_p] = without_derivative(a.geqrf_p)
 jvp.partials(a.det_p, _det_tangent)
 jvp.partials(a.adjugate_p, _adjugate_tangent)
 jvp.partials_of_result(a.pinv_p, _pinv_tangent, None)
+jvp.rules[a.least_squares_p] = _least_squares_jvp
+vmap.rules[a.least_squares_p] = _least_squares_vmap
 for _primitive in (a.lu_p, a.qr_p, a.geqrf_p, a.det_p, a.adjugate_p, a.pinv_p):
     vmap.front(_primitive)

@@ -15,13 +15,16 @@ from tapeless.interpreters.transpose import Update, is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of, zeros_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.bits import bitwise_and
 from tapeless.tracer.primitives.checkpoint import materialize
 from tapeless.tracer.primitives.dimension_numbers import window_sizes
-from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, lt, mul, ne, select_n
-from tapeless.tracer.primitives.shape import full, full_like, iota, reshape, zeros_like
+from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, gt, lt, mul, ne, select_n, sub
+from tapeless.tracer.primitives.reduction import linear_recurrence
+from tapeless.tracer.primitives.shape import full, full_like, iota, pad, reshape, zeros_like
+from tapeless.tracer.primitives.sorting import sort
 from tapeless.tracer.types import ShapedArray, aval_of
 
 # ---- one window ----------------------------------------------------------------------------------------------
@@ -201,25 +204,61 @@ transpose.rules[i.scatter_add_p] = _scatter_add_transpose
 
 
 def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """Apply the product rule. Raises: NotImplementedError for updates with a tangent that are not promised unique.
-
-    The derivative by one of several updates of an element would need the product of the others.
-    """
+    """Apply the product rule. The derivative by one of several updates of an element is the product of the others."""
     operand, indices, updates = primals
     t, _, t_updates = tangents
     out = i.scatter_mul(operand, indices, updates, **params)
-    if type(t_updates) is not Zero and not params["unique_indices"]:
-        raise NotImplementedError(
-            f"scatter_mul: the derivative in updates {aval_of(updates)} is there only for unique_indices=True "
-            f"(operand {aval_of(operand)}, indices {aval_of(indices)}). Promise it, or multiply one after another."
-        )
     if type(t) is Zero and type(t_updates) is Zero:
         return (out,), (zero_of(out),)
     tangent = _zeros(aval_of(out)) if type(t) is Zero else i.scatter_mul(t, indices, updates, **params)
-    if type(t_updates) is not Zero:
+    if type(t_updates) is not Zero and params["unique_indices"]:
         factor = _read(operand, indices, aval_of(updates), **params)
         tangent = i.scatter_add(tangent, indices, mul(t_updates, factor), **params)
+    elif type(t_updates) is not Zero and aval_of(updates).size and aval_of(operand).size:
+        tangent = add(tangent, _by_repeated_factors(operand, indices, updates, t_updates, params))
     return (out,), (tangent,)
+
+
+def _by_repeated_factors(operand: Any, indices: Any, updates: Any, t: Any, params: Any) -> Any:
+    """Push the tangents of factors of which several multiply one element, also where some of them are 0.
+
+    Factors are sorted by the element that they multiply. Along them the product p' = u p, which begins with the
+    operand, and its tangent ṗ' = u ṗ + p u̇, which begins with 0, are linear recurrences; the last ṗ' is the element's.
+    """
+    whole, n = aval_of(operand), aval_of(updates).size
+    numbers = reshape(add(iota(np.int32, whole.size), 1), whole.shape)
+    places = reshape(_read(numbers, indices, aval_of(updates), **params), (n,))  # from 1; 0 where updates are dropped
+    places, order = sort((places, iota(np.int32, n)), num_keys=1)
+    before = e.ne(places, _moved_by(places, 1))
+    last = e.ne(places, _moved_by(places, -1))
+    factors, pushed = _taken(updates, order), _taken(t, order)
+    begin = _taken(operand, e.max(sub(places, 1), 0))
+    zero = zeros_like(factors)
+    decay = select_n(before, factors, zero)
+    products = linear_recurrence(decay, select_n(before, zero, mul(begin, factors)))
+    ahead = select_n(before, _moved_by(products, 1), begin)
+    tangents = linear_recurrence(decay, mul(ahead, pushed))
+    kept = bitwise_and(last, gt(places, 0))
+    found = i.scatter_add(
+        full((whole.size,), 0, whole.dtype),
+        reshape(select_n(kept, full_like(places, whole.size), sub(places, 1)), (n, 1)),
+        tangents,
+        i.ScatterDimensionNumbers((), (0,), (0,)),
+        mode=i.GatherScatterMode.FILL_OR_DROP,
+    )
+    return reshape(found, whole.shape)
+
+
+def _moved_by(x: Any, steps: int) -> Any:
+    """Move the elements of a vector by one place, to the right or left; the free one is filled with -1."""
+    return pad(x, exact(-1, aval_of(x).dtype), [(steps, -steps, 0)])
+
+
+def _taken(x: Any, order: Any) -> Any:
+    """Read elements of an array, numbered in row-major order."""
+    flat = reshape(x, (aval_of(x).size,))
+    numbers = i.GatherDimensionNumbers((), (0,), (0,))
+    return i.gather(flat, reshape(order, (aval_of(order).size, 1)), numbers, (1,), mode=i.GatherScatterMode.CLIP)
 
 
 def _scatter_mul_transpose(cts: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:

@@ -10,6 +10,7 @@ from tapeless.tracer.primitives import linalg as a
 from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.elementwise import add, mul, neg, sub
 from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.shape import reshape
 from tapeless.tracer.primitives.shape import transpose as transposed
 from tapeless.tracer.types import aval_of
 
@@ -62,7 +63,26 @@ def _triangular_solve_transpose(cts: Any, matrix: Any, b: Any, *, transpose_a: b
     return None, a.triangular_solve_p.bind(matrix, cts[0], transpose_a=not transpose_a, **params)[0]
 
 
+def _triangular_solve_vmap(size: int, args: Any, dims: Any, **params: bool) -> Any:
+    """Solve for all right sides of one matrix at once; they are rows where the matrix is on the right."""
+    matrix, b = args
+    if dims[0] is not None:
+        given = [vmap.materialized(x, d, size) for x, d in zip(args, dims)]
+        return a.triangular_solve_p.bind(*given, **params), [0]
+    place = aval_of(matrix).ndim - (1 if params["left_side"] else 2)
+    joined, shape = beside_each_other(b, dims[1], place, size)
+    (found,) = a.triangular_solve_p.bind(matrix, joined, **params)
+    return (reshape(found, shape),), [place]
+
+
+def beside_each_other(b: Any, d: Any, place: int, size: int) -> tuple[Any, tuple[int, ...]]:
+    """Join a mapped axis with an axis, `place`, of each example; return the shape before they were joined, too."""
+    apart = vmap.placed(b, d, place, size)
+    shape = apart.shape
+    return reshape(apart, (*shape[:place], size * shape[place + 1], *shape[place + 2 :])), shape
+
+
 jvp.rules[a.triangular_solve_p] = _triangular_solve_jvp
 jvp.structurally_linear[a.triangular_solve_p] = (1,)
 transpose.rules[a.triangular_solve_p] = _triangular_solve_transpose
-vmap.front(a.triangular_solve_p)
+vmap.rules[a.triangular_solve_p] = _triangular_solve_vmap

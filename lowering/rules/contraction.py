@@ -10,7 +10,7 @@ import numpy as np
 from tapeless.lowering import emit, hlo
 from tapeless.lowering.composition import write_out
 from tapeless.lowering.hlo import Function, Value
-from tapeless.lowering.rules.reduction import padding_attribute
+from tapeless.lowering.rules.reduction import SMALL, operation, padding_attribute, reduce
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import bits as b
 from tapeless.tracer.primitives import contraction as c
@@ -29,15 +29,28 @@ def _dot_general(
     precision: c.Precisions,
     preferred_element_type: Any,
 ) -> Any:
-    if isinstance(precision[0], c.Precision) or not dtypes.is_float(x.aval.dtype):
-        return (_in_bytes(f, "dot_general", x, y, outs[0], _dot_attributes(dimension_numbers, precision)),)
-    return (_by_algorithm(f, outs[0], x, y, dimension_numbers, precision[0]),)
+    if not isinstance(precision[0], c.Precision) and dtypes.is_float(x.aval.dtype):
+        return (_by_algorithm(f, outs[0], x, y, dimension_numbers, precision[0]),)
+    if f.platform == "cpu" and _is_sum(x.aval, y.aval, outs[0], dimension_numbers):
+        product = f.op("multiply", [x, y], x.aval)
+        return (reduce(f, product, operation("add"), 0, sorted(dimension_numbers[0][0]), outs[0]),)
+    return (_in_bytes(f, "dot_general", x, y, outs[0], _dot_attributes(dimension_numbers, precision)),)
 
 
 def _in_bytes(f: Function, name: str, x: Value, y: Value, out: ShapedArray, attributes: str) -> Value:
     """Emit a contraction, of operands of at least 8 bits: XLA does not compile those of fewer to a wider result."""
     x, y, wide = _of_bytes(f, x), _of_bytes(f, y), out.update(dtype=_byte_dtype(out.dtype))
     return f.convert(f.op(name, [x, y], wide, attributes), out.dtype)
+
+
+def _is_sum(x: ShapedArray, y: ShapedArray, out: ShapedArray, dimension_numbers: c.Dims) -> bool:
+    """Tell whether a contraction is a sum of an elementwise product of many elements, as of two vectors.
+
+    XLA on the CPU makes one reduction of it, which adds one product after the other.
+    """
+    (cx, cy), (bx, by) = dimension_numbers
+    alike = x.size > SMALL and x.shape == y.shape and x.dtype == y.dtype == out.dtype and dtypes.bits_of(x.dtype) >= 32
+    return alike and cx == cy and bx == by == tuple(sorted(bx)) and len(cx) + len(bx) == len(x.shape)
 
 
 def _of_bytes(f: Function, x: Value) -> Value:

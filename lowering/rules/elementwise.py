@@ -26,7 +26,7 @@ from tapeless.tracer.primitives.bits import (
 )
 from tapeless.tracer.primitives.reduction import reduce_or
 from tapeless.tracer.primitives.shape import full_like
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def operation(name: str) -> Callable[..., Any]:
@@ -69,7 +69,6 @@ _OPERATIONS = {
     e.neg_p: "negate",
     e.add_p: "add",
     e.sub_p: "subtract",
-    e.mul_p: "multiply",
     e.floor_p: "floor",
     e.ceil_p: "ceil",
     e.nextafter_p: "chlo.next_after",
@@ -92,6 +91,30 @@ emit.rules[e.copy_p] = emit.rules[e.stop_gradient_p] = _itself
 
 
 # ---- arithmetic ----------------------------------------------------------------------------------------------
+
+
+def _multiply(f: Function, x: Value, y: Value, aval: ShapedArray) -> Value:
+    """Multiply two arrays of one shape; signed integers as unsigned ones of the same bits.
+
+    XLA takes the square of a signed integer for non-negative, though squares wrap; see docs/xla_defects.md. It merges
+    equal values, so that any product may become a square.
+    """
+    if not dtypes.is_integer(aval.dtype) or not dtypes.is_signed(aval.dtype):
+        return f.op("multiply", [x, y], aval)
+    unsigned = np.dtype(f"uint{dtypes.bits_of(aval.dtype)}")
+    factors = [f.convert(v, unsigned) for v in (x, y)]
+    return f.convert(f.op("multiply", factors, aval.update(dtype=unsigned)), aval.dtype)
+
+
+def _mul(f: Function, outs: Any, x: Value, y: Value) -> Any:
+    out = outs[0]
+    factors = [f.broadcast(v, out.shape) for v in (x, y)]
+    if f.number(x) is not None or f.number(y) is not None:  # no square
+        return (f.op("multiply", factors, out),)
+    return (_multiply(f, *factors, out),)
+
+
+emit.rules[e.mul_p] = _mul
 
 
 def _sign(f: Function, outs: Any, x: Value) -> Any:
@@ -121,6 +144,12 @@ def _round(f: Function, outs: Any, x: Value, *, rounding_method: e.RoundingMetho
     return (f.op(_ROUNDING[rounding_method], [x], outs[0]),)
 
 
+def _difference(x: Any, y: Any) -> Any:
+    difference = e.sub(x, y)
+    return e.select_n(e.eq(x, y), difference, full_like(difference, 0))
+
+
+emit.rules[e.difference_p] = lambda f, outs, x, y: write_out(f, _difference, [x, y])
 emit.rules[e.sign_p] = _sign
 emit.rules[e.max_p] = _extreme("maximum")
 emit.rules[e.min_p] = _extreme("minimum")
@@ -163,9 +192,9 @@ def _integer_pow(f: Function, outs: Any, x: Value, *, y: int) -> Any:
     result, square, n = None, x, abs(y)
     while n:
         if n % 2:
-            result = square if result is None else f.op("multiply", [result, square], aval)
+            result = square if result is None else _multiply(f, result, square, aval)
         n //= 2
-        square = f.op("multiply", [square, square], aval) if n else square
+        square = _multiply(f, square, square, aval) if n else square
     one = f.constant(1, aval)
     result = one if result is None else result
     return (f.op("divide", [one, result], aval) if y < 0 else result,)
@@ -234,7 +263,7 @@ def _exp2(f: Function, outs: Any, x: Value) -> Any:
 
 
 emit.rules[e.integer_pow_p] = _integer_pow
-emit.rules[e.square_p] = lambda f, outs, x: (f.op("multiply", [x, x], outs[0]),)
+emit.rules[e.square_p] = lambda f, outs, x: (_multiply(f, x, x, outs[0]),)
 emit.rules[e.pow_p] = in_float32(_pow)
 emit.rules[e.exp2_p] = _exp2
 
@@ -298,7 +327,12 @@ def _log1p(f: Function, outs: Any, x: Value) -> Any:
 
 
 def _abs(f: Function, outs: Any, x: Value) -> Any:
-    return (x,) if not dtypes.is_signed(x.aval.dtype) else _mended("abs", _modulus)(f, outs, x)
+    """Emit the modulus; of a signed integer as the larger of x and -x, as XLA takes `abs` of the least for positive."""
+    if not dtypes.is_signed(x.aval.dtype):
+        return (x,)
+    if dtypes.is_integer(x.aval.dtype):
+        return (f.op("maximum", [x, f.op("negate", [x], outs[0])], outs[0]),)
+    return _mended("abs", _modulus)(f, outs, x)
 
 
 emit.rules[e.tan_p] = _mended("tan", partial(_keeps_zero, real=True))
@@ -420,6 +454,7 @@ def _inverse_tangent(z: Any, found: Any, *, decays: int) -> Any:
 
 
 emit.rules[e.sqrt_p] = _mended("sqrt", _sqrt)
+emit.rules[e.root_of_squares_p] = operation("sqrt")
 emit.rules[e.acos_p] = _inverse("chlo.acos", (0, -1), grows=1, axis=0, at_zero=math.pi / 2)
 emit.rules[e.acosh_p] = in_float32(_inverse("chlo.acosh", (0, 1), grows=0, axis=0, at_zero=math.pi / 2))
 emit.rules[e.asin_p] = _inverse("chlo.asin", (1, 1), grows=1, axis=0, at_zero=0)

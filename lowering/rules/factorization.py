@@ -1,4 +1,4 @@
-"""Lowering of LU, QR, determinant, pseudoinverse and adjugate: LAPACK calls and compositions of them."""
+"""Lowering of LU, QR, determinant, pseudoinverse, least squares and adjugate: LAPACK calls and compositions of them."""
 
 from typing import Any
 
@@ -143,9 +143,28 @@ def _in_rows(values: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _pinv(x: Any, rtol: Any, *, hermitian: bool) -> Any:
-    *batch, m, n = x.shape
     if not x.size:
-        return full((*batch, n, m), 0, x.dtype)
+        return _no_elements(x, x.shape[-2])
+    right, inverse, left = _inverted(x, rtol, hermitian)
+    return full_matmul(e.mul(right, _in_rows(inverse, right.shape)), adjoint(left))
+
+
+def _least_squares(x: Any, b: Any, rtol: Any) -> Any:
+    if not x.size or not b.size:
+        return _no_elements(x, b.shape[-1]), _no_elements(x, x.shape[-2])
+    right, inverse, left = _inverted(x, rtol, hermitian=False)
+    scaled = e.mul(right, _in_rows(inverse, right.shape))
+    parts = full_matmul(adjoint(left), b)
+    parts = e.mul(parts, broadcast_in_dim(inverse, parts.shape, range(inverse.ndim)))
+    return full_matmul(right, parts), full_matmul(scaled, adjoint(left))
+
+
+def _no_elements(x: Any, columns: int) -> Any:
+    return full((*x.shape[:-2], x.shape[-1], columns), 0, x.dtype)
+
+
+def _inverted(x: Any, rtol: Any, hermitian: bool) -> tuple[Any, Any, Any]:
+    """Return V, the inverse singular values, 0 for those that count as 0, and U, of x = U S V^H."""
     if hermitian:
         left, values = eigh(x)
         right = left
@@ -157,8 +176,7 @@ def _pinv(x: Any, rtol: Any, *, hermitian: bool) -> Any:
     least = e.mul(expand_dims(reduce_max(sizes, last), last), squeeze(rtol, last))
     far = e.gt(sizes, broadcast_in_dim(least, sizes.shape, range(sizes.ndim)))
     inverse = select(far, e.div(1.0, select(far, values, 1.0)), select(e.eq(values, values), 0.0, values))
-    scaled = e.mul(right, _in_rows(e.convert_element_type(inverse, x.dtype), right.shape))
-    return full_matmul(scaled, adjoint(left))
+    return right, e.convert_element_type(inverse, x.dtype), left
 
 
 emit.rules[a.lu_p] = _lu
@@ -167,3 +185,4 @@ emit.rules[a.geqrf_p] = _geqrf
 emit.rules[a.det_p] = composed(_det)
 emit.rules[a.adjugate_p] = _adjugate
 emit.rules[a.pinv_p] = composed(_pinv)
+emit.rules[a.least_squares_p] = composed(_least_squares)

@@ -1,8 +1,8 @@
 """Lowering of Cholesky factors and triangular systems: LAPACK, its counterpart for GPUs, or StableHLO's operations.
 
 XLA's own Cholesky factorization takes 40 times as long as `potrf` on the CPU at n = 200, and 11 times on an H200. XLA
-solves one triangular system as fast as LAPACK, but turns a batch of systems into a program that takes seconds to
-compile.
+solves triangular systems on the CPU by inverting blocks of the diagonal, which is not backward stable: the residual of
+a Vandermonde matrix of 20 rows is 1e-4 instead of 1e-16. LAPACK substitutes.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ def _cholesky(f: Function, outs: Any, x: Value) -> Any:
 
 
 def _triangular_solve(f: Function, outs: Any, matrix: Value, b: Value, **flags: bool) -> Any:
-    if matrix.aval.ndim > 2 and outs[0].size and f.platform == "cpu":
+    if outs[0].size and f.platform == "cpu":
         return _by_lapack(f, outs, matrix, b, **flags)
     turned = flags.pop("transpose_a")
     attributes = [f"{name} = {str(flag).lower()}" for name, flag in flags.items()]

@@ -88,9 +88,17 @@ def is_narrow(dtype: Any) -> bool:
 
 
 def reduce(f: Function, x: Value, combine: Operation, initial: Any, axes: Sequence[int], out: ShapedArray) -> Value:
-    """Emit the reduction of x over `axes` by an operation, from `initial`."""
+    """Emit the reduction of x over `axes` by an associative operation whose neutral element is `initial`."""
+    if f.platform == "cpu" and x.aval.size > SMALL:
+        return f.op("reshape", [_in_steps(f, x, combine, initial, axes)], out)
+    return _reduced(f, x, combine, initial, axes, out)
+
+
+def _reduced(f: Function, x: Value, combine: Operation, initial: Any, axes: Sequence[int], out: Any = None) -> Value:
+    """Emit one reduction; the axes are left out of the type, which `out` only changes in what else it says."""
     scalar = x.aval.update(shape=())
     region = f.combination(combine, scalar)
+    out = x.aval.update(shape=tuple([n for i, n in enumerate(x.aval.shape) if i not in axes])) if out is None else out
     return f.op("reduce", [x, f.constant(initial, scalar)], out, f"dimensions = {hlo.array(axes)}", region)
 
 
@@ -108,6 +116,82 @@ emit.rules[r.reduce_min_p] = _reduction(*MIN)
 emit.rules[r.reduce_and_p] = _reduction(operation("and"), _all_ones)
 emit.rules[r.reduce_or_p] = _reduction(operation("or"), lambda dtype: 0)
 emit.rules[r.reduce_xor_p] = _reduction(operation("xor"), lambda dtype: 0)
+
+# ---- reductions of many elements, in steps -------------------------------------------------------------------
+#
+# XLA's pass for this on the CPU, tree_reduction_rewriter, makes a tree of windows of 32 elements of every reduction.
+# They are not fused with the operations before them, and along rows they are not vectorised; `compile.py` turns the
+# pass off. Without it XLA computes rows as fast as it reads them, together with the operations before; columns too, if
+# they are so short that it unrolls their loop. So the first step reduces groups, a thousand neighbours in a row or 32
+# elements of a column. It leaves few elements, and these are reduced by windows, as XLA would fuse a second reduction
+# with the first. The error of a sum grows with the length of the groups, not with the number of elements.
+
+SMALL = 1024  # elements; a reduction of fewer is one operation
+_ROW, _COLUMN = 1024, 32  # elements of a group
+_SHORT = 64  # shorter rows are joined with the axis before, if that is reduced, too
+
+
+def _in_steps(f: Function, x: Value, combine: Operation, initial: Any, axes: Sequence[int]) -> Value:
+    """Emit the reduction of x over `axes`; some of these may be left, with one element."""
+    x, axes = _long_rows(f, x, [axis for axis in axes if x.aval.shape[axis] > 1])
+    if not axes:
+        return x
+    shape, last = x.aval.shape, axes[-1]
+    most = _group(shape, last)
+    if shape[last] > 2 * most if most == _ROW else shape[last] > most:
+        return _in_groups(f, x, combine, initial, axes, most)
+    taken = [last]
+    for axis in axes[-2::-1]:
+        if np.prod([shape[i] for i in taken]) * shape[axis] > most:
+            break
+        taken.insert(0, axis)
+    rest = [axis - sum(i < axis for i in taken) for axis in axes if axis not in taken]
+    return _by_windows(f, _reduced(f, x, combine, initial, taken), combine, initial, rest)
+
+
+def _group(shape: Sequence[int], axis: int) -> int:
+    """Return how many elements along an axis are a group: of neighbours in memory, or of a column."""
+    return _ROW if all(n == 1 for n in shape[axis + 1 :]) else _COLUMN
+
+
+def _long_rows(f: Function, x: Value, axes: list[int]) -> tuple[Value, list[int]]:
+    """Join the last axes of x, while they are reduced and short."""
+    shape = x.aval.shape
+    while axes and shape[axes[-1]] < _SHORT and axes[-1] - 1 in axes and all(n == 1 for n in shape[axes[-1] + 1 :]):
+        *axes, last = axes
+        shape = (*shape[: last - 1], shape[last - 1] * shape[last])
+    return (x if shape == x.aval.shape else f.op("reshape", [x], x.aval.update(shape=shape))), axes
+
+
+def _in_groups(f: Function, x: Value, combine: Operation, initial: Any, axes: Sequence[int], most: int) -> Value:
+    """Reduce groups along the last of `axes`, and then what is left of all; a rest of no whole group by itself."""
+    axis, shape = axes[-1], x.aval.shape
+    n = shape[axis]
+    size = next((k for k in range(most, most // 4, -1) if n % k == 0), most)
+    whole = x if n % size == 0 else _cut(f, x, axis, 0, n - n % size)
+    grouped = x.aval.update(shape=(*shape[:axis], n // size, size, *shape[axis + 1 :]))
+    groups = _reduced(f, f.op("reshape", [whole], grouped), combine, initial, [axis + 1])
+    result = _by_windows(f, groups, combine, initial, axes)
+    if n % size == 0:
+        return result
+    rest = _in_steps(f, _cut(f, x, axis, n - n % size, n), combine, initial, axes)
+    return combine(f, result, f.op("reshape", [rest], result.aval))
+
+
+def _by_windows(f: Function, x: Value, combine: Operation, initial: Any, axes: Sequence[int]) -> Value:
+    """Reduce `axes` to one element each, by windows side by side."""
+    scalar = x.aval.update(shape=())
+    region = f.combination(combine, scalar)
+    for axis in axes:
+        while (n := x.aval.shape[axis]) > 1:
+            most = _group(x.aval.shape, axis)
+            size, left = min(n, most), -(-n // most)
+            window = _along(x, axis, size, 1)
+            padding = [(0, left * size - n if i == axis else 0) for i in range(x.aval.ndim)]
+            attributes = window_attributes(window, window, padding)
+            x = f.op("reduce_window", [x, f.constant(initial, scalar)], _resized(x, axis, left), attributes, region)
+    return x
+
 
 # ---- positions of extremes -----------------------------------------------------------------------------------
 

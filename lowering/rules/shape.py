@@ -27,8 +27,26 @@ def _transpose(f: Function, outs: Any, x: Value, *, permutation: tuple[int, ...]
     return (f.op("transpose", [x], outs[0], f"permutation = {hlo.array(permutation)}"),)
 
 
+MOST_ROWS = 32  # LLVM errs at 24 rows, and not at 40, where it does not unroll the reduction (jaxlib 0.10.2)
+
+
 def _rev(f: Function, outs: Any, x: Value, *, dimensions: tuple[int, ...]) -> Any:
-    return (f.op("reverse", [x], outs[0], f"dimensions = {hlo.array(dimensions)}"),)
+    """Emit a reverse, of rows cut from a padded array by slices: docs/xla_defects.md, `reversed_rows`."""
+    if f.platform == "cpu" and f.may_be_padded_rows(x):
+        for d in [d for d in dimensions if x.aval.shape[d] <= MOST_ROWS]:
+            x = _of_reversed_slices(f, x, d)
+        dimensions = tuple([d for d in dimensions if x.aval.shape[d] > MOST_ROWS])
+    return (f.op("reverse", [x], outs[0], f"dimensions = {hlo.array(dimensions)}") if dimensions else x,)
+
+
+def _of_reversed_slices(f: Function, x: Value, d: int) -> Value:
+    """Reverse an axis by concatenating its slices."""
+    n = x.aval.shape[d]
+    if n < 2:
+        return x
+    low, high = [0] * x.aval.ndim, list(x.aval.shape)
+    parts = [f.slice(x, [*low[:d], k, *low[d + 1 :]], [*high[:d], k + 1, *high[d + 1 :]]) for k in reversed(range(n))]
+    return f.op("concatenate", parts, x.aval, f"dimension = {d} : i64")
 
 
 def _concatenate(f: Function, outs: Any, *xs: Value, dimension: int) -> Any:

@@ -43,6 +43,7 @@ STATIC, CLOSE_OVER = "make the argument static (static_argnames)", "close over t
 CHOICE = f"Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or {STATIC}."
 COUNT = f"Shapes, counts and Python indices must be known when tracing: {STATIC}."
 FLOAT = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
+FORMAT = 'Write tl.debug.print("{:.3f}", x), which prints it when the program runs; f"{x}" shows the type.'
 NUMPY = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute outside of the traced function."
 
 
@@ -176,7 +177,7 @@ def test_what_depends_on_no_argument_names_none():
 
 
 def test_formatting_under_jit():
-    with raises(tl.errors.ConcretizationTypeError, refusal("value", "float32[]", formatted, "{x", FLOAT)):
+    with raises(tl.errors.ConcretizationTypeError, refusal("value", "float32[]", formatted, "{x", FORMAT)):
         tl.jit(formatted)(3.0)
 
 
@@ -1116,6 +1117,49 @@ def test_the_cause_of_an_infinity_is_said():
 def test_no_nan_no_error():
     assert tl.jit(tl.grad(logarithm))(2.0) == 0.5
     assert np.isnan(tl.jit(lambda x: x)(np.nan))  # nothing was computed
+
+
+NAN = np.full(2, np.nan, np.float32)
+
+
+def gives_nan():
+    return np.nan
+
+
+def gives_array(x=0.0):
+    return x, NAN
+
+
+NESTED = tl.jit(lambda x: (tl.jit(gives_nan)(), x))
+NAN_IN = {
+    "the result of gives_nan, at": (tl.jit(gives_nan), tl.jit(tl.jit(gives_nan)), lambda: NESTED(1.0)),
+    "the result of primal_f, at": (lambda: tl.value_and_grad(lambda x: tl.jit(lambda x: np.nan)(x))(1.0),),
+    "result 1 of gives_array, at": (tl.jit(gives_array),),
+    "the result of 'cond', at": (lambda: tl.lax.cond(True, gives_nan, lambda: 0.0),),
+    "the result of 'scan', at": (lambda: tl.lax.scan(lambda c, x: (c, np.nan), 0.0, NAN),),
+    "the result of 'copy', at": [
+        under(make)
+        for under in (lambda f: f, tl.jit)
+        for make in (lambda: tnp.array(np.nan), lambda: tnp.asarray(NAN), lambda: tnp.full(2, np.nan))
+    ],
+    "the result of 'mul', at": [
+        lambda f=f, under=under: under(f)(tnp.ones(()))
+        for f in (lambda x: x * np.nan, lambda x: x * NAN[0])
+        for under in (lambda f: f, tl.jit, tl.grad)
+    ],
+}
+
+
+@pytest.mark.usefixtures("debug_nans")
+@pytest.mark.parametrize("start, programs", NAN_IN.items(), ids=NAN_IN)
+def test_constants_that_are_nan(start, programs):
+    """Programs that hand them out, alone or beside other results, and arrays that are made of them."""
+    operation = any(name in start for name in ("copy", "mul", "scan"))
+    for program in programs:
+        with pytest.raises(FloatingPointError) as caught:
+            program()
+        assert str(caught.value).startswith(f"nan in {start}")
+        assert operation or "It is a constant there." in str(caught.value)
 
 
 # ---- the user's line ------------------------------------------------------------------------------------------

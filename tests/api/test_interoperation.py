@@ -140,3 +140,16 @@ def test_methods_of_numpys_arrays():
     np.testing.assert_array_equal(kept, [[-1, 9], [2, 9]])
     with pytest.raises(TypeError, match="traced"):
         tl.jit(lambda x: 3.0 in x)(x)
+
+
+def test_arrays_that_are_given_to_jax_say_so():
+    jax = pytest.importorskip("jax")
+    said = "an array of Tapeless was given to JAX, or to a library that was imported with it, such as optax.\n"
+    x = tnp.ones(3)
+    for f in (jax.numpy.zeros_like, jax.typeof, jax.vmap(lambda x: x), jax.device_put, jax.numpy.flip):
+        with pytest.raises(TypeError) as caught:
+            f(x)
+        assert said in f"{caught.value}\n{caught.value.__cause__}"
+    for f in (jax.numpy.asarray, jax.numpy.array, np.asarray):
+        assert f(x).tolist() == [1, 1, 1]
+    assert not hasattr(x, "__jax_array__")

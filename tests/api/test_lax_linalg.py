@@ -298,3 +298,24 @@ def test_derivatives_of_polar_decompositions(random):
     tl.testing.check_grads(lambda x: linalg.qdwh(x)[:2], (near,), 2, rtol=1e-4)
     tl.testing.check_grads(lambda x: linalg.qdwh(x)[:2], (random(3, 2, dtype="complex128"),), 1)
     tl.testing.check_grads(lambda x: linalg.qdwh(x, dynamic_shape=(3, 1))[:2], (random(4, 2),), 1)
+
+
+@pytest.mark.parametrize("left_side", [True, False])
+def test_right_sides_of_one_matrix_are_solved_together(left_side):
+    """The matrix is not repeated under vmap, and a least-squares problem is not decomposed again."""
+    r = np.random.default_rng(0)
+    a, b = np.tril(r.normal(size=(3, 3))) + 4 * np.eye(3), r.normal(size=(5, 3, 3, 2))
+
+    def solve(b):
+        return linalg.triangular_solve(a, b if left_side else b.T, left_side=left_side, lower=True)
+
+    both = tl.vmap(tl.vmap(solve, 1, 1))
+    inverse = np.linalg.inv(a)
+    wanted = [[inverse @ b[i, :, j] if left_side else b[i, :, j].T @ inverse for j in range(3)] for i in range(5)]
+    np.testing.assert_allclose(both(b), np.moveaxis(np.array(wanted), 1, 2), atol=1e-14)
+    fit = tl.vmap(lambda b: tl.numpy.linalg.lstsq(a[:, :2], b)[0])
+    np.testing.assert_allclose(fit(b[:, :, 0]), np.linalg.pinv(a[:, :2]) @ b[:, :, 0], atol=1e-14)
+    names = ("triangular_solve", "least_squares")
+    for f, x in ((both, b), (fit, b[:, :, 0])):
+        decomposed = [eqn for eqn in tl.make_jaxpr(f)(x).jaxpr.eqns if eqn.primitive.name in names]
+        assert [eqn.invars[0].aval.ndim for eqn in decomposed] == [2]

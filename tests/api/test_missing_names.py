@@ -1,12 +1,17 @@
 """Errors for names that are not there: they name what is meant, or where it is."""
 
+import contextlib
 import copy
 import importlib
 import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import scipy.linalg
+import scipy.special
+import scipy.stats
 
 import tapeless
 import tapeless as tl
@@ -68,12 +73,102 @@ def test_what_is_advised_is_there():
             found = getattr(found, name)
 
 
-def test_what_is_written_for_pytorch_is_there():
-    names = importlib.import_module("tapeless.tracer.pytorch_names").PYTORCH
-    for path in re.findall(r"\b(?:tl|tnp)(?:\.\w+)+", " ".join(names.values())):
+def test_what_is_written_for_others_is_there():
+    """And no name in a table is one of ours: it would be found first, or hide it."""
+    tables = importlib.import_module("tapeless.tracer.missing_names")
+    assert len(tables.SUBSTITUTES) > 400 and not tables.SUBSTITUTES.keys() & (tables.PYTORCH.keys() | tables._MEANT)
+    texts = " ".join([*tables.PYTORCH.values(), *tables.SUBSTITUTES.values()])
+    for path in set(re.findall(r"\b(?:tl|tnp)(?:\.\w+)+", texts)):
         found = {"tl": tapeless, "tnp": tapeless.numpy}[path.split(".")[0]]
         for name in path.split(".")[1:]:
             found = getattr(found, name)
+    ours = {name for space in (*tables.NAMESPACES, *tables._OTHERS) for name in tables._names(space)}
+    assert not ours & tables.SUBSTITUTES.keys()
+
+
+X, Y = np.array([0.1, 0.7, 0.4, 0.9]), np.array([1.0, 3.0, 2.0, 5.0])
+A, SPD = np.array([[0.3, 0.1], [0.2, 0.4]]), np.array([[2.0, 0.5], [0.5, 1.0]])
+# Expressions of the tables are computed: of these names and values, what SciPy or PyTorch has for them.
+COMPUTED = {
+    "cumulative_trapezoid": ({"x": X, "y": Y}, [1.2, 0.45, 2.2]),
+    "pearsonr": ({"x": X, "y": Y}, np.corrcoef(X, Y)[0, 1]),
+    "zscore": ({"x": X}, (X - X.mean()) / X.std()),
+    "gmean": ({"x": X}, np.prod(X) ** 0.25),
+    "iqr": ({"x": X}, [0.425]),
+    "entropy": ({"p": X / X.sum()}, -(X / X.sum() * np.log(X / X.sum())).sum()),
+    "solve_circulant": ({"c": X, "b": Y}, np.linalg.solve(scipy.linalg.circulant(X), Y)),
+    "solve_discrete_lyapunov": ({"a": A, "q": SPD, "n": 2}, scipy.linalg.solve_discrete_lyapunov(A, SPD)),
+    "solve_lyapunov": ({"a": A, "q": SPD}, scipy.linalg.solve_continuous_lyapunov(A, SPD)),
+    "logm": ({"a": A}, scipy.linalg.logm(A)),
+    "erfcinv": ({"x": X}, scipy.special.erfcinv(X)),
+    "perm": ({"n": 7.0, "k": 3.0}, 210),
+    "exprel": ({"x": X}, scipy.special.exprel(X)),
+    "linregress": ({"x": X, "y": Y}, np.polyfit(X, Y, 1)),
+    "lagrange": ({"x": X, "y": Y, "new": X}, Y),
+    "unique_consecutive": ({"x": np.array([1, 1, 2, 1, 1])}, [1, 2, 1]),
+    "cartesian_prod": ({"xs": [np.arange(2), np.arange(2)]}, [[0, 0], [0, 1], [1, 0], [1, 1]]),
+    "combinations": ({"x": X[:3]}, [[0.1, 0.7], [0.1, 0.4], [0.7, 0.4]]),
+    "cholesky_inverse": ({"c": np.linalg.cholesky(SPD), "n": 2}, np.linalg.inv(SPD)),
+    "logdet": ({"a": SPD}, np.log(1.75)),
+    "hvp": ({"f": lambda x: (x**3).sum(), "x": X, "v": Y}, 6 * X * Y),
+    "vhp": ({"f": lambda x: (x**3).sum(), "x": X, "v": Y}, 6 * X * Y),
+    "find_peaks": ({"x": X}, [1]),
+    "pixel_shuffle": (
+        {"x": np.arange(4).reshape(1, 4, 1, 1), "b": 1, "c": 1, "r": 2, "h": 1, "w": 1},
+        [[[[0, 1], [2, 3]]]],
+    ),
+    "wasserstein_distance": ({"x": X, "y": Y}, scipy.stats.wasserstein_distance(X, Y)),
+    "csr_matrix": (
+        {"values": Y, "x": X[:2], "rows": np.array([0, 1, 1, 2]), "columns": np.array([0, 0, 1, 1]), "n": 3},
+        None,
+    ),
+}
+
+
+def _expression(text):
+    """The first part of a text that is an expression: up to a comma, or to the end."""
+    for end in [*[m.start() for m in re.finditer(",", text)], len(text)]:
+        with contextlib.suppress(SyntaxError):
+            return compile(text[:end].rpartition(" is ")[2], "", "eval")
+    raise AssertionError(text)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_what_is_written_for_others_computes_it(name):
+    values, want = COMPUTED[name]
+    tables = importlib.import_module("tapeless.tracer.missing_names")
+    found = eval(_expression(tables.SUBSTITUTES[name]), {"tl": tl, "tnp": tnp, **values})
+    want = [Y[0] * X[0], Y[1] * X[0] + Y[2] * X[1], Y[3] * X[1]] if want is None else want
+    np.testing.assert_allclose(found, want, rtol=1e-5)  # circulant systems by the transform, of float32 constants
+
+
+SAID = {
+    "tapeless.spsolve": "Write tl.scipy.sparse.linalg.cg(matvec, b), or ",
+    "tapeless.scipy.sparse.linalg.spsolve": "Write tl.scipy.sparse.linalg.cg(matvec, b), or ",
+    "tapeless.scipy.integrate.solve_ivp": "Write tl.experimental.ode.odeint(f, y0, t), of f(y, t)",
+    "tapeless.scipy.integrate.quad": "Write tnp.sum(weights * f(nodes)), with nodes and weights of ",
+    "tapeless.scipy.optimize.root": "Write Newton's method, x - tnp.linalg.solve(tl.jacfwd(f)(x), f(x)), in ",
+    "tapeless.scipy.optimize.least_squares": "Write steps p - tnp.linalg.solve(J.T @ J + damping * ",
+    "tapeless.scipy.optimize.curve_fit": "Write steps p - tnp.linalg.solve(J.T @ J + damping * ",
+    "tapeless.scipy.interpolate.CubicSpline": "Write tnp.interp(x, xs, ys), which is linear; a cubic spline ",
+    "tapeless.odeint": "It is tl.experimental.ode.odeint.",
+    "tapeless.minimize": "It is tl.scipy.optimize.minimize.",
+    "tapeless.Rotation": "It is tl.scipy.spatial.transform.Rotation.",
+    "tapeless.nn.DataParallel": "Write tl.vmap over the axis of the devices: a program runs on one device",
+    "tapeless.shard_map": "Write tl.vmap over the axis of the devices: a program runs on one device",
+    "tapeless.sharding.Mesh": "Write tl.vmap over the axis of the devices: a program runs on one device",
+    "tapeless.experimental.shard_map": "Write tl.vmap over the axis of the devices: a program runs on one device",
+    "tapeless.numpy.in1d": "Write tnp.isin.",
+    "tapeless.optax": "Write tl.optimizers; optax itself runs inside of `with tl.as_jax():`.",
+}
+
+
+@pytest.mark.parametrize("wanted", SAID)
+def test_names_of_others_say_what_to_write(wanted):
+    module, _, name = wanted.rpartition(".")
+    with pytest.raises(AttributeError) as caught:
+        getattr(importlib.import_module(module), name)
+    assert str(caught.value).startswith(f"module {module!r} has no attribute {name!r}.\n  {SAID[wanted]}")
 
 
 PYTORCH = """

@@ -12,7 +12,7 @@ from tapeless import lax
 from tapeless.core import ShapedArray
 from tapeless.extend import core, mlir
 from tapeless.tracer.jaxpr import ClosedJaxpr, DebugInfo, OpenJaxpr
-from tests.messages import raises
+from tests.messages import place, raises
 
 
 def evaluated(jaxpr: Any, consts: Sequence[Any], *args: Any) -> list[Any]:
@@ -88,7 +88,10 @@ def test_a_closed_program_knows_which_inputs_are_constants() -> None:
     assert (jaxpr.constvars, program.constvars, program.invars) == ((), jaxpr.invars[:1], jaxpr.invars[1:])
     assert (program.outvars, program.literals) == (jaxpr.outvars, program.consts)
     assert program.debug_info == jaxpr.debug_info == DebugInfo(None, "scaled")
-    assert (program.pretty_print(), jaxpr.pretty_print()) == (str(program), str(jaxpr))
+    assert (program.pretty_print(use_color=True), jaxpr.pretty_print(print_shapes=True)) == (str(program), str(jaxpr))
+    (line,) = [line for line in program.pretty_print(source_info=True).split("\n") if " = mul " in line]
+    assert line.endswith(f"  # {place(scaled, 'return').partition(',')[0]}")
+    assert "#" not in str(program) and jaxpr.pretty_print(source_info=True).count("#") == len(jaxpr.eqns)
     assert program.effects == jaxpr.effects == program.eqns[0].effects == frozenset()
     assert program.eqns[0].source_info.file_line() == program.eqns[0].source.file_line()
     other = program.replace(consts=[tnp.ones(3)])

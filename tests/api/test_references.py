@@ -208,9 +208,23 @@ def test_aliases():
 
         tl.jit(f)(ref, {"x": ref})
     assert str(e.value).endswith(advice)
-    with pytest.raises(ValueError, match=r"twice, closed over and argument a: Ref"):
-        tl.jit(lambda a: a.set(ref[...]))(ref)
+    for traced in (tl.jit, lambda f: tl.jit(f).lower, tl.make_jaxpr, lambda f: lambda *a: tl.eval_shape(f, *a)):
+        with pytest.raises(ValueError, match=r"twice, closed over and argument a: Ref"):
+            traced(lambda a: a.set(ref[...]))(ref)
+        with pytest.raises(ValueError, match=r"twice, argument a and argument b: Ref"):
+            traced(lambda a, b: a.set(b[...]))(ref, ref)
+    ruled = tl.custom_vjp(lambda a, b: a[0] + b[0])
+    ruled.defvjp(lambda a, b: (a[0] + b[0], None), lambda _, ct: (None, None))
+    pushed = tl.custom_jvp(lambda a, b: a[0] + b[0])
+    pushed.defjvp(lambda primals, tangents: (pushed(*primals), 0.0))
     for twice in (
+        lambda: lax.cond(ref[0] == 0, lambda a, b: a[0] + b[0], lambda a, b: 0.0, ref, {"b": ref}),
+        lambda: lax.cond(ref[0] == 0, lambda a: a.set(1.0), lambda a: ref.set(2.0), ref),
+        lambda: lax.switch(0, [lambda a, b: a[0], lambda a, b: b[0]], ref, ref),
+        lambda: tl.jit(lambda: lax.cond(ref[0] == 0, lambda a: a[0] + ref[0], lambda a: 0.0, ref))(),
+        lambda: ruled(ref, ref),
+        lambda: pushed(ref, ref),
+        lambda: tl.jit(lambda: ruled(ref, ref))(),
         lambda: tl.vmap(lambda a, b: None)(ref, ref),
         lambda: tl.vmap(lambda a: ref[0] + a[...])(ref),
         lambda: tl.vjp(lambda a, b: a[0] * b[0], ref, ref),

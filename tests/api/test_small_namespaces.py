@@ -90,9 +90,10 @@ def test_shardings():
     assert x.sharding.devices_indices_map(x.shape) == {x.device: x.addressable_shards[0].index}
     assert x.sharding.memory_kind in [memory.kind for memory in x.device.addressable_memories()]
     assert tl.sharding.SingleDeviceSharding(x.device, memory_kind="device") == x.sharding
+    assert tl.sharding.make_single_device_sharding(x.device) == x.sharding
     message = "SingleDeviceSharding: arrays are in a device's own memory, 'device', not 'pinned_host'."
     with raises(NotImplementedError, message):
-        tl.sharding.SingleDeviceSharding(x.device, memory_kind="pinned_host")
+        tl.sharding.make_single_device_sharding(x.device, memory_kind="pinned_host")
 
 
 def test_parts_of_arrays_on_devices():

@@ -11,6 +11,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray
 from tests.faults.processes import run
 
@@ -145,3 +146,18 @@ print(sum(right))
 
 def test_first_use_in_all_threads():
     assert run(FIRST_USE) == "32\n"
+
+
+def test_reading_tables_while_others_add_to_them():
+    """Explanations of traces, settings of programs and tables of rules list what other threads add."""
+    jitted, rules = tl.jit(lambda x: x + 1), Rules("listed", "rule()", absent="nothing")
+
+    def work(i: int) -> None:
+        for n in range(40):
+            with tl.config.scope(default_bits=64 if n % 2 else 32, explain_cache_misses=True):
+                jitted.trace(np.zeros((i + 1, n), np.float32))
+            for each in range(50):
+                rules[f"{i} {n} {each}"] = str
+            assert sum(1 for _ in rules) >= 50 * n
+
+    together(work, 6)

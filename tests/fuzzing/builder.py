@@ -5,6 +5,7 @@ and second order stay of the order of one, and tolerances mean something.
 """
 
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,10 +16,16 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tests.fuzzing.program import DTYPES, KINDS, Block, Program, Statement, Var, walk
+from tests.fuzzing.sizes import SMALL, WORK, Extent, drawn
 
+LARGE_FAMILIES = (
+    "rows",
+    "pairs",
+    "sums_of_products",
+    "pooled",
+)  # that large programs have beside those of their profile
 NAMES: dict[str, Any] = {"tl": tl, "tnp": tnp, "lax": lax, "np": np}
 LARGEST = 4.0  # of a value; what may be larger is scaled or squashed
-ELEMENTS = 400  # of an array: what would be larger is not made
 CALLED = re.compile(r"\b(?:tnp|lax|tl)(?:\.\w+)+|\.at\[.*?\]\.\w+")
 SQUASHES = ("tnp.tanh({})", "tnp.sin({})", "{c} * ({})", "{c} * ({})")
 
@@ -37,7 +44,10 @@ class Refused(Exception):
 
 
 class Profile:
-    """What a run is about: families with weights, dtypes, sizes, how deep and how long programs are."""
+    """What a run is about: families with weights, dtypes, sizes, how deep and how long programs are.
+
+    `large` is the share of programs of large arrays, which have few statements.
+    """
 
     def __init__(
         self,
@@ -51,13 +61,16 @@ class Profile:
         body: tuple[int, int] = (1, 3),
         arguments: int = 3,
         special: bool = False,
+        kinks: bool = False,
         rounded: bool = False,
         bits: int = 64,
+        large: float = 0.1,
         accepts: Callable[[Program], bool] = lambda program: True,
     ) -> None:
         self.name, self.families, self.floats, self.sizes = name, families, tuple(floats), tuple(sizes)
         self.depth, self.statements, self.body, self.arguments = depth, statements, body, arguments
-        self.special, self.rounded, self.bits, self.accepts = special, rounded, bits, accepts
+        self.kinks = kinks
+        self.special, self.rounded, self.bits, self.accepts, self.large = special, rounded, bits, accepts, large
 
 
 class Session:
@@ -72,7 +85,18 @@ class Session:
         self.forward_only = False
         self.float = str(self.rng.choice(profile.floats))
         self.sizes = tuple(int(n) for n in self.rng.choice(profile.sizes, 2))
-        self.left = 30  # statements that may still be made
+        apart = np.random.default_rng((zlib.crc32(profile.name.encode()), *np.atleast_1d(seed)))  # not of what follows
+        self.extent: Extent = drawn(apart, self.sizes) if apart.random() < profile.large else SMALL
+        self.families = profile.families
+        if self.extent.is_large and not (profile.special or profile.kinks or profile.rounded):
+            share = 0.2 * sum(profile.families.values())
+            self.families = profile.families | dict.fromkeys(LARGE_FAMILIES, share)
+        self.left = 6 if self.extent.is_large else 30  # statements that may still be made
+
+    def span(self, low_high: tuple[int, int]) -> tuple[int, int]:
+        """How many statements a body gets: few where arrays are large."""
+        low, high = low_high
+        return (min(low, 2), min(high, 3)) if self.extent.is_large else low_high
 
     def name(self, stem: str) -> str:
         self.names[stem] += 1
@@ -83,7 +107,12 @@ class Builder:
     """The statements of one function body; `outer` is the scope around it, whose variables are visible."""
 
     def __init__(
-        self, session: Session, outer: "Builder | None" = None, params: Sequence[Var] = (), closed: bool = False
+        self,
+        session: Session,
+        outer: "Builder | None" = None,
+        params: Sequence[Var] = (),
+        closed: bool = False,
+        times: int = 1,
     ) -> None:
         self.closed = closed or (outer is not None and outer.closed)
         self.sees = None if closed else outer
@@ -93,6 +122,12 @@ class Builder:
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.used: set[Var] = set()
         self.family = ""
+        self.times: int = times * (1 if outer is None else outer.times)  # that this body is mapped, or its steps kept
+
+    @property
+    def room(self) -> int:
+        """Elements that an array of this body may have."""
+        return self.session.extent.elements // self.times
 
     # ---- randomness
 
@@ -108,6 +143,12 @@ class Builder:
 
     def number(self, low: float = 0.2, high: float = 1.5) -> float:
         return round(float(self.rng.uniform(low, high)), 2)
+
+    def listed(self, draw: Callable[[], Any], n: int) -> str:
+        """An array of n numbers that are drawn: all of them, or a few again and again."""
+        if not self.session.extent.is_large:
+            return f"np.array({[draw() for _ in range(n)]})"
+        return f"np.resize({[draw() for _ in range(7)]}, {n})"
 
     # ---- variables in scope
 
@@ -129,7 +170,7 @@ class Builder:
         *,
         ndim: int | None = None,
         least: int = 0,
-        most: int = 4,
+        most: int | None = None,
         shape: Sequence[int] | None = None,
         dtype: str | None = None,
         full: bool = False,
@@ -139,6 +180,7 @@ class Builder:
 
         `full`: it has elements.
         """
+        most = self.session.extent.operand_axes if most is None else most
 
         def wanted(v: Var) -> bool:
             return (
@@ -162,19 +204,35 @@ class Builder:
     def _new(self, kinds: str, ndim: Any, least: int, most: int, shape: Any, dtype: str | None) -> Var:
         if shape is None:
             n = ndim if ndim is not None else self.integer(least, min(most, max(least, 2)))
-            shape = tuple(self.size() for _ in range(n))
+            shape = self._shape(n, n if ndim is not None else most)
         kind = kinds[0]
         drawn = self.session.float if kind == "f" else str(self.choice(DTYPES[kind][:1] * 3 + DTYPES[kind]))
         return self.argument(shape, dtype or drawn)
+
+    def _shape(self, n: int, most: int) -> tuple[int, ...]:
+        """Of n axes; in large programs one is long, or it is the main shape if that has at most `most` axes."""
+        extent = self.session.extent
+        shape = tuple(self.size() for _ in range(n))
+        if not extent.is_large or self.chance(0.3):
+            return shape
+        if n <= len(extent.main) <= most and self.chance(0.6):
+            return extent.main
+        at = self.integer(0, max(n - 1, 0))
+        return tuple(extent.long if k == at and extent.long > 1 else m for k, m in enumerate(shape))
 
     def size(self) -> int:
         return self.choice(self.session.sizes)
 
     def argument(self, shape: Sequence[int], dtype: str) -> Var:
         """A new argument of the program; a constant once there are too many."""
+        if self.session.extent.is_large and np.prod(shape, dtype=float) > self.session.extent.elements:
+            raise Unfit
         if self.closed or len(self.session.args) >= self.session.profile.arguments + (2 if self.depth == 0 else 0):
             return self.constant(shape, dtype)
-        v = Var(self.session.name("x"), tuple(shape), dtype, {"f": 1.0, "c": 1.0, "b": 1.0}.get(KINDS[dtype], 5.0))
+        bound = {"f": 1.0, "c": 1.0, "b": 1.0}.get(KINDS[dtype], 5.0)
+        if bound == 5.0 and dtype.endswith(("32", "64")) and self.session.extent.is_large and self.chance(0.7):
+            bound = float(self.session.extent.long)  # places all along the axis
+        v = Var(self.session.name("x"), tuple(shape), dtype, bound)
         self.session.args.append(v)
         return v
 
@@ -203,6 +261,8 @@ class Builder:
     def _squashed(self, text: str, out: Var, bound: float) -> tuple[str, float]:
         how = self.choice(SQUASHES[2:] if out.kind == "c" or bound > 20 else SQUASHES)
         c = float(f"{2.0 / bound:.1g}")
+        if self.session.extent.is_large:  # what is about to be small would be compared with the tolerance of ones
+            c = max(c, 0.02)
         return how.replace("{c}", str(c)).replace("{}", text), (c * bound if "{c}" in how else 1.0)
 
     def _feature(self, text: str) -> str:
@@ -217,23 +277,29 @@ class Builder:
         return statement.outs
 
     def _infer(self, text: str, operands: Sequence[Var]) -> Var:
-        """The type of an expression, by tracing it."""
+        """The type of an expression, by tracing it. Raises: Unfit if it, or what it is made of, is too large."""
         names = [f"a{i}" for i in range(len(operands))]
         code = f"lambda {', '.join(names)}: {text.format(*names)}"
         structs = [tl.ShapeDtypeStruct(v.shape, tnp.dtype(v.dtype)) for v in operands]
         try:
-            out = tl.eval_shape(eval(code, dict(NAMES)), *structs)
+            f = eval(code, dict(NAMES))
+            out = tl.eval_shape(f, *structs)
+            fits = not self.session.extent.is_large or fit(tl.make_jaxpr(f)(*structs), self.room)
         except Exception as error:
             raise Refused(text, operands, error) from error
-        if isinstance(out, tuple) or out.size > ELEMENTS or len(out.shape) > 5:
+        if isinstance(out, tuple) or out.size > self.room or len(out.shape) > self.session.extent.axes or not fits:
             raise Unfit
         return Var("", tuple(out.shape), str(out.dtype))
 
     # ---- nested functions
 
-    def nested(self, params: Sequence[Var], closed: bool = False) -> "Builder":
-        """A body within this one; if `closed`, one that reads its parameters only."""
-        return Builder(self.session, self, params, closed)
+    def nested(self, params: Sequence[Var], closed: bool = False, times: int = 1) -> "Builder":
+        """A body within this one; if `closed`, one that reads its parameters only; `times` it is mapped or kept."""
+        if self.session.extent.is_large and any(
+            v.size * times * self.times > self.session.extent.elements for v in params
+        ):
+            raise Unfit
+        return Builder(self.session, self, params, closed, times if self.session.extent.is_large else 1)
 
     def param(self, like: Var, shape: Sequence[int] | None = None, bound: float | None = None) -> Var:
         shape = like.shape if shape is None else tuple(shape)
@@ -241,7 +307,7 @@ class Builder:
 
     def fill(self, count: int) -> None:
         """Append about so many statements of random families."""
-        table, weights = self.session.table, self.session.profile.families
+        table, weights = self.session.table, self.session.families
         names = list(weights)
         p = np.array([weights[n] for n in names])
         p /= p.sum()
@@ -258,7 +324,7 @@ class Builder:
                     self.session.refused.append(why)
 
     def body(self) -> None:
-        self.fill(self.integer(*self.session.profile.body))
+        self.fill(self.integer(*self.session.span(self.session.profile.body)))
 
     def like(self, target: Var, *, least_bound: float = 0.0) -> Var:
         """A variable of this type: a late one of this body, or one made of `target` and something that was computed."""
@@ -294,8 +360,9 @@ class Builder:
             raise Unfit
         return made
 
-    def last(self, kinds: str = "f", most: int = 4) -> Var:
+    def last(self, kinds: str = "f", most: int | None = None) -> Var:
         """What this body computed last, if it is of one of these kinds; something visible otherwise."""
+        most = self.session.extent.operand_axes if most is None else most
         fit = [v for v in self.locals if v.kind in kinds and v.ndim <= most and v not in self.used]
         if not fit or self.chance(0.1):
             return self.pick(kinds, most=most)
@@ -308,6 +375,26 @@ class Builder:
         return Block(self.session.name(stem), head, params, unpack, tuple(self.statements), result, tuple(results))
 
 
+def fit(jaxpr: Any, room: int) -> bool:
+    """Whether all arrays of a program have at most so many elements, and their windows not many times more."""
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    if len(inner.eqns) + sum(len(eqn.outvars) for eqn in inner.eqns) > 2 * EQUATIONS:
+        return False
+    return all(_equation_fits(eqn, room) for eqn in inner.eqns)
+
+
+def _equation_fits(eqn: Any, room: int) -> bool:
+    sizes = [int(np.prod(v.aval.shape)) for v in eqn.outvars]
+    window = eqn.params.get("window_dimensions") or ()
+    if eqn.primitive.name == "conv_general_dilated":
+        window = eqn.invars[1].aval.shape
+    if max(sizes, default=0) > room or sum(sizes) * int(np.prod(window)) > WORK:
+        return False
+    nested = [p for p in eqn.params.values() for p in (p if isinstance(p, tuple) else (p,))]
+    return all(fit(p, room) for p in nested if hasattr(getattr(p, "jaxpr", p), "eqns"))
+
+
+EQUATIONS = 300  # of one expression: what unrolls a long axis is left out, as compiling it takes minutes
 Table = dict[str, Callable[[Builder], None]]
 
 
@@ -324,8 +411,8 @@ def build(profile: Profile, seed: int, table: Table) -> tuple[Program, list[Refu
 def _attempt(session: Session) -> tuple[Program, list[Refused]]:
     profile = session.profile
     top = Builder(session)
-    top.argument([top.size() for _ in range(top.integer(1, 2))], session.float)
-    top.fill(top.integer(*profile.statements))
+    top.argument(session.extent.main or [top.size() for _ in range(top.integer(1, 2))], session.float)
+    top.fill(top.integer(*session.span(profile.statements)))
     read = {v for s in walk(top.statements) for v in s.operands} | {
         v for s in walk(top.statements) for b in s.blocks for v in b.results
     }
@@ -339,6 +426,7 @@ def _attempt(session: Session) -> tuple[Program, list[Refused]]:
         session.forward_only,
         features=features,
         special=profile.special,
+        kinks=profile.kinks,
         rounded=profile.rounded,
     )
     return program, session.refused

@@ -24,17 +24,18 @@ ATTEMPTS, SECONDS = 60, 120.0
 def shortened(profile: str, seed: int, mode: str) -> str:
     """A short program that ends the process in this mode, as a script."""
     program, _ = build(PROFILES[profile], seed, TABLE)
-    if not ends_process(program, seed, mode):
+    if not ends_process(program, profile, seed, mode):
         return "# alone, the program does not end the process"
-    return script(Case(shrink(program, lambda p: ends_process(p, seed, mode), ATTEMPTS), seed), [mode])
+    return script(Case(shrink(program, lambda p: ends_process(p, profile, seed, mode), ATTEMPTS), seed), [mode])
 
 
-def ends_process(program: Program, seed: int, mode: str) -> bool:
+def ends_process(program: Program, profile: str, seed: int, mode: str) -> bool:
     """Whether running the program ends a process by a signal."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "program")
         path.write_bytes(pickle.dumps(program))
-        command = [sys.executable, "-m", "tests.fuzzing", "--replay", str(path), "--seed", str(seed), "--only", mode]
+        command = [sys.executable, "-m", "tests.fuzzing", "--replay", str(path), "--profile", profile]
+        command += ["--seed", str(seed), "--only", mode]
         try:
             done = subprocess.run(
                 command,

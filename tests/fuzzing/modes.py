@@ -14,7 +14,8 @@ import numpy as np
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tests.fuzzing.program import Program, draw, np_dtype
+from tests.fuzzing.program import Program, draw, made, np_dtype, seed_of
+from tests.fuzzing.sizes import ELEMENTS
 
 TAPELESS = {"tl": tl, "tnp": tnp, "lax": lax, "np": np}
 Arrays = list[np.ndarray]
@@ -30,7 +31,7 @@ class Case:
 
     @cached_property
     def args(self) -> list[Any]:
-        return [tnp.asarray(x) for x in draw(self.program.args, self.seed, self.program.special)]
+        return [tnp.asarray(x) for x in draw(self.program.args, self.seed, self.program.among)]
 
     @cached_property
     def f(self) -> Callable[..., Any]:
@@ -79,11 +80,21 @@ def directions(variables: Sequence[Any], seed: int) -> Arrays:
     rng = np.random.default_rng(seed)
     found: Arrays = []
     for v in variables:
+        if v.size > ELEMENTS:
+            found.append(made(direction(v, seed), v.dtype))
+            continue
         t = rng.uniform(0.3, 1, v.shape) * rng.choice((-1, 1), v.shape)
         if v.kind == "c":
             t = t + 1j * rng.uniform(0.3, 1, v.shape)
         found.append(np.asarray(t).astype(np_dtype(v.dtype)))
     return found
+
+
+def direction(v: Any, seed: int) -> str:
+    """An expression of a large direction, as `recipe` gives of arguments."""
+    text = f"r.uniform(.3, 1, {v.shape}) * r.choice((-1, 1), {v.shape})"
+    text += f" + 1j * r.uniform(.3, 1, {v.shape})" if v.kind == "c" else ""
+    return f"(lambda r: {text})(np.random.default_rng({seed_of(v, seed)}))"
 
 
 # ---- modes ---------------------------------------------------------------------------------------------------
@@ -188,7 +199,7 @@ def chosen(program: Program, seed: int, every: bool) -> Iterator[Mode]:
     """The modes that a program runs in: some, by the seed, or all that are defined for it."""
     rng = np.random.default_rng(seed + 4)
     for mode in MODES:
-        drawn = rng.random() * mode.one_in < 1
+        drawn = rng.random() * mode.one_in < 1 or (program.kinks and mode.quantity in ("second", "twice", "curvature"))
         defined = mode.quantity == "values" if program.special else not (mode.reverse and program.forward_only)
         defined = defined and (not program.rounded or mode.name in ROUNDED)
         if (every or drawn) and defined:

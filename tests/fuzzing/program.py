@@ -4,12 +4,15 @@ A statement is a text with holes: `{0}`, `{1}` are operands, `{o0}` results, `{b
 what runs, so a report needs nothing of this package.
 """
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from tests.fuzzing.sizes import ELEMENTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +101,14 @@ class Program:
     forward_only: bool = False
     preamble: str = ""
     features: frozenset[str] = field(default_factory=frozenset)
+    kinks: bool = False  # arguments hold zeros and ties; second derivatives are compared with differences of values
     special: bool = False  # arguments hold zeros of both signs, ties, infinities and nan; only values are compared
     rounded: bool = False  # every operation of the oracle is rounded to its dtype, and results are compared in units
+
+    @property
+    def among(self) -> tuple[float, ...]:
+        """Numbers that floats are drawn from; none if they are drawn from an interval."""
+        return SPECIAL if self.special else KINKS if self.kinks else ()
 
     def source(self) -> str:
         block = Block("f", ", ".join(v.name for v in self.args), self.args, "", self.statements, "", ())
@@ -137,17 +146,60 @@ def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
         yield statement
 
 
+KINKS = (0.0, 0.0, 0.0, 0.0, 0.5, 0.5, -0.5, 1.0)
 SPECIAL = (0.0, -0.0, 1.0, 1.0, -1.0, 2.0, 0.5, -2.5, np.inf, -np.inf, np.nan)
 
 
-def draw(args: Sequence[Var], seed: int, special: bool = False) -> list[np.ndarray]:
-    """Values of the arguments: floats of three decimals between minus and plus their bounds; or `SPECIAL` ones."""
+def draw(args: Sequence[Var], seed: int, among: Sequence[float] = ()) -> list[np.ndarray]:
+    """Values of the arguments: floats of three decimals between minus and plus their bounds, or `among` numbers.
+
+    Large arrays are as their `recipe` says, so that reports are short, and their floats have all digits: of three
+    decimals there are not enough numbers for them to differ.
+    """
     rng = np.random.default_rng(seed)
-    return [drawn_special(v, rng) if special and v.kind == "f" else drawn(v, rng) for v in args]
+    return [
+        made(recipe(v, seed, among), v.dtype)
+        if v.size > ELEMENTS
+        else drawn_among(v, rng, among)
+        if len(among) and v.kind == "f"
+        else drawn(v, rng)
+        for v in args
+    ]
 
 
-def drawn_special(v: Var, rng: np.random.Generator) -> np.ndarray:
-    return np.asarray(rng.choice(SPECIAL, v.shape)).astype(np_dtype(v.dtype))
+def recipe(v: Var, seed: int, among: Sequence[float] = ()) -> str:
+    """An expression of the values of a large argument, by a generator of its own."""
+    low, high, shape = -v.bound, v.bound, v.shape
+    texts = {
+        "f": f"r.uniform({low}, {high}, {shape})",
+        "c": f"r.uniform({low}, {high}, {shape}) + 1j * r.uniform({low}, {high}, {shape})",
+        "b": f"r.random({shape}) < .5",
+        "i": f"r.integers({int(low)}, {int(high) + 1}, {shape})",
+        "u": f"r.integers(0, {int(high) + 1}, {shape})",
+    }
+    if len(among):
+        texts["f"] = f"r.choice(({', '.join(_NAMED.get(str(x), repr(x)) for x in among)}), {shape})"
+    return f"(lambda r: {texts[v.kind]})(np.random.default_rng({seed_of(v, seed)}))"
+
+
+_NAMED = {"inf": "np.inf", "-inf": "-np.inf", "nan": "np.nan"}
+
+
+def seed_of(v: Var, seed: int) -> int:
+    """Of a variable's own generator: it stays when other variables go."""
+    return zlib.crc32(f"{v.name} {seed}".encode())
+
+
+def made(text: str, dtype: str) -> np.ndarray:
+    """The array of a recipe."""
+    return np.asarray(eval(text, {"np": np})).astype(np_dtype(dtype))
+
+
+def drawn_among(v: Var, rng: np.random.Generator, numbers: Sequence[float]) -> np.ndarray:
+    """Draw all elements, or of `KINKS` often one for all, so that they are tied and their norm is 0."""
+    if numbers is KINKS and rng.random() < 0.6:
+        numbers = (float(rng.choice(KINKS)),)
+    return np.asarray(rng.choice(numbers, v.shape)).astype(np_dtype(v.dtype))
 
 
 def drawn(v: Var, rng: np.random.Generator) -> np.ndarray:

@@ -151,9 +151,12 @@ def smaller(program: Program) -> Iterator[Program]:
     """One size replaced by a smaller one, wherever the number stands; some of what comes out cannot be traced."""
     sizes = sorted({n for v in program.args for n in v.shape if n > 1}, reverse=True)
     for n in sizes:
-        for m in (1, 2, n - 1):
-            if m < n:
-                yield resized(program, n, m)
+        yield from (resized(program, n, m) for m in dict.fromkeys((1, 2, *parts(n), n - 1)) if m < n)
+
+
+def parts(n: int) -> tuple[int, ...]:
+    """Sizes between, of a long axis, in whose neighbourhood a fault may begin: a bisection is made of them."""
+    return (n // 2, n - n // 4, n - n // 16, n - n // 64) if n > 16 else ()
 
 
 def resized(program: Program, n: int, m: int) -> Program:

@@ -4,12 +4,15 @@
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tapeless as tl
-from tests.fuzzing.builder import build
+import tapeless.numpy as tnp
+from tapeless import lax
+from tests.fuzzing.builder import Session, build, fit
 from tests.fuzzing.families import TABLE
 from tests.fuzzing.judge import judge
 from tests.fuzzing.modes import Case
@@ -18,16 +21,20 @@ from tests.fuzzing.profiles import PROFILES
 from tests.fuzzing.program import Program, Statement, Var
 from tests.fuzzing.report import script
 from tests.fuzzing.shrink import same_way, shrink
+from tests.fuzzing.sizes import MOST
 
 SEEDS = {
     "all": range(4),
+    "sizes": (0, 1, 3, 6),
     "rules": range(2),
     "linalg": range(2),
-    "nested": range(4),
+    "nested": range(2, 6),
     "loops": range(2),
-    "narrow": range(2),
-    "empty": range(2),
+    "narrow": (0, 2),
+    "empty": (1, 2),
     "special": range(5),
+    "kinks": (0, 2),
+    "integers": range(2),
     "rounded": (136, 137, 156),
 }
 pytestmark = pytest.mark.usefixtures("optimized")
@@ -89,6 +96,59 @@ def test_a_program_shrinks_to_the_statement_that_is_wrong():
     program = shrink(of_three(), same_way(judged, found.kind(), of_three()))
     assert program.source().splitlines()[-2:] == ["    b = WRONG(x1)", "    return (b,)"]
     assert {v.shape for v in program.args} == {(1,)}
+
+
+@tl.custom_jvp
+def rule_of_many(x):
+    return x * x
+
+
+rule_of_many.defjvp(lambda p, t: (rule_of_many(*p), (3 if p[0].size >= 20_000 else 2) * p[0] * t[0]))
+
+
+def of_many() -> Program:
+    x, a, b = (Var(name, (40_001,), "float64") for name in ("x1", "a", "b"))
+    statements = (
+        Statement((a,), "{o0} = WRONG({0})", (x,), (), "wrong"),
+        Statement((b,), "{o0} = tnp.sort(tnp.sin({0}) + {0})", (a,), (), "tnp.sort"),
+    )
+    return Program((x,), statements, (b,), preamble="from tests.fuzzing.test_fuzzing import rule_of_many as WRONG")
+
+
+def test_a_size_shrinks_to_where_the_fault_begins():
+    def judged(program):
+        return judge(Case(program, 0), only=["jvp jit"])
+
+    found = judged(of_many()).disagreements[0]
+    program = shrink(of_many(), same_way(judged, found.kind(), of_many()))
+    assert program.size() == 1
+    (argument,) = program.args
+    assert 20_000 <= argument.size < 21_000
+    scope: dict[str, Any] = {}
+    exec(script(Case(program, 0), []), scope)  # large arguments are printed as what makes them
+    np.testing.assert_array_equal(scope["x1"], Case(program, 0).args[0])
+
+
+def test_large_programs_have_no_table_of_all_pairs():
+    """Neither as a result, nor inside of an expression, nor as the windows that the oracle takes apart."""
+    x = tl.ShapeDtypeStruct((40_001,), np.dtype("float64"))
+    pairs = (lambda x: tnp.outer(x, x), lambda x: tnp.max(x[:, None] - x), lambda x: tnp.convolve(x, x))
+    for f in (
+        *pairs,
+        lambda x: tl.vmap(lambda a: tnp.sum(a * x))(x),
+        lambda x: lax.cond(x[0] > 0, pairs[1], tnp.sum, x),
+    ):
+        assert not fit(tl.make_jaxpr(f)(x), MOST)
+    assert fit(tl.make_jaxpr(lambda x: tnp.sort(tnp.cumsum(x)))(x), MOST)
+
+
+def test_every_profile_draws_large_programs():
+    axes: set[int] = set()
+    for profile in PROFILES.values():
+        extents = [Session(profile, seed, TABLE).extent for seed in range(100)]
+        assert 3 <= sum(e.is_large for e in extents) <= (100 if profile.name == "sizes" else 20)
+        axes |= {len(e.main) for e in extents}
+    assert axes >= {1, 2, 3, 7, 8}
 
 
 def test_what_rounding_decides_is_no_disagreement():

@@ -1,13 +1,18 @@
 """The oracle against what is computed across examples; of other rows of primitives, in tests/test_primitives.py."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
 from tapeless.tracer import core
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 from tests.fuzzing import oracle
+from tests.fuzzing.oracle import fourier, reductions
 from tests.fuzzing.oracle_agreement import assert_agree
 from tests.samples.sample import Sample
 from tests.test_primitives import bind, rows_by_primitive
@@ -19,6 +24,33 @@ def test_every_primitive_has_a_meaning():
 
 def test_every_meaning_is_of_a_primitive():
     assert sorted(set(oracle.meanings) - {p.name for p in core.all_primitives()}) == []
+
+
+# ---- many elements -----------------------------------------------------------------------------------------------
+
+X = np.random.default_rng(0).standard_normal((300, 2))
+LONG = {
+    "cummax": lambda x: lax.cummax(x),
+    "cummin": lambda x: lax.cummin(x, reverse=True),
+    "cumlogsumexp": lambda x: lax.cumlogsumexp(x),
+    "max": lambda x: tnp.max(x, 0),
+    "min": lambda x: tnp.min(x),
+    "fft": lambda x: tnp.abs(tnp.fft.fft(tnp.fft.irfft(tnp.fft.rfft(x, axis=0), axis=0), axis=0)),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_many_elements_at_once_are_as_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch):
+    """By halves, doubling and NumPy's transform as row by row and by matrices, with derivatives."""
+    jaxpr = tl.make_jaxpr(LONG[name])(X)
+    found: list[Any] = []
+    for rows in (16, 1_000):
+        monkeypatch.setattr(reductions, "ROWS", rows)
+        monkeypatch.setattr(fourier, "LONGEST", rows)
+        derivative, _ = oracle.directional(jaxpr, [X], [np.cos(X)])
+        found.append([*oracle.evaluate(jaxpr, [X], exact=True), *derivative])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)  # a few hundred roundings of float64
 
 
 # ---- values ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tests.fuzzing.oracle import directional
+from tests.fuzzing.oracle import directional, second_differences
 
 X = np.array([0.3, -1.2, 2.0])
 T = np.array([1.0, 0.5, -2.0])
@@ -123,3 +123,18 @@ NOT_DIFFERENTIABLE: dict[str, Any] = {
 def test_not_differentiable(f: Any):
     _, error = derivative(f, [np.zeros(2)], [np.array([1.0, 2.0])])
     assert np.all(error > 1e-2)
+
+
+def test_second_differences_tell_what_is_smooth():
+    """Of squares of roots at 0 they are those of the squares; at kinks and jumps they are unknown."""
+    x, t = np.zeros(2), np.array([0.6, 0.8])
+
+    def f(x):
+        r = tnp.linalg.norm(x)
+        return r**2, (1 + r) * tnp.exp(-r), x[0] ** 3, r, x[0] * abs(x[0]), tnp.sign(x[0])
+
+    values, errors = second_differences.curvature(tl.make_jaxpr(f)(x), [x], [t])
+    np.testing.assert_allclose(values[0], 2, atol=1e-9)
+    np.testing.assert_allclose(values[1], -1, atol=0.02)  # its third derivative jumps
+    np.testing.assert_allclose(values[2], 0, atol=1e-9)
+    assert max(errors[0], errors[2]) < 1e-6 and min(errors[3:]) > 0.5

@@ -10,7 +10,9 @@ import scipy.special
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters import residual_cut
+from tapeless.interpreters import jvp, residual_cut
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives import elementwise as e
 
 N = 30
 VALUES = np.arange(N, dtype=np.float32)
@@ -166,3 +168,29 @@ def test_products_are_saved_without_their_mask():
 
     (loop,) = [eqn for eqn in tl.unzip(f, MATRIX).primal.eqns if eqn.primitive.name == "scan"]
     assert [eqn.primitive.name for eqn in loop.params["jaxpr"].eqns].count("select_n") == 1
+
+
+def test_what_is_linear_in_each_operand_has_finite_derivatives():
+    """By the table of linear primitives, which alone decides: its rules are finite where others are not."""
+    point, zero = np.array([0.0, 1.0, -1.0]), np.zeros(3)
+    infinite = {
+        "sqrt": (tnp.sqrt, (point,)),
+        "log": (tnp.log, (point,)),
+        "arcsin": (tnp.arcsin, (point,)),
+        "erfinv": (tl.scipy.special.erfinv, (point,)),
+        "ndtri": (tl.scipy.special.ndtri, (point,)),
+        "kl_div": (tl.scipy.special.kl_div, (zero, point)),
+        "betaln": (tl.scipy.special.betaln, (zero, point)),
+        "xlogy": (tl.scipy.special.xlogy, (zero, zero)),
+        "power": (lambda x: x**0.3, (point,)),
+        "a quotient": (lambda x: 2 / x, (point,)),
+    }
+    pushed = tl.jit(lambda: [tl.jvp(f, args, tuple(map(np.ones_like, args)))[1] for f, args in infinite.values()])()
+    for tangents, (name, (f, args)) in zip(pushed, infinite.items()):
+        eqns = tl.make_jaxpr(f)(*args).jaxpr.eqns
+        assert not np.isfinite(tangents).all() and not all(map(residual_cut._is_linear_in_each, eqns)), name
+    elementwise = {p for p in vars(e).values() if isinstance(p, Primitive) and p in jvp.structurally_linear}
+    binary = elementwise - {e.div_p, e.select_n_p, e.complex_p, e.convert_element_type_p}
+    for primitive in [p for p in binary if p not in (e.conj_p, e.real_p, e.imag_p, e.copy_p, e.neg_p)]:
+        (tangent,) = tl.jvp(primitive.bind, (zero, point), (np.ones(3), np.ones(3)))[1]
+        assert np.isfinite(tangent).all(), primitive

@@ -5,7 +5,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless.lowering import emit
+from tapeless.lowering import compat, emit
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 
@@ -59,8 +59,25 @@ def test_other_devices(function, routine, platform):
         emit.module(jaxpr, platform=platform)
     what, place = str(raised.value).split("\n  ")
     reason = "runs on the CPU, and no kernel computes the same here"
-    assert what == f"LAPACK's {routine} {reason}; the program is for {platform}."
+    assert what == f"{function}: LAPACK's {routine} {reason}; the program is for {platform}."
     assert place.startswith("At tests/lowering/test_lapack.py:") and "getattr(tl.lax.linalg" in place
+
+
+def test_parts_of_a_function_are_not_named():
+    """A missing routine is told by the function that calls it, and the line where it is called."""
+    jaxpr, _ = trace_to_jaxpr(lambda x: (linalg.det(x),), [aval_of(np.eye(2))])
+    with pytest.raises(NotImplementedError) as raised:
+        emit.module(jaxpr, platform="tpu")
+    assert str(raised.value).startswith("det: LAPACK's getrf runs on the CPU") and "linalg.det(x)" in str(raised.value)
+
+
+def test_a_routine_that_jaxlib_lacks(monkeypatch):
+    monkeypatch.setattr(compat, "load_lapack", lambda platform: frozenset({"lapack_dpotrf_ffi"}))
+    with pytest.raises(NotImplementedError) as raised:
+        tl.jit(lambda a: linalg.inv(a + 17))(np.eye(2))
+    what, place, advice = str(raised.value).split("\n  ")
+    assert what == f"lu: jaxlib {compat.jaxlib_version()} lacks lapack_dgetrf_ffi; the program is for cpu."
+    assert "linalg.inv(a + 17)" in place and advice == "Install a release of jaxlib that has it."
 
 
 def test_cholesky_is_lapacks_and_fails_matrix_by_matrix():

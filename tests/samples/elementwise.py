@@ -79,6 +79,7 @@ UNARY = [
     unary(e.acosh_p, np.arccosh, 1.2, 3, INEXACT),
     unary(e.atanh_p, np.arctanh, -0.8, 0.8, INEXACT),
     unary(e.sqrt_p, np.sqrt, 0.1, 3, INEXACT),
+    unary(e.root_of_squares_p, np.sqrt, 0.1, 3, FLOATS),
     unary(e.rsqrt_p, lambda x: 1 / np.sqrt(x), 0.1, 3, INEXACT),
     unary(e.cbrt_p, np.cbrt, 0.5, 3, FLOATS),
     unary(e.neg_p, np.negative, -3, 3, (*INTEGERS, *INEXACT), linear_in=(0,)),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from tapeless.tracer.primitives.factorization import adjugate_p, det_p, geqrf_p, lu_p, pinv_p, qr_p
+from tapeless.tracer.primitives.factorization import adjugate_p, det_p, geqrf_p, least_squares_p, lu_p, pinv_p, qr_p
 from tests.samples.sample import Sample, f32
 
 LAPACK = ("float32", "float64", "complex64", "complex128")
@@ -53,6 +53,11 @@ def reflections(x: Any) -> Any:
 
 def adjugate(x: Any) -> Any:
     return np.linalg.det(x)[..., None, None] * np.linalg.inv(x)
+
+
+def least_squares(x: Any, b: Any, rtol: Any) -> Any:
+    inverse = np.linalg.pinv(x, rtol[..., 0, 0])
+    return inverse @ b, inverse
 
 
 def pseudo_inverse(x: Any, rtol: Any, hermitian: bool) -> Any:
@@ -133,6 +138,30 @@ ROWS = [
         {"hermitian": True},
         differentiable=(),  # differences leave the Hermitian matrices
         label="hermitian",
+        rtol=1e-5,
+    ),
+    Sample(
+        least_squares_p,
+        (TALL, f32(4, 2, seed=7), RTOL),
+        least_squares,
+        differentiable=(0, 1),
+        dtypes=("float32", "float64"),
+        bad=(((TALL, f32(3, 2), RTOL), {}, TypeError), ((TALL, np.ones((4, 2)), RTOL), {}, TypeError)),
+        rtol=1e-5,
+    ),
+    *[
+        Sample(least_squares_p, (x, b, RTOL), least_squares, differentiable=(0, 1), label=label, rtol=1e-5)
+        for label, x, b in (
+            ("wide", WIDE, f32(2, 3, seed=7)),
+            ("complex", COMPLEX, COMPLEX[:, :2]),
+        )
+    ],
+    Sample(
+        least_squares_p,
+        (SINGULAR_VALUES_1_2_4, SINGULAR_VALUES_1_2_4[..., :1], np.array([0.1, 0.3], np.float32)[:, None, None]),
+        least_squares,
+        differentiable=(),  # differences leave the matrices of the same rank
+        label="batch",
         rtol=1e-5,
     ),
 ]

@@ -170,3 +170,25 @@ def test_signs_of_sums():
 def test_polygamma():
     n = np.array([1, 2, 3, 1], np.int32)
     np.testing.assert_allclose(special.polygamma(n, POSITIVE), jax.scipy.special.polygamma(n, POSITIVE), rtol=1e-5)
+
+
+def test_the_derivative_of_logsumexp_by_a_weight_of_0_is_that_of_its_term():
+    """Elements of weight 0 do not count for the maximum, but for the derivative by the weight, up to its greatest."""
+    a, b = np.array([0.0, 1.0, np.inf, np.nan, 800.0, -np.inf]), np.array([1.0, 0, 0, 0, 0, 0])
+    for f in (tl.nn.logsumexp, tl.scipy.special.logsumexp):
+
+        def of(a, b, f=f):
+            return f(a, b=b)
+
+        both = tl.jit(lambda a, b, of=of: (of(a, b), tl.grad(of, (0, 1))(a, b), tl.jacfwd(of, (0, 1))(a, b)))
+        value, *gradients = both(a, b)
+        assert value == 0
+        for by_a, by_b in gradients:
+            np.testing.assert_array_equal(by_a, [1, 0, 0, 0, 0, 0])
+            np.testing.assert_allclose(by_b[[0, 1, 5]], [1, np.e, 0], rtol=1e-15)
+            assert np.isfinite(by_b).all() and (by_b[2:5] > 1e300).all()
+    mixed = tl.jacfwd(tl.grad(lambda a, b: tl.nn.logsumexp(a, b=b), 1))(a[:2], b[:2])
+    np.testing.assert_allclose(mixed, [[0, 0], [-np.e, np.e]], rtol=1e-15)
+    signed = tl.grad(lambda b: tl.nn.logsumexp(a[:2], b=b, return_sign=True)[0])(-b[:2])
+    np.testing.assert_allclose(signed, [-1, -np.e], rtol=1e-15)
+    assert (tl.grad(lambda b: tl.nn.logsumexp(a[:2], b=b))(np.zeros(2)) == np.inf).all()

@@ -33,7 +33,7 @@ def test_names_of_jax():
     config.update("jax_enable_x64", True)
     config.update("jax_debug_nans", True)
     assert (config.default_bits, config.debug_nans) == (64, True)
-    assert config.read("jax_enable_x64") is True and config.read("default_bits") == 64
+    assert config.x64_enabled is config.read("jax_enable_x64") is True and config.read("default_bits") == 64
     with pytest.raises(AttributeError, match="update"):
         config.read("update")
 

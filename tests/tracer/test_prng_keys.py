@@ -125,6 +125,19 @@ def test_gradient_with_a_key_as_another_argument():
     assert np.array_equal(tl.grad(loss)(np.ones(4, np.float32), key), random.normal(key, (4,)))
 
 
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+def test_generators_by_name_and_by_the_dtype_of_their_keys(impl):
+    dtype, known = random.key_dtype(impl), random.key(3, impl=impl)
+    for given in (impl, dtype):
+        for found in (random.key(3, impl=given), random.key(3, dtype=given)):
+            assert found.dtype == known.dtype == dtype and np.array_equal(
+                random.key_data(found), random.key_data(known)
+            )
+        words = random.PRNGKey(3, impl=given)
+        for found in (random.wrap_key_data(words, impl=given), random.wrap_key_data(words, dtype=given)):
+            assert found.dtype == dtype == random.key_dtype(given) and np.array_equal(random.key_data(found), words)
+
+
 # ---- errors
 
 ONE, SEVERAL = (random.wrap_key_data(np.zeros(shape, np.uint32)) for shape in (2, (4, 2)))
@@ -139,6 +152,17 @@ REFUSED = [
         lambda: random.key(0, impl="r"),
         ValueError,
         "key: the generators are threefry2x32, rbg, unsafe_rbg; there is no 'r'.",
+    ),
+    (
+        lambda: random.key(0, dtype=np.float32),
+        TypeError,
+        "key: dtype must be key<fry>, or that of other keys, not <class",
+    ),
+    (lambda: random.key(0, impl="rbg", dtype="rbg"), ValueError, "key: give impl or dtype, not both: 'rbg', rbg."),
+    (
+        lambda: random.wrap_key_data(np.zeros(2, np.uint32), impl=random.key_dtype(), dtype="rbg"),
+        ValueError,
+        "wrap_key_data: give impl or dtype, not both: key<fry>, rbg.",
     ),
     (lambda: random.split(0), TypeError, "split: 0 is not a key. Make one with random.key(seed)."),
     (lambda: random.split(np.zeros(2)), TypeError, "split: a key's words are uint32[2], not float64[2]."),

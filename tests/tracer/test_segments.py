@@ -97,3 +97,44 @@ def test_refused(call: Any, error: type[Exception], text: str):
 def test_unknown_segments_need_their_number():
     with pytest.raises(TypeError, match="Give num_segments"):
         tl.jit(lambda ids: ops.segment_sum(np.ones(2), ids))(np.ones(2, int))
+
+
+@pytest.mark.parametrize("factors", [[2, 0, 3, 5, 0, 7, 0, 4, 1], [2, 3, 3, 5, 0.5, 7, -1, 4, 1]])
+def test_derivatives_of_products_of_segments(factors):
+    """Of two orders and all modes, with several zeros, ids that are dropped, and an empty segment."""
+    ids, x = np.array([0, 2, 0, 2, 2, -1, 3, 0, 9]), np.array(factors, float)
+
+    def segments(x):
+        return ops.segment_prod(x, ids, 4)
+
+    def products(x):
+        return tnp.stack([tnp.prod(x[ids == k]) for k in range(4)])
+
+    def derivatives(f):
+        return [tl.jacrev(f)(x), tl.jacfwd(f)(x), tl.jacfwd(tl.jacrev(f))(x), tl.jacrev(tl.jacrev(f))(x)]
+
+    for found, expected in zip(*(tl.jit(lambda f=f: derivatives(f))() for f in (segments, products))):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_derivatives_of_products_of_windows():
+    """Rows of a matrix that are multiplied more than once; positions and factors are mapped, too."""
+    places, x = np.array([[0, 1, 0, 2], [1, 1, 1, 1]]), np.arange(-4.0, 5).reshape(3, 3)
+    factors = np.array([[2.0, 3, 0, 5], [0, 0, 4, 2]])
+
+    def at_once(x, factors, places):
+        return x.at[places].multiply(factors[:, None] * tnp.ones(3))
+
+    def one_by_one(x, factors, places):
+        for k in range(4):
+            x = x.at[places[k]].set(x[places[k]] * factors[k])
+        return x
+
+    def hessian(f):
+        def total(x, factors, places):
+            return tnp.sum(f(x, factors, places) ** 2)
+
+        return tl.jit(tl.vmap(tl.hessian(total, (0, 1)), (None, 0, 0)))(x, factors, places)
+
+    for found, expected in zip(tl.tree.leaves(hessian(at_once)), tl.tree.leaves(hessian(one_by_one))):
+        np.testing.assert_allclose(found, expected, atol=1e-12)

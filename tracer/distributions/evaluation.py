@@ -15,9 +15,10 @@ from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.gamma_relatives import check_real
-from tapeless.tracer.numpy.promotion import as_array, broadcast, promoted_inexact_dtypes
+from tapeless.tracer.numpy.promotion import as_array, broadcast, mixing_inside, promoted_inexact_dtypes
 
 
+@mixing_inside
 def evaluated(name: str, formula: Callable[..., Any], *operands: ArrayLike) -> Array:
     """Evaluate a formula elementwise on real operands, promoted to one floating-point dtype and broadcast.
 

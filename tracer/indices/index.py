@@ -297,7 +297,9 @@ for _name in ("truediv", "pow", "lshift", "rshift", "and_", "or_", "xor"):
 for _name in ("floordiv", "mod"):
     setattr(Index, f"__r{_name}__", _computed_operator(_name, reflected=True))
 
-_ADVICE = "An index reads arrays of tapeless: make one of what is read by tapeless.numpy.asarray, before the body."
+_ADVICE = (
+    "NumPy, and lists, need its value. Write index.array(a)[i] in the place of a[i], or a = index.array(a) before."
+)
 
 
 def _check_in_scope(index: Index) -> None:

@@ -287,7 +287,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     if isinstance(x2, (int, np.integer)) and not isinstance(x2, bool):
         x = operand("power", x1)
-        x = cast(x, dtypes.default_dtype("i")) if x.dtype.kind == "b" else x
+        aval = aval_of(x)
+        x = cast(x, *dtypes.result_type(aval, x2)) if aval.weak_type or aval.dtype.kind == "b" else x
         return lax.integer_pow(x, int(x2))
     if type(x2) is float and x2 == 0.5:
         return sqrt(x1)
@@ -335,10 +336,11 @@ def _hypot(x: Any, y: Any) -> Array:
     """Compute sqrt(x*x + y*y), scaled by the larger operand: a constant, so that derivatives follow the formula."""
     x, y = _beside_infinity(x, y), _beside_infinity(y, x)
     high = lax.max(lax.abs(x), lax.abs(y))
-    plain = bits.bitwise_or(lax.eq(high, 0), lax.eq(high, np.inf))
-    scale = lax.stop_gradient(select(plain, 1, high))
-    x, y = lax.div(select(plain, 1, x), scale), lax.div(select(plain, 1, y), scale)
-    return select(plain, high, lax.mul(scale, lax.sqrt(lax.add(lax.square(x), lax.square(y)))))
+    infinite = lax.eq(high, np.inf)
+    reduced = select(lax.gt(high, 1), lax.mul(high, 0.125), high)  # the inverse of the greatest numbers is subnormal
+    scale = lax.stop_gradient(select(bits.bitwise_or(infinite, lax.eq(high, 0)), 1, reduced))
+    x, y = lax.div(select(infinite, 1, x), scale), lax.div(select(infinite, 1, y), scale)
+    return select(infinite, high, lax.mul(scale, lax.root_of_squares(lax.add(lax.square(x), lax.square(y)))))
 
 
 def _beside_infinity(x: Any, y: Any) -> Any:

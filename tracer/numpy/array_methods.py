@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Tracer, placed
 from tapeless.tracer.incoming import is_masked
@@ -89,9 +89,8 @@ def _unary(symbol: str, f: Method) -> Method:
 
 
 def _may_answer(x: Any, method: str) -> bool:
-    """Tell whether the class of x defines `method`, and is not one of Python's own."""
-    answer = getattr(type(x), method, None)
-    return type(x).__module__ != "builtins" and answer is not getattr(object, method, None)
+    """Tell whether the class of x defines `method`, not only a class of Python's own, such as that of named tuples."""
+    return any(method in vars(kind) for kind in type(x).__mro__ if kind.__module__ != "builtins")
 
 
 def _is_foreign(x: Any) -> bool:
@@ -112,7 +111,19 @@ def _answered(symbol: str, x: Array, other: Any, method: str) -> Any:
 
 
 def _no_operand(x: Any) -> str:
-    return f"is not an array or a number, but {type(x).__name__}: {x!r:.80}.{conversion_hint(x)}"
+    hint = _OF_TREES if _is_tree(x) else conversion_hint(x)
+    return f"is not an array or a number, but {type(x).__name__}: {x!r:.80}.{hint}"
+
+
+def _is_tree(x: Any) -> bool:
+    """Tell whether x is a container of arrays by names: a dict, a named tuple, an object of a registered class."""
+    named = isinstance(x, dict) or hasattr(type(x), "_fields")
+    return named or (type(x) in pytree.node_types and x is not None and not isinstance(x, (list, tuple)))
+
+
+_OF_TREES = (
+    "\n  For the arrays of containers write tl.tree.map: tl.tree.map(lambda p, g: p - 0.1 * g, params, gradients)."
+)
 
 
 def _say_as_written(error: Exception, symbol: str) -> None:

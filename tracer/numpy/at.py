@@ -126,7 +126,7 @@ class AtIndexer:
     def multiply(self, values: ArrayLike, **options: Any) -> Array:
         """Return the array with the part multiplied by `values`, once for each time that a position occurs.
 
-        The derivative in `values` exists only if no position occurs twice: known positions are compared, of traced ones
+        Its derivative in `values` is cheaper if no position occurs twice: known positions are compared, of traced ones
         `unique_indices=True` promises it.
         """
         return self._write("multiply", values, indexing.scatter_mul, lax.mul, **options)

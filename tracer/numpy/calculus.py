@@ -20,15 +20,16 @@ from tapeless.tracer.numpy.promotion import (
     cast,
     common_shape,
     inexact,
+    mixing_inside,
     promoted_dtypes,
     promoted_inexact_dtypes,
     stretched,
 )
-from tapeless.tracer.numpy.reductions import cumsum, total
+from tapeless.tracer.numpy.reductions import cumsum, total, wide
 from tapeless.tracer.numpy.sorting import argsort, searchsorted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import conv_general_dilated
-from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axis, exact_integer
 from tapeless.tracer.primitives.shape import broadcast_in_dim, full, reshape, rev, slice_in_dim
 from tapeless.tracer.types import aval_of, by_protocol
 
@@ -41,9 +42,9 @@ def diff(
     """Compute differences of neighbours along `axis`, n times, after adding `prepend` and `append` at the ends.
 
     If n is 0 nothing is added either: that is the array.
-    Raises: ValueError if n is negative or the array has no axes.
+    Raises: ValueError if n is negative or the array has no axes; TypeError if n is no integer.
     """
-    x = array_operand("diff", a)
+    x, n = array_operand("diff", a), exact_integer(n, "n")
     if n == 0:
         return x
     if n < 0 or not x.ndim:
@@ -140,6 +141,7 @@ def _gradient(x: Array, step: Any, *, axis: int, edge_order: int) -> Array:
     return concatenate([first, middle, last], axis)
 
 
+@mixing_inside
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart.
 
@@ -171,13 +173,15 @@ def _gaps(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 
 @core.compound
-def _trapezoid(y: Array, step: Any, *, axis: int) -> Array:
+def _trapezoid(samples: Array, step: Any, *, axis: int) -> Array:
+    """Sum the areas; half precision is summed in float32."""
+    y, step = wide(samples), wide(step)
     before = slice_in_dim(y, 0, max(y.shape[axis] - 1, 0), axis=axis)
     pairs = lax.add(slice_in_dim(y, 1, None, axis=axis), before)
     if not broadcasts_to(step.shape, pairs.shape):
         raise ValueError(f"trapezoid: dx, {step.aval}, does not broadcast to {pairs.shape}, the gaps of y, {y.aval}.")
     areas = lax.mul(pairs, stretched(step, pairs.shape) if step.shape else step)
-    return lax.div(total(areas, (axis,)), 2.0)
+    return lax.convert_element_type(lax.div(total(areas, (axis,)), 2.0), samples.dtype)
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:

@@ -10,6 +10,7 @@ from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.arithmetic import absolute, real, select
 from tapeless.tracer.numpy.matrices import diagonal
 from tapeless.tracer.numpy.promotion import array_operand, cast, inexact, promoted_inexact_dtypes, stretched
+from tapeless.tracer.numpy.reductions import wide
 from tapeless.tracer.numpy.statistics import mean, quotient
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import dot_general
@@ -40,13 +41,17 @@ def cov(
     Raises: ValueError if m or y has more than two axes, or weights are not one for each observation; TypeError if
       `dtype` is not floating point or complex, or `fweights` are not integers.
     """
-    return _covariance("cov", m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, fweights, aweights, dtype)
+    less = (0 if bias else 1) if ddof is None else ddof
+    return cast(*_covariance("cov", m, y, rowvar, less, fweights, aweights, dtype))
 
 
 def _covariance(
     name: str, m: Any, y: Any, rowvar: bool, less: float, fweights: Any, aweights: Any, dtype: Any
-) -> Array:
-    """`cov` for the function `name`, in messages; `less` is subtracted from n."""
+) -> tuple[Array, np.dtype[Any]]:
+    """`cov` for the function `name`, in messages; `less` is subtracted from n. Half precision is computed in float32.
+
+    Returns: the covariances; the dtype of the result.
+    """
     x = _variables(name, m, rowvar, first=True)
     if y is not None and x.shape[0]:
         x, other = promoted_inexact_dtypes(name, x, _variables(name, y, rowvar, first=False))
@@ -58,12 +63,13 @@ def _covariance(
         x = cast(x, _checked_inexact(name, dtype))
     elif aweights is not None:
         x, aweights = promoted_inexact_dtypes(name, x, array_operand(name, aweights))
+    result, x = x.dtype, wide(x)
     if fweights is None and aweights is None:
         found = _cov(x, ddof=less)
     else:
         weights = [_observations(name, x, which, w) for which, w in (("fweights", fweights), ("aweights", aweights))]
         found = _weighted_cov(x, *weights, ddof=less)
-    return reshape(found, ()) if found.shape == (1, 1) else found
+    return reshape(found, ()) if found.shape == (1, 1) else found, result
 
 
 def _variables(name: str, m: ArrayLike, rowvar: bool, first: bool) -> Array:
@@ -127,8 +133,8 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, d
 
     Args, Returns, Raises: as for `cov`.
     """
-    c = _covariance("corrcoef", x, y, rowvar, 1, None, None, dtype)
-    return lax.div(c, c) if not c.ndim else _correlations(c)
+    c, result = _covariance("corrcoef", x, y, rowvar, 1, None, None, dtype)
+    return cast(lax.div(c, c) if not c.ndim else _correlations(c), result)
 
 
 @core.compound

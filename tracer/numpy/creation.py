@@ -334,7 +334,10 @@ def _known(name: str, v: Any) -> Any:
             f"{name}: the arguments say how long the result is and must be known, but one is traced: {v.aval}."
             f"{v.origin()}\n  Use lax.iota with a known length, or {core.how_to_be_known(v.owner)}."
         )
-    return v if isinstance(v, _PYTHON) else np.asarray(v)[()]
+    if isinstance(v, _PYTHON):
+        return v
+    found = np.asarray(v)[()]
+    return int(found) if dtypes.is_integer(aval.dtype) else found  # of any size: differences of NumPy's wrap
 
 
 def _plain(v: Any) -> int | float | complex:
@@ -363,7 +366,7 @@ def linspace(
 ) -> Any:
     """Make `num` evenly spaced numbers from start to stop, along a new axis; with `retstep` also their distance.
 
-    The distance is nan if there are fewer than two numbers, or fewer than one without the end.
+    The distance is nan, of no axes, if there are fewer than two numbers, or fewer than one without the end.
 
     Raises: ValueError if `num` is negative, or `axis` out of range.
     """
@@ -379,9 +382,10 @@ def linspace(
     if not retstep:
         return found
     gaps = count - 1 if endpoint else count
+    if gaps <= 0:
+        return found, full((), math.nan, dtypes.inexact_of(own))
     low, high = _stretched_together(low, high)
-    step = lax.div(lax.sub(high, low), gaps if gaps > 0 else float("nan"))
-    return found, lax.convert_element_type(step, dtypes.inexact_of(own))
+    return found, lax.convert_element_type(lax.div(lax.sub(high, low), gaps), dtypes.inexact_of(own))
 
 
 def _stretched_together(*xs: Any) -> list[Any]:

@@ -8,8 +8,8 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import filled, select
 from tapeless.tracer.numpy.promotion import apply2_inexact, apply_inexact, inexact, promoted_inexact
-from tapeless.tracer.primitives import bits, special
 from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives import special
 
 # ---- exponentials and logarithms -----------------------------------------------------------------------------
 
@@ -81,10 +81,7 @@ def _logaddexp(x: Any, y: Any) -> Array:
         return _complex_logaddexp(x, y)
     less = lax.lt(x, y)
     high, low = select(less, y, x), select(less, x, y)
-    difference = lax.sub(low, high)
-    infinite = bits.bitwise_and(lax.eq(x, y), lax.ne(difference, difference))
-    mean = lax.mul(lax.add(x, y), 0.5)
-    return lax.add(select(infinite, mean, high), lax.log1p(lax.exp(select(infinite, 0, difference))))
+    return lax.add(high, lax.log1p(lax.exp(lax.difference(low, high))))
 
 
 def _complex_logaddexp(x: Any, y: Any) -> Array:

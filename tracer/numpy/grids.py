@@ -14,7 +14,15 @@ from tapeless.tracer.numpy.arithmetic import add, clip, multiply, remainder, sel
 from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.creation import arange, asarray, linspace, meshgrid
 from tapeless.tracer.numpy.joining import concatenate, stack
-from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check_operands, concrete, promoted_all
+from tapeless.tracer.numpy.promotion import (
+    array_operand,
+    as_array,
+    cast,
+    check_operands,
+    concrete,
+    mixing_inside,
+    promoted_all,
+)
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import broadcasted_iota, expand_dims, full, reshape, static_ints
@@ -59,6 +67,7 @@ class Grid:
     def __init__(self, sparse: bool) -> None:
         self.sparse: Final = sparse
 
+    @mixing_inside
     def __getitem__(self, index: Any) -> Any:
         ranges = [_range(s) for s in (index if isinstance(index, tuple) else (index,))]
         if not isinstance(index, tuple):
@@ -155,6 +164,7 @@ def _unravel(x: Array, *, sizes: tuple[int, ...]) -> tuple[Array, ...]:
     return tuple(lax.rem(lax.div(x, step), n) if n else x for step, n in zip(steps, sizes, strict=True))
 
 
+@mixing_inside
 def ravel_multi_index(
     multi_index: Sequence[ArrayLike],
     dims: Sequence[int],

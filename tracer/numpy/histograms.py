@@ -15,7 +15,7 @@ from tapeless.tracer.numpy.creation import linspace
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.joining import stack, unstack
 from tapeless.tracer.numpy.logic import choose_between
-from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, promoted_dtypes
+from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, mixing_inside, promoted_dtypes
 from tapeless.tracer.numpy.sorting import bincount, searchsorted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import known_elements
@@ -25,6 +25,7 @@ from tapeless.tracer.primitives.shape import full, reshape, slice_in_dim
 # ---- of one coordinate ---------------------------------------------------------------------------------------
 
 
+@mixing_inside
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
     """Make edges of equal bins from the least to the greatest element, or over `range`; or return a vector `bins`.
 
@@ -63,6 +64,7 @@ def _extent(x: Array, range: Any) -> tuple[Any, Any]:
     return low, high
 
 
+@mixing_inside
 def histogram(
     a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
 ) -> tuple[Array, Array]:
@@ -105,6 +107,7 @@ def _density(counts: Array, edges: Array) -> Array:
 # ---- of several coordinates ----------------------------------------------------------------------------------
 
 
+@mixing_inside
 def histogramdd(
     sample: ArrayLike | Sequence[ArrayLike],
     bins: Any = 10,
@@ -165,6 +168,7 @@ def _density_of_grid(counts: Array, edges: Sequence[Array]) -> Array:
     return found
 
 
+@mixing_inside
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,

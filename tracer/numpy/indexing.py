@@ -14,6 +14,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
     BodyIndexError,
@@ -236,6 +237,7 @@ def _same_dtype(positions: Sequence[Any]) -> list[Any]:
 # ---- take and relatives --------------------------------------------------------------------------------------
 
 
+@advised
 def take(
     a: ArrayLike,
     indices: ArrayLike,
@@ -284,6 +286,7 @@ def _wrapped(indices: ArrayLike, n: int) -> Any:
     return remainder(convert_element_type(indices, np.int32) if narrow else indices, n)
 
 
+@advised
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,

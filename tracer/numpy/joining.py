@@ -11,6 +11,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.called_functions import called
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.index_plan import from_the_front, index_dtype
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.logic import greater_equal
@@ -37,6 +38,7 @@ from tapeless.tracer.types import aval_of, by_protocol, check_unmasked
 # ---- joining -------------------------------------------------------------------------------------------------
 
 
+@advised
 def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along `axis`, or join their flattened elements if it is None.
 
@@ -78,6 +80,7 @@ def _listed(xs: Sequence[Array]) -> str:
     return ", ".join(str(aval_of(x)) for x in xs)
 
 
+@advised
 def stack(
     arrays: Sequence[ArrayLike] | Array, axis: int = 0, out: None = None, dtype: DTypeLike | None = None
 ) -> Array:
@@ -171,6 +174,7 @@ def _joined(blocks: Any, depth: int, ndim: int) -> Array:
 # ---- splitting -----------------------------------------------------------------------------------------------
 
 
+@advised
 def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Split along `axis` into a number of equal parts, or before given positions.
 
@@ -232,6 +236,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
     return split(ary, indices_or_sections, 2)
 
 
+@advised
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Split x into its slices along `axis`, without that axis.
 
@@ -248,6 +253,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 # ---- repeating -----------------------------------------------------------------------------------------------
 
 
+@advised
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     """Repeat A as a whole, the given number of times along each axis.
 
@@ -272,6 +278,7 @@ def _tile(x: Array, *, counts: tuple[int, ...]) -> Array:
     return reshape(whole, tuple(k * n for k, n in zip(counts, x.shape, strict=True)))
 
 
+@advised
 def repeat(
     a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
 ) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.promotion import array_operand, cast, inexact
 from tapeless.tracer.numpy.reductions import Axis, checked_axes, total
@@ -22,6 +23,7 @@ from tapeless.tracer.primitives.spectral import svd
 Order = int | float | str | None
 
 
+@advised
 def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """Compute the norm of vectors or matrices.
 
@@ -125,7 +127,7 @@ def _least(sizes: Array, axes: tuple[int, ...]) -> Array:
 
 def _euclidean(x: Array, axes: tuple[int, ...]) -> Array:
     wide = _wide(x)
-    return cast(root_of_squares(reduce_sum(_squared_size(wide), axes)), dtypes.real_part_dtype(x.dtype))
+    return cast(lax.root_of_squares(reduce_sum(_squared_size(wide), axes)), dtypes.real_part_dtype(x.dtype))
 
 
 def _wide(x: Array) -> Array:
@@ -141,8 +143,9 @@ def _squared_size(x: Array) -> Array:
 
 def _root_of_powers(sizes: Array, p: float, axes: tuple[int, ...]) -> Array:
     """Compute (sum of sizes**p)**(1/p) over `axes`; a size of 0 has the power 0, or infinity if p is negative."""
-    powers = away_from(0.0, lambda y: lax.pow(y, p), sizes)
-    return away_from(0.0 if p > 0 else np.inf, lambda y: lax.pow(y, 1 / p), total(powers, axes))
+    powers = away_from(0.0, lambda y: lax.pow(y, p), _wide(sizes))
+    found = away_from(0.0 if p > 0 else np.inf, lambda y: lax.pow(y, 1 / p), total(powers, axes))
+    return cast(found, sizes.dtype)
 
 
 # ---- matrices ------------------------------------------------------------------------------------------------
@@ -175,11 +178,6 @@ def _matrix_norm(x: Array, *, ord: Order, axes: tuple[int, ...]) -> Array:
 
 
 # ---- kinks ---------------------------------------------------------------------------------------------------
-
-
-def root_of_squares(x: Array) -> Array:
-    """Compute the square root of a sum of squares, with derivative 0 where the sum is 0."""
-    return away_from(0.0, lax.sqrt, x)
 
 
 def away_from(point: float, f: Callable[[Array], Array], x: Array) -> Array:

@@ -10,7 +10,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import quantiles, reductions, statistics
 from tapeless.tracer.numpy.arithmetic import floor_divide, remainder, round, select
 from tapeless.tracer.numpy.indexing import getitem
-from tapeless.tracer.numpy.promotion import array_operand, cast, fitted
+from tapeless.tracer.numpy.promotion import array_operand, as_weak_as, cast, fitted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, rev
@@ -39,10 +39,10 @@ def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any)
         raise ValueError(f"pad: mode {mode!r} takes no {', '.join(sorted(kwargs.keys() - _KEYWORDS[mode]))}.")
     widths = widths_of(x, pad_width)
     if mode in ("constant", "empty"):
-        return _pad_constant(x, widths, kwargs.get("constant_values", 0))
+        return as_weak_as(_pad_constant(x, widths, kwargs.get("constant_values", 0)), x)
     if mode in _READ:
         return _pad_read(x, widths, mode, **kwargs)
-    return _pad_computed(x, widths, mode, **kwargs)
+    return as_weak_as(_pad_computed(x, widths, mode, **kwargs), x)
 
 
 _KEYWORDS: dict[str, set[str]] = {

@@ -15,7 +15,6 @@ from tapeless.tracer.numpy.decompositions import eigvals
 from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.joining import concatenate
 from tapeless.tracer.numpy.matrices import eye, vander
-from tapeless.tracer.numpy.norms import root_of_squares
 from tapeless.tracer.numpy.promotion import (
     Operand,
     array_operand,
@@ -24,6 +23,7 @@ from tapeless.tracer.numpy.promotion import (
     common_shape,
     concrete,
     inexact,
+    mixing_inside,
     promoted_dtypes,
     promoted_inexact_dtypes,
     stretched,
@@ -263,6 +263,7 @@ def _padded_roots(p: Array) -> Array:
 # ---- fitting -------------------------------------------------------------------------------------------------
 
 
+@mixing_inside
 def polyfit(
     x: ArrayLike,
     y: ArrayLike,
@@ -292,7 +293,7 @@ def polyfit(
         raise ValueError(f"polyfit: deg={deg} must not be negative, and {at.aval} and {values.aval} be points.")
     left, right = _weighed(vander(at, order), values, w)
     least = at.shape[0] * float(dtypes.finfo(at.dtype).eps) if rcond is None else rcond
-    scale = root_of_squares(reduce_sum(lax.square(lax.abs(left)), (0,)))
+    scale = lax.root_of_squares(reduce_sum(lax.square(lax.abs(left)), (0,)))
     left = arithmetic.divide(left, scale)
     found, squares, rank, sizes = lstsq(left, right, least)
     found = arithmetic.divide(found, scale if values.ndim == 1 else reshape(scale, (order, 1)))

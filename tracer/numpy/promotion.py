@@ -5,8 +5,9 @@ dtype, weak types give way, shapes are broadcast explicitly. Two arrays of one t
 does not widen it, are by far the most frequent and return at once. Source: "Type promotion semantics" of JAX.
 """
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias, overload
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from tapeless.tracer.types import (
 )
 
 Operand: TypeAlias = Array | np.ndarray[Any, Any]  # ours, or a constant of the program
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 _NUMBERS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
 
 
@@ -233,9 +236,9 @@ def promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
         if isinstance(y, Array):
             if x.aval is y.aval:
                 return x, y
-        elif type(y) in _NUMBERS and _NUMBERS[type(y)] <= dtypes.rank(x.aval.dtype):
+        elif _takes(x.aval, y):
             return x, constant(y, x.aval)
-    elif isinstance(y, Array) and type(x) in _NUMBERS and _NUMBERS[type(x)] <= dtypes.rank(y.aval.dtype):
+    elif isinstance(y, Array) and _takes(y.aval, x):
         return constant(x, y.aval), y
     x, y = by_protocol(x), by_protocol(y)
     check_operands(name, x, y)
@@ -245,6 +248,12 @@ def promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     except (TypeError, ValueError) as error:
         source.name_line(error)
         raise
+
+
+def _takes(aval: ShapedArray, number: Any) -> bool:
+    """Tell whether a number of Python's surely takes the type of an array; among weak ones the widest counts."""
+    kind = type(number)
+    return kind in _NUMBERS and _NUMBERS[kind] <= dtypes.rank(aval.dtype) and not aval.weak_type
 
 
 def _promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
@@ -295,6 +304,34 @@ def promoted_inexact_dtypes(name: str, *xs: Any) -> Sequence[Operand]:
     refuse_keys(name, *xs)
     dtype, weak = dtypes.result_type(*xs)
     return [cast(x, dtypes.inexact_of(dtype), weak) for x in xs]
+
+
+def as_weak_as(found: Array, *operands: Any) -> Array:
+    """Make a result weakly typed if all operands are: beside an array it takes the array's dtype, as they do."""
+    if found.aval.weak_type or not all(aval_of(x).weak_type for x in operands):
+        return found
+    return convert_element_type_p.bind(found, dtype=found.dtype, weak_type=True)[0]
+
+
+def mixing_inside(f: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate a public function that mixes dtypes inside: its operands alone follow `config.numpy_dtype_promotion`.
+
+    Where that is "strict", floating-point operands must be of one dtype; inside promotion is as usual, in functions
+    that the caller gives, too.
+    """
+
+    @functools.wraps(f)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        if config.numpy_dtype_promotion != "strict":
+            return f(*args, **kwargs)
+        operands = [x for x in (*args, *kwargs.values()) if isinstance(x, (Array, np.ndarray))]
+        floats = [x for x in operands if dtypes.is_inexact(aval_of(x).dtype)]
+        if floats:
+            dtypes.result_type(*floats)
+        with config.scope(numpy_dtype_promotion="standard"):
+            return f(*args, **kwargs)
+
+    return run
 
 
 def promoted_all(name: str, *xs: Any) -> Sequence[Operand]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import select, true_divide
 from tapeless.tracer.numpy.creation import array
@@ -113,6 +114,7 @@ def nanpercentile(
     return _quantiles("nanpercentile", a, q, axis, out, method, keepdims, weights, skip_nan=True, whole=100)
 
 
+@advised
 def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:

@@ -15,6 +15,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.called_functions import called
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import add as add_arrays
 from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtract
 from tapeless.tracer.numpy.logic import choose_between, isnan, truth
@@ -39,6 +40,7 @@ Axis = int | Sequence[int] | None
 # ---- sums and products ---------------------------------------------------------------------------------------
 
 
+@advised
 def sum(
     a: ArrayLike,
     axis: Axis = None,
@@ -59,6 +61,7 @@ def sum(
     return reduced("sum", x, axis, keepdims, add, 0, where, initial, add_arrays)
 
 
+@advised
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -93,6 +96,11 @@ def _like(x: Array, found: Array) -> Array:
 def wide(x: Array) -> Array:
     """Convert x to a dtype in which sums do not soon overflow or stall."""
     return lax.convert_element_type(x, np.float32) if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4 else x
+
+
+def with_range(x: Array) -> Array:
+    """Convert x to float32 if its dtype has a narrower range, so that it may not hold a count of elements."""
+    return wide(x) if dtypes.is_float(x.dtype) and dtypes.finfo(x.dtype).maxexp < 128 else x
 
 
 def accumulation_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -188,6 +196,7 @@ def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
 # ---- extremes ------------------------------------------------------------------------------------------------
 
 
+@advised
 def max(
     a: ArrayLike,
     axis: Axis = None,
@@ -202,6 +211,7 @@ def max(
     return reduced("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
 
 
+@advised
 def min(
     a: ArrayLike,
     axis: Axis = None,
@@ -254,6 +264,7 @@ def _nonempty(name: str, x: Array, axis: Axis, initial: Any, where: Any) -> Arra
     return x
 
 
+@advised
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the maximum along `axis`, or in the flat array: of the first nan, or the first of ties.
 
@@ -263,6 +274,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return _position("argmax", a, axis, keepdims, reduction.argmax)
 
 
+@advised
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the minimum along `axis`, or in the flat array: of the first nan, or the first of ties."""
     check_no_out("argmin", out)
@@ -291,6 +303,7 @@ def _first_extreme(extreme: Any, x: Array, axis: int, dtype: Any) -> Array:
 # ---- logic ---------------------------------------------------------------------------------------------------
 
 
+@advised
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -300,6 +313,7 @@ def any(
     return reduced("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
 
 
+@advised
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -317,12 +331,14 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 # ---- cumulative ----------------------------------------------------------------------------------------------
 
 
+@advised
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative sum along `axis`, or of the flat array if None."""
     check_no_out("cumsum", out)
     return _cumulative("cumsum", a, axis, dtype, reduction.cumsum)
 
 
+@advised
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative product along `axis`, or of the flat array if None."""
     check_no_out("cumprod", out)

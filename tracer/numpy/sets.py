@@ -14,7 +14,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.joining import unstack
-from tapeless.tracer.numpy.promotion import array_operand, as_array, concrete, promoted_dtypes, stretched
+from tapeless.tracer.numpy.promotion import array_operand, as_array, as_weak_as, concrete, promoted_dtypes, stretched
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.numpy.sorting import nonzero, searchsorted, sort
 from tapeless.tracer.primitives import bits, sorting
@@ -66,8 +66,8 @@ def unique(
     if size is None:
         known = _comparable(concrete("unique", ar, _SIZE_HELP))
         found = np.unique(known, True, True, True, axis=axis, equal_nan=equal_nan)
-        values = take(x, found[1], axis) if _is_differentiated(x) else found[0].astype(x.dtype)
-        found = [values, *(places.astype(index) for places in found[1:])]
+        values = take(x, found[1], axis) if _is_differentiated(x) else as_array(found[0].astype(x.dtype))
+        found = [as_weak_as(values, x), *(places.astype(index) for places in found[1:])]
     else:
         found = _unique_of_size(x, axis, operator.index(size), fill_value, equal_nan, index)
     outs = [as_array(np.asarray(v, order="C") if isinstance(v, np.ndarray) else v) for v, k in zip(found, wanted) if k]
@@ -320,11 +320,12 @@ def setdiff1d(
     if size is None:
         known = lax.convert_element_type(_of_known("setdiff1d", np.setdiff1d, ar1, ar2, assume_unique), own)
         if not _is_differentiated(ar1, ar2):
-            return known
+            return as_weak_as(known, by_protocol(ar1))
         size = known.size
     x, y = _vectors("setdiff1d", ar1, ar2)
     found, there = _difference(x, y, size=operator.index(size), ordered=bool(assume_unique))
-    return lax.convert_element_type(_filled_up(found, there, 0 if fill_value is None else fill_value), own)
+    found = lax.convert_element_type(_filled_up(found, there, 0 if fill_value is None else fill_value), own)
+    return as_weak_as(found, by_protocol(ar1))
 
 
 @core.compound
@@ -387,4 +388,4 @@ def _known_vectors(name: str, x: ArrayLike, y: ArrayLike) -> list[np.ndarray[Any
 def _of_known(name: str, f: Callable[..., Any], x: ArrayLike, y: ArrayLike, *options: Any) -> Array:
     """Apply NumPy's function f to the known elements of both, in their common dtype."""
     known = _known_vectors(name, x, y)
-    return as_array(f(*map(_comparable, known), *options).astype(known[0].dtype))
+    return as_weak_as(as_array(f(*map(_comparable, known), *options).astype(known[0].dtype)), x, y)

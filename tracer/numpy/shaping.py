@@ -10,6 +10,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.called_functions import called
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import remainder, subtract
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_shape, stretched
@@ -136,6 +137,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     return moveaxis(x, i, place - (i < place))
 
 
+@advised
 def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     """Add axes of length 1, at these positions of the result.
 
@@ -146,6 +148,7 @@ def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     return shapes.expand_dims(x, canonical_axes(places, x.ndim + len(places)))
 
 
+@advised
 def squeeze(a: ArrayLike, axis: Axis | None = None) -> Array:
     """Remove given axes of length 1, or all such axes if None. Raises: ValueError if one is longer or out of range."""
     x = array_operand("squeeze", a)
@@ -228,6 +231,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
 # ---- flipping and rolling ------------------------------------------------------------------------------------
 
 
+@advised
 def flip(m: ArrayLike, axis: Axis | None = None) -> Array:
     """Reverse the order of elements along axes, along all if None. Raises: ValueError for an axis out of range."""
     x = array_operand("flip", m)
@@ -268,6 +272,7 @@ def _integer(what: str, x: Any) -> int:
         raise TypeError(f"{what} must be an integer, not {x!r}.") from None
 
 
+@advised
 def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
     """Shift the elements of a along axes; elements that leave at one end enter at the other.
 

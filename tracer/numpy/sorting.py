@@ -14,6 +14,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.incoming import exact
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import maximum, select
 from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.index_plan import index_dtype
@@ -27,6 +28,7 @@ from tapeless.tracer.numpy.promotion import (
     check_operands,
     concrete,
     fitted,
+    mixing_inside,
     operand,
     promoted_dtypes,
 )
@@ -49,6 +51,7 @@ from tapeless.tracer.types import aval_of, by_protocol
 # ---- sorting -------------------------------------------------------------------------------------------------
 
 
+@advised
 def sort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -73,6 +76,7 @@ def sort(
     return rev(found, (axis,)) if descending else found
 
 
+@advised
 def argsort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -354,6 +358,7 @@ def where(
 # ---- counting ------------------------------------------------------------------------------------------------
 
 
+@mixing_inside
 def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None) -> Array:
     """Count the occurrences of each number from 0 on in the integer vector x, or sum their weights.
 

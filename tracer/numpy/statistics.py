@@ -8,15 +8,16 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import select, subtract
 from tapeless.tracer.numpy.logic import choose_between
-from tapeless.tracer.numpy.norms import root_of_squares
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
     cast,
     check_no_out,
+    mixing_inside,
     promoted_inexact,
     stretched,
 )
@@ -29,6 +30,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full
 # ---- means ---------------------------------------------------------------------------------------------------
 
 
+@advised
 def mean(
     a: ArrayLike,
     axis: Axis = None,
@@ -78,9 +80,17 @@ def quotient(total: Array, count: float) -> Array:
 def _mean_where(x: Array, axes: tuple[int, ...], keepdims: bool, where: ArrayLike) -> Array:
     total = reductions.sum(reductions.wide(x), axes, keepdims=keepdims, where=where)
     counted = count_nonzero(stretched(as_array(where), x.shape), axes, keepdims)
-    return cast(lax.div(total, cast(counted, total.dtype)), x.dtype)
+    return cast(_over_count(total, counted), x.dtype)
 
 
+def _over_count(total: Array, count: Array, root: bool = False) -> Array:
+    """Divide a sum by a count, and take the root if `root`; nan, with derivative 0, if the count is not positive."""
+    some = lax.gt(count, 0)
+    found = lax.div(total, cast(select(some, count, 1), total.dtype))
+    return select(some, lax.root_of_squares(found) if root else found, float("nan"))
+
+
+@advised
 def average(
     a: ArrayLike,
     axis: Axis = None,
@@ -107,9 +117,10 @@ def average(
     if w.shape != x.shape:
         w = weights_along("average", x, w, axis)
     x, w = promoted_inexact("average", x, w)
-    total = reductions.sum(w, axis, keepdims=keepdims)
-    found = lax.div(reductions.sum(lax.mul(x, w), axis, keepdims=keepdims), total)
-    return (found, total) if returned else found
+    wide = reductions.wide(as_array(w))
+    total = reductions.sum(wide, axis, keepdims=keepdims)
+    found = lax.div(reductions.sum(lax.mul(reductions.wide(as_array(x)), wide), axis, keepdims=keepdims), total)
+    return (cast(found, x.dtype), cast(total, x.dtype)) if returned else cast(found, x.dtype)
 
 
 def weights_along(name: str, x: Array, w: Array, axis: Axis) -> Array:
@@ -149,6 +160,8 @@ def _numbers_among(name: str, a: ArrayLike, where: ArrayLike | None) -> tuple[Ar
 # ---- variances -----------------------------------------------------------------------------------------------
 
 
+@advised
+@mixing_inside
 def var(
     a: ArrayLike,
     axis: Axis = None,
@@ -197,20 +210,24 @@ def _less(name: str, ddof: Any, correction: Any) -> Any:
     return correction
 
 
-def _variance_of(name: str, x: Array, axis: Axis, ddof: float, keepdims: bool, where: Any, centre: Any) -> Array:
+def _variance_of(
+    name: str, x: Array, axis: Axis, ddof: float, keepdims: bool, where: Any, centre: Any, root: bool = False
+) -> Array:
+    """Compute the variance, or its square root."""
     axes = reductions.checked_axes(name, x, axis)
     if where is not None or centre is not None:
         where = None if where is None else reductions.checked_where(name, x, where)
-        return _general_variance(x, axes, ddof, keepdims, where, centre)
-    return _variance(x, axes=axes, ddof=ddof, keepdims=bool(keepdims))
+        return _general_variance(x, axes, ddof, keepdims, where, centre, root)
+    return _variance(x, axes=axes, ddof=ddof, keepdims=bool(keepdims), root=root)
 
 
 @core.compound
-def _variance(x: Array, *, axes: tuple[int, ...], ddof: float, keepdims: bool) -> Array:
+def _variance(x: Array, *, axes: tuple[int, ...], ddof: float, keepdims: bool, root: bool) -> Array:
     elements, count = reductions.wide(x), math.prod(x.shape[d] for d in axes) - ddof
     centre = _mean(elements, axes=axes, keepdims=True)
     squares = _squared_size(lax.sub(elements, stretched(centre, x.shape)))
-    y = lax.convert_element_type(quotient(reduce_sum(squares, axes), count), dtypes.real_part_dtype(x.dtype))
+    found = quotient(reduce_sum(squares, axes), count)
+    y = lax.convert_element_type(lax.root_of_squares(found) if root else found, dtypes.real_part_dtype(x.dtype))
     return expand_dims(y, axes) if keepdims and axes else y
 
 
@@ -220,17 +237,20 @@ def _squared_size(x: Any) -> Array:
     return lax.square(x)
 
 
-def _general_variance(x: Array, axes: tuple[int, ...], ddof: float, keepdims: bool, where: Any, centre: Any) -> Array:
+def _general_variance(
+    x: Array, axes: tuple[int, ...], ddof: float, keepdims: bool, where: Any, centre: Any, root: bool
+) -> Array:
     elements = reductions.wide(x)
     centre = mean(elements, axes, keepdims=True, where=where) if centre is None else centre
     squares = _squared_size(subtract(elements, centre))
     total = reductions.sum(squares, axes, keepdims=keepdims, where=where)
     counted = stretched(as_array(True if where is None else where), x.shape)
     count = lax.sub(cast(count_nonzero(counted, axes, keepdims), total.dtype), float(ddof))
-    y = lax.div(total, select(lax.gt(count, 0), count, float("nan")))
-    return cast(y, dtypes.real_part_dtype(x.dtype))
+    return cast(_over_count(total, count, root), dtypes.real_part_dtype(x.dtype))
 
 
+@advised
+@mixing_inside
 def std(
     a: ArrayLike,
     axis: Axis = None,
@@ -249,10 +269,10 @@ def std(
     """
     check_no_out("std", out)
     x, result = _deviating("std", a, dtype)
-    found = _variance_of("std", x, axis, _less("std", ddof, correction), keepdims, where, mean)
-    return cast(root_of_squares(found), result)
+    return cast(_variance_of("std", x, axis, _less("std", ddof, correction), keepdims, where, mean, root=True), result)
 
 
+@mixing_inside
 def nanvar(
     a: ArrayLike,
     axis: Axis = None,
@@ -270,6 +290,7 @@ def nanvar(
     return cast(_variance_of("nanvar", x, axis, ddof, keepdims, valid, mean), result)
 
 
+@mixing_inside
 def nanstd(
     a: ArrayLike,
     axis: Axis = None,
@@ -284,4 +305,4 @@ def nanstd(
     check_no_out("nanstd", out)
     x, valid = _numbers_among("nanstd", a, where)
     x, result = _deviating("nanstd", x, dtype)
-    return cast(root_of_squares(_variance_of("nanstd", x, axis, ddof, keepdims, valid, mean)), result)
+    return cast(_variance_of("nanstd", x, axis, ddof, keepdims, valid, mean, root=True), result)

@@ -140,9 +140,11 @@ def pinv(
         None.
       hermitian: a is Hermitian, which is not checked: its eigenvalues are computed.
       rcond: another name of `rtol`.
-    Raises: ValueError if a has fewer than two axes, or `rtol` and [..] do not broadcast; TypeError if a is of half
-      precision, or `rtol` complex.
+    Raises: ValueError if a has fewer than two axes, `rtol` and [..] do not broadcast, or both names are given;
+      TypeError if a is of half precision, or `rtol` complex.
     """
+    if rtol is not None and rcond is not None:
+        raise ValueError(f"pinv: rtol, {rtol!r}, and rcond, {rcond!r}, are two names of one number: give one of them.")
     x = matrix_operand("pinv", a)
     check_matrix("pinv", x.aval)
     least = rcond if rtol is None else rtol
@@ -189,13 +191,14 @@ def lstsq(
     least = _known_number("lstsq", "rcond", rcond)
     least = _noise(x) if least is None else least
     right = expand_dims(y, (1,)) if y.ndim == 1 else y
-    found = full_matmul(factorization.pinv(x, least), right)
+    found, _ = factorization.least_squares(x, right, least)
     sizes = lax.abs(lax.sub(full_matmul(x, found), right))
     solution = squeeze(found, (1,)) if y.ndim == 1 else found
-    squares, rank = reduce_sum(lax.square(sizes), (0,)), matrix_rank(x, least)
+    squares, values = reduce_sum(lax.square(sizes), (0,)), svdvals(x)
+    rank = _count_above(values, least)
     if numpy_resid and (x.shape[0] <= x.shape[1] or concrete("lstsq", rank, _RESIDUALS_HELP) < x.shape[1]):
         squares = slice_in_dim(squares, 0, 0)
-    return solution, squares, rank, svdvals(x)
+    return solution, squares, rank, values
 
 
 _RESIDUALS_HELP = "Leave out numpy_resid: the sums of squares are returned in any case."
@@ -357,9 +360,14 @@ def matrix_rank(
     if x.ndim < 2:
         return lax.convert_element_type(reduce_or(lax.ne(x, 0), tuple(range(x.ndim))), dtypes.default_dtype("i"))
     values = lax.abs(spectral.eigvalsh(x)) if hermitian else svdvals(x)
-    batch, last = values.shape[:-1], (values.ndim - 1,)
     least = tol if rtol is None else rtol
-    relative = stretched(cast(array_operand("matrix_rank", _noise(x) if least is None else least), values.dtype), batch)
+    return _count_above(values, _noise(x) if least is None else least)
+
+
+def _count_above(values: Array, rtol: ArrayLike) -> Array:
+    """Count the singular values above `rtol` times the largest."""
+    batch, last = values.shape[:-1], (values.ndim - 1,)
+    relative = stretched(cast(array_operand("matrix_rank", rtol), values.dtype), batch)
     bound = lax.mul(reduce_max(values, last) if values.size else reduce_sum(values, last), relative)
     bound = broadcast_in_dim(bound, values.shape, range(values.ndim - 1))
     return reduce_sum(lax.convert_element_type(lax.gt(values, bound), dtypes.default_dtype("i")), last)

@@ -22,10 +22,10 @@ def diagonal_of(x: Any) -> Array:
 
 
 def exchange(i: Any, rows: Any, pivots: Any) -> Array:
-    """Exchange element i of rows [.., m] with element pivots[.., i]."""
+    """Exchange element i, an integer of any width, of rows [.., m] with element pivots[.., i]."""
     shape, axis = rows.shape, rows.ndim - 1
     places = broadcasted_iota(np.int32, shape, axis)
-    here = lax.eq(places, i)
+    here = lax.eq(places, lax.convert_element_type(i, np.int32))
     there = lax.eq(places, broadcast_in_dim(dynamic_index_in_dim(pivots, i, -1), shape, range(axis + 1)))
     at_here, at_there = (
         broadcast_in_dim(reduce_sum(select(m, rows, 0), (axis,)), shape, range(axis)) for m in (here, there)

@@ -326,7 +326,7 @@ def conv_general_dilated(
     strides = per_axis(name, "window_strides", window_strides, len(space))
     ld = per_axis(name, "lhs_dilation", lhs_dilation, len(space))
     rd = per_axis(name, "rhs_dilation", rhs_dilation, len(space))
-    _check_padding(name, padding, ld)
+    check_padding(name, padding, ld)
     return conv_general_dilated_p.bind(
         lhs,
         rhs,
@@ -350,7 +350,8 @@ def _check_strides(name: str, strides: Sequence[int] | None, lhs: Any, n: int) -
         )
 
 
-def _check_padding(name: str, padding: Any, lhs_dilation: tuple[int, ...]) -> None:
+def check_padding(name: str, padding: Any, lhs_dilation: tuple[int, ...]) -> None:
+    """Raises: ValueError for the padding "SAME" of a dilated array, which is not defined."""
     if isinstance(padding, str) and padding.upper() != "VALID" and max(lhs_dilation, default=1) > 1:
         raise ValueError(
             f"{name}: padding {padding!r} is not defined if lhs is dilated by {lhs_dilation}: give pairs of integers."

@@ -7,7 +7,7 @@ from tapeless.tracer import linear_vars
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def custom_vmap(rule: Any, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> tuple[Any, ...]:
@@ -21,6 +21,14 @@ def custom_vmap(rule: Any, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[A
       consts: values that the function closes over, which the rule does not take.
     """
     return custom_vmap_p.bind(*consts, *args, rule=rule, jaxpr=jaxpr, n_consts=len(consts))
+
+
+def mapped_closure(name: str, x: Any, dim: int) -> TypeError:
+    """Make the error for a function that closes over a mapped array."""
+    return TypeError(
+        f"custom_vmap: {name} closes over a value that is mapped, {aval_of(x)}, axis {dim}, which its rule is not "
+        "given.\n  Pass it as an argument."
+    )
 
 
 def _custom_vmap_type(*avals: ShapedArray, rule: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[ShapedArray, ...]:

@@ -52,6 +52,7 @@ floor_p: Final = _same("floor", kinds.FLOAT)
 ceil_p: Final = _same("ceil", kinds.FLOAT)
 nextafter_p: Final = _same("nextafter", kinds.FLOAT)
 square_p: Final = _same("square", kinds.NUMERIC)
+difference_p: Final = _same("difference", kinds.FLOAT)
 
 
 def neg(x: ArrayLike) -> Array:
@@ -67,6 +68,11 @@ def add(x: ArrayLike, y: ArrayLike) -> Array:
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """Subtract y from x, elementwise; numbers of one dtype."""
     return sub_p.bind(*aligned(x, y))[0]
+
+
+def difference(x: ArrayLike, y: ArrayLike) -> Array:
+    """Subtract y from x, elementwise; floating point. Equal infinities have the difference 0, derivatives 1 and -1."""
+    return difference_p.bind(*aligned(x, y))[0]
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: dtypes.DTypeLike | None = None) -> Array:
@@ -146,6 +152,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
 sqrt_p: Final = _same("sqrt", kinds.INEXACT)
 rsqrt_p: Final = _same("rsqrt", kinds.INEXACT)
 cbrt_p: Final = _same("cbrt", kinds.FLOAT)
+root_of_squares_p: Final = _same("root_of_squares", kinds.FLOAT)
 
 
 def sqrt(x: ArrayLike, *, accuracy: None = None) -> Array:
@@ -167,6 +174,11 @@ def cbrt(x: ArrayLike, *, accuracy: None = None) -> Array:
     if accuracy is not None:
         raise not_supported("cbrt", "accuracy", accuracy)
     return cbrt_p.bind(x)[0]
+
+
+def root_of_squares(x: ArrayLike) -> Array:
+    """Compute the square root of a sum of squares, elementwise; floating point. Its derivative at 0 is 0."""
+    return root_of_squares_p.bind(x)[0]
 
 
 def square(x: ArrayLike) -> Array:

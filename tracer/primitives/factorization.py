@@ -153,3 +153,27 @@ def _pinv_type(x: ShapedArray, rtol: ShapedArray, *, hermitian: bool) -> tuple[S
 
 
 pinv_p: Final = Primitive("pinv", _pinv_type)
+
+
+def least_squares(x: ArrayLike, b: ArrayLike, rtol: ArrayLike) -> tuple[Array, Array]:
+    """Solve least-squares problems by `svd`: return the x^+ @ b of least norm, [.., n, k], and x^+, [.., n, m].
+
+    The solution is computed from singular vectors, and not by a product with x^+, which is not backward stable. b is
+    [.., m, k], of the dtype of x [.., m, n]; `rtol` and derivatives are as for `pinv`.
+    """
+    matrices = aval_of(x)
+    check_matrix("lstsq", matrices)
+    least = convert_element_type(rtol, dtypes.real_part_dtype(matrices.dtype))
+    of_each = broadcast_in_dim(least, (*matrices.shape[:-2], 1, 1), range(least.ndim))
+    solution, inverse = least_squares_p.bind(x, b, of_each)
+    return solution, inverse
+
+
+def _least_squares_type(x: ShapedArray, b: ShapedArray, rtol: ShapedArray) -> tuple[ShapedArray, ...]:
+    (inverse,) = _pinv_type(x, rtol, hermitian=False)
+    if b.dtype != x.dtype or b.shape[:-1] != x.shape[:-1]:
+        raise TypeError(f"lstsq: the right side must have the rows and dtype of the matrix: {x} and {b}.")
+    return x.update(shape=(*inverse.shape[:-1], b.shape[-1]), weak_type=False), inverse
+
+
+least_squares_p: Final = Primitive("least_squares", _least_squares_type)

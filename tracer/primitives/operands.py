@@ -9,10 +9,11 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.called_functions import prefixed
+from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer, primitive_named
 from tapeless.tracer.errors import AxisError, ConcretizationTypeError
-from tapeless.tracer.incoming import exact
-from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, holds_keys
+from tapeless.tracer.incoming import Exact, exact
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, holds_keys, weak_number
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 
@@ -22,7 +23,7 @@ def constant(value: Any, like: ShapedArray) -> Any:
 
     Raises: OverflowError if it is an integer that does not fit; TypeError if its kind is higher than that of `like`.
     """
-    key = (value, type(value), like.dtype, like.weak_type)
+    key = (value, type(value), like.dtype, like.weak_type, config.numpy_bits)
     found = _constants.get(key)
     if found is None or (value == 0 and type(value) is not int):  # 0.0 == -0.0, which are not the same constant
         if len(_constants) > 4096:
@@ -43,10 +44,10 @@ def _constant(value: Any, like: ShapedArray) -> Any:
     if dtypes.is_bool(dtype) and value not in (0, 1):
         raise TypeError(f"the number {value!r} has no place in an operation of {like}: convert one of them first.")
     number = converted(value, dtype)
-    return number[()] if like.weak_type else number
+    return weak_number(number) if like.weak_type else number
 
 
-def converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def converted(value: Any, dtype: np.dtype[Any]) -> Exact:
     """Convert a number to a scalar array of `dtype`, as `astype` does; infinite if it is too large.
 
     Raises: OverflowError or ValueError for a number that does not fit an integer dtype; TypeError for a complex number

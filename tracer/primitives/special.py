@@ -117,13 +117,21 @@ def igamma_density(a: ArrayLike, x: ArrayLike) -> Array:
     """Compute the derivative of igamma by x: the density of the gamma distribution of shape a, with its limits."""
     one, at_zero, at_infinity = constant(1, aval_of(x)), eq(x, 0.0), eq(x, math.inf)
     inner = select_n(at_infinity, select_n(at_zero, x, one), one)
-    density = mul(gamma_weight(a, inner), div(a, inner))
+    less, rest = _divisor(inner)
+    density = mul(gamma_weight(a, inner, less), div(a, rest))
     return select_n(at_zero, select_n(at_infinity, density, constant(0, aval_of(x))), _at_end(a, one))
 
 
-def gamma_weight(a: ArrayLike, x: ArrayLike) -> Array:
+def _divisor(x: ArrayLike) -> tuple[Array, Array]:
+    """Write x as exp(u) v: with v = 1 where x is small, and x^a may be 0 though x^(a - 1) is not; else with u = 0."""
+    small, one = lt(x, 1e-4), constant(1, aval_of(x))
+    return log(select_n(small, one, x)), select_n(small, x, one)
+
+
+def gamma_weight(a: ArrayLike, x: ArrayLike, less: ArrayLike = 0.0) -> Array:
     """Compute x^a exp(-x) / gamma(a + 1); for large a in saddle-point form, in which a log(x) and x do not cancel.
 
+    less: the logarithm of what it is divided by.
     Source: Loader 2000; A&S 6.1.41.
     """
     number = aval_of(a)
@@ -131,7 +139,7 @@ def gamma_weight(a: ArrayLike, x: ArrayLike) -> Array:
     large_a = select_n(lt(a, 16.0), a, constant(16, number))
     stirling = add(stirling_remainder(large_a), mul(0.5, log(mul(2 * math.pi, large_a))))
     large = neg(add(kl_div(large_a, x), stirling))
-    return exp(select_n(lt(a, 16.0), large, small))
+    return exp(sub(select_n(lt(a, 16.0), large, small), less))
 
 
 def stirling_remainder(a: ArrayLike) -> Array:
@@ -164,11 +172,14 @@ def _three(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> tuple[ArrayLike, ...]:
     return a, *aligned(b, x)
 
 
-def beta_weight(a: ArrayLike, b: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
-    """Compute x^a y^b / (a B(a, b)), 0 < x < 1, y = 1 - x, by `gamma_weight`, so that large a and b do not cancel."""
+def beta_weight(a: ArrayLike, b: ArrayLike, x: ArrayLike, y: ArrayLike, less: ArrayLike = 0.0) -> Array:
+    """Compute x^a y^b / (a B(a, b)), 0 < x < 1, y = 1 - x, by `gamma_weight`, so that large a and b do not cancel.
+
+    less: the logarithm of what it is divided by.
+    """
     n = add(a, b)
     scale = max(n, 1.0)  # its powers cancel; n x may be too small for a number where x is not
-    parts = mul(gamma_weight(a, mul(scale, x)), gamma_weight(b, mul(scale, y)))
+    parts = mul(gamma_weight(a, mul(scale, x), less), gamma_weight(b, mul(scale, y)))
     return mul(div(parts, gamma_weight(n, scale)), div(b, n))
 
 
@@ -176,7 +187,8 @@ def betainc_density(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Compute the derivative of betainc by its last operand: the density of the beta distribution, with its limits."""
     at_zero, at_one = eq(x, 0.0), eq(x, 1.0)
     inner = select_n(at_one, select_n(at_zero, x, constant(0.5, aval_of(x))), constant(0.5, aval_of(x)))
-    density = div(mul(beta_weight(a, b, inner, sub(1.0, inner)), a), mul(inner, sub(1.0, inner)))
+    less, rest = _divisor(inner)
+    density = div(mul(beta_weight(a, b, inner, sub(1.0, inner), less), a), mul(rest, sub(1.0, inner)))
     return select_n(at_one, select_n(at_zero, density, _at_end(a, b)), _at_end(b, a))
 
 

@@ -39,7 +39,7 @@ def explicit_padding(
     window: Sequence[int],
     strides: Sequence[int],
 ) -> Padding:
-    """Convert padding to (before, after) for each axis; shape and window are dilated.
+    """Convert padding to (before, after) for each axis; the window is dilated.
 
     "VALID" pads nothing; with "SAME" a window starts at every stride-th element, the padding shared between both
     ends, the odd one after, or before if "SAME_LOWER".
@@ -119,7 +119,8 @@ def window_params(
     strides = per_axis(name, "window_strides", window_strides, n)
     base = per_axis(name, "base_dilation", base_dilation, n)
     dilation = per_axis(name, "window_dilation", window_dilation, n)
-    pairs = explicit_padding(name, padding, [*map(dilated, shape, base)], [*map(dilated, window, dilation)], strides)
+    # "SAME" counts the elements before zeros come between them, as JAX's does
+    pairs = explicit_padding(name, padding, shape, [*map(dilated, window, dilation)], strides)
     return {
         "window_dimensions": window,
         "window_strides": strides,
@@ -190,6 +191,7 @@ def reduce_window_sum(
       window_dimensions: lengths of the window, one per axis.
       window_strides: by how much it moves; 1 if None.
       padding: "VALID", "SAME", "SAME_LOWER", or (before, after) per axis, which may be negative; zeros are added.
+        "SAME" is for the array before `base_dilation`, as in JAX.
       base_dilation: distance of the elements of `operand` from each other; 1 if None.
       window_dilation: distance of the elements of the window from each other; 1 if None.
     Returns: an element for each position of the window, dtype of operand.

@@ -20,10 +20,12 @@ from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Tracer, describe_function
+from tapeless.tracer.numpy.promotion import mixing_inside
 from tapeless.tracer.scoped_settings import default_matmul_precision
 from tapeless.tracer.types import aval_of
 
 
+@mixing_inside
 def odeint(
     func: Callable[..., Any],
     y0: Any,
@@ -31,7 +33,7 @@ def odeint(
     *args: Any,
     rtol: float = 1.4e-8,
     atol: float = 1.4e-8,
-    mxstep: float = np.inf,
+    mxstep: float = 10_000,
     hmax: float = np.inf,
 ) -> Any:
     """Integrate dy/dt = func(y, t, *args) from y0 at t[0], and return y at all times t.
@@ -46,7 +48,10 @@ def odeint(
       t: times [n], floating point, n at least 1, increasing.
       args: pytrees of arrays.
       rtol, atol: of each step, the error that is tolerated, relative to the state and absolute.
-      mxstep: the greatest number of steps between two times; y is nan at times that they do not reach.
+      mxstep: the greatest number of steps between two times. Where they do not reach the next time, y is nan from
+        there on, and no more steps are made. A fit whose parameters diverge makes equations stiff: without a bound it
+        runs for ever, and a compiled loop cannot be interrupted. If values are nan, loosen `rtol` and `atol`, keep
+        parameters in bounds, or raise `mxstep`.
       hmax: the greatest length of a step.
     Returns: a pytree like y0, of arrays with a leading axis [n].
     Raises: TypeError if an argument is no array, `t` is no vector of real numbers, or `func` gives something unlike y0;
@@ -163,6 +168,7 @@ def _until(f: Any, limits: _StepLimits, progress: _Progress, target: Any) -> tup
     _, p = while_loop(go_on, advance, (tnp.zeros((), np.int32), progress))
     share = ((target - p.before) / tnp.where(p.t > p.before, p.t - p.before, 1)).astype(p.y.dtype)
     y = reduce(lambda value, coefficient: value * share + coefficient, [p.polynomial[k] for k in range(5)])
+    p = p._replace(dt=tnp.where(p.t >= target, p.dt, 0))  # of what is not reached, nothing later is tried
     return p, tnp.where(p.t >= target, y, np.nan)
 
 

@@ -18,7 +18,7 @@ from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array
 from tapeless.tracer.indices.sparse import SparseArray
-from tapeless.tracer.numpy.promotion import array_operand, inexact
+from tapeless.tracer.numpy.promotion import array_operand, as_weak_as, inexact, mixing_inside
 from tapeless.tracer.primitives.contraction import Precision
 from tapeless.tracer.primitives.linalg import triangular_solve
 from tapeless.tracer.types import aval_of, by_protocol, is_arraylike
@@ -27,6 +27,7 @@ Map = Callable[[Any], Any]
 _HIGHEST = Precision.HIGHEST
 
 
+@mixing_inside
 def cg(
     A: Any,
     b: Any,
@@ -61,6 +62,7 @@ def cg(
     return _solved(system, partial(_conjugate_gradients, system, _relative(tol, rtol), atol), symmetric=real), None
 
 
+@mixing_inside
 def bicgstab(
     A: Any,
     b: Any,
@@ -77,6 +79,7 @@ def bicgstab(
     return _solved(system, partial(_biconjugate_gradients, system, _relative(tol, rtol), atol)), None
 
 
+@mixing_inside
 def gmres(
     A: Any,
     b: Any,
@@ -111,6 +114,8 @@ def gmres(
         if system.size
         else system.b
     )
+    matrix = (A,) if is_arraylike(A) else ()
+    x = pytree.tree_map(lambda v, b: as_weak_as(v, b, *matrix), x, b)
     return x, tnp.where(tnp.isnan(_norm(x)), -1, 0).astype(np.int32)
 
 

@@ -20,7 +20,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.matrix_systems import solve_triangular
 from tapeless.tracer.numpy.decompositions import matrix_operand
 from tapeless.tracer.numpy.norms import norm
-from tapeless.tracer.numpy.promotion import array_operand, promoted_inexact_dtypes
+from tapeless.tracer.numpy.promotion import array_operand, mixing_inside, promoted_inexact_dtypes
 from tapeless.tracer.numpy.systems import solve
 from tapeless.tracer.primitives.contraction import Precision
 from tapeless.tracer.primitives.elementwise import stop_gradient
@@ -35,6 +35,7 @@ _ORDER_13 = (
 _NORM_7, _NORM_13 = 3.925724783138660, 5.371920351148152
 
 
+@mixing_inside
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """Compute the exponential of a matrix.
 
@@ -91,6 +92,7 @@ def _product(x: Any, y: Any) -> Any:
     return tnp.matmul(x, y, precision=Precision.HIGHEST)
 
 
+@mixing_inside
 def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """Compute the exponential of a matrix, and its derivative in a direction.
 

@@ -174,7 +174,8 @@ _hyp1f1 = _smooth(_confluent)
 def _gauss(a: Any, b: Any, c: Any, x: Any) -> Any:
     """Compute F(a, b; c; x), x < 1, by F(a, c - b; c; x / (x - 1)) / (1 - x)^a if x < 0; polynomials beyond 1."""
     a, b = tnp.maximum(a, b), tnp.minimum(a, b)
-    polynomial, negative, inside = (x > 1) & (_ends(a) | _ends(b)), x < 0, x < 1
+    beyond = (x > 1) | (x == 1) & (c <= a + b)  # where the sum is infinite, unless it has an end
+    polynomial, negative, inside = beyond & (_ends(a) | _ends(b)), x < 0, x < 1
     total, scale = _series(
         tuple(tnp.where(polynomial, _without_slope(v), 0) for v in (a, b)),
         (tnp.where(polynomial, c, 1),),

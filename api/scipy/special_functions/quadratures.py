@@ -10,12 +10,13 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.gamma_relatives import check_real
-from tapeless.tracer.numpy.promotion import array_operand, broadcast, inexact, promoted_inexact_dtypes
+from tapeless.tracer.numpy.promotion import array_operand, broadcast, inexact, mixing_inside, promoted_inexact_dtypes
 from tapeless.tracer.special import erf, erfc
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
+@mixing_inside
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Compute Owen's T function, elementwise: exp(-h² (1 + x²) / 2) / (2 pi (1 + x²)), integrated over x from 0 to a.
 

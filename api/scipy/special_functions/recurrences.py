@@ -14,7 +14,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.gamma_relatives import check_real
-from tapeless.tracer.numpy.promotion import array_operand, broadcast, inexact, promoted_inexact_dtypes
+from tapeless.tracer.numpy.promotion import array_operand, broadcast, inexact, mixing_inside, promoted_inexact_dtypes
 from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.special import digamma, gammaln
 
@@ -118,6 +118,7 @@ def _fraction(n: Any, x: Any) -> Any:
     return tnp.exp(-x) / (x + n - fori_loop(0, _LEVELS, level, tnp.zeros_like(n * x)))
 
 
+@mixing_inside
 def sph_harm_y(
     n: ArrayLike,
     m: ArrayLike,
@@ -131,7 +132,7 @@ def sph_harm_y(
     Args:
       n: degrees, whole numbers of at least 0.
       m: orders, whole numbers; the result is 0 where |m| > n.
-      theta: the polar angle, from 0 to pi.
+      theta: the polar angle; beyond 0 to pi it is that of its cosine.
       phi: the azimuth.
       diff_n: None.
       n_max: the largest degree that there may be; that of n if None, which must then be known.
@@ -154,7 +155,9 @@ def sph_harm_y(
     )
     check_real("sph_harm_y", polar)
     size = tnp.abs(order)
-    legendre = _normalized_legendre(degree, size, tnp.cos(polar), tnp.sin(polar), operator.index(n_max))
+    sine = tnp.sin(polar)
+    sine = tnp.where(sine < 0, -sine, sine)  # at the poles with the derivative from within
+    legendre = _normalized_legendre(degree, size, tnp.cos(polar), sine, operator.index(n_max))
     signed = tnp.where((order < 0) & (tnp.floor(0.5 * size) * 2 != size), -legendre, legendre)
     found = signed * tnp.exp(1j * (order * azimuth).astype(dtypes.complex_of(polar.dtype)))
     return tnp.where((size <= degree) & (degree <= n_max), found, tnp.where(degree <= n_max, 0, np.nan))

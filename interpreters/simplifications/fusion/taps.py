@@ -25,7 +25,7 @@ def in_taps(t: Term) -> Sum:
     if not few or prod([t.sizes[v] for v in left]) < LEAST_ELEMENTS or not _is_elementwise(t, frozenset(left)):
         return (t,)
     places = product(*[range(t.sizes[v]) for v in taps])
-    found = [solved(_at(t, dict(zip(taps, place, strict=True)))) for place in places]
+    found = [solved(at_values(t, dict(zip(taps, place, strict=True)))) for place in places]
     return tuple([x for x in found if x is not None])
 
 
@@ -47,7 +47,7 @@ def _is_elementwise(t: Term, left: frozenset[Variable]) -> bool:
     return all(labels in (frozenset(), left) for labels in own)
 
 
-def _at(t: Term, values: dict[Variable, int]) -> Term:
+def at_values(t: Term, values: dict[Variable, int]) -> Term:
     """Substitute numbers for some variables of a term."""
 
     def known(a: Affine) -> Affine:

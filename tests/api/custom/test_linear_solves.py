@@ -310,3 +310,47 @@ def test_a_solver_of_roots_closes_over_what_is_differentiated(has_aux):
         np.testing.assert_allclose(tl.vmap(f)(xs), [2, 3], rtol=1e-5)
         np.testing.assert_allclose(tl.vmap(tl.grad(f))(xs), [1 / 12, 1 / 27], rtol=1e-5)
         np.testing.assert_allclose(tl.grad(tl.grad(f))(8.0), -2 / 9 * 8 ** (-5 / 3), rtol=1e-4)
+
+
+RIGHT = np.array([1.0, 2.0])
+
+
+def _over_a(a):
+    """Solutions of a x = RIGHT, by functions that all close over `a`."""
+    yield lambda: lax.custom_root(
+        lambda x: {"x": x["x"] * a - RIGHT}, {"x": RIGHT}, lambda f, x: {"x": RIGHT / a}, lambda g, y: {"x": y["x"] / a}
+    )["x"]
+    yield lambda: lax.custom_root(
+        lambda x: a * x - RIGHT, RIGHT, lambda f, x: (RIGHT / a, a), lambda g, y: tl.jit(lambda y: y / a)(y), True
+    )[0]
+    yield lambda: lax.custom_linear_solve(lambda x: a * x, RIGHT, lambda g, b: b / a, lambda g, b: b / a)
+    yield lambda: lax.custom_linear_solve(lambda x: a * x, RIGHT, lambda g, b: (b / a, a), None, True, True)[0]
+
+
+def _within():
+    """Places for a function of x: as it is, and in bodies whose own variables it closes over."""
+    yield lambda f: f
+    yield tl.jit
+    yield lambda f: lambda a: lax.scan(lambda c, s: (c + f(a * s), f(c + a)), 0 * a, RIGHT)[0]
+    yield lambda f: lambda a: lax.cond(a > 0, lambda a: f(2 * a) + f(a), lambda a: a, a)
+    yield lambda f: lambda a: lax.fori_loop(0, 2, lambda i, c: c * f(a + i), a)
+    yield lambda f: lambda a: tl.vmap(f)(a * RIGHT).sum()
+    yield tl.checkpoint
+
+
+def _derivatives(loss):
+    """Second derivatives in all places, and derivatives of other modes and orders."""
+    others = [tl.jacfwd, lambda f: tl.grad(tl.grad(f)), lambda f: lambda a: tl.vmap(tl.grad(f))(a * RIGHT)]
+    every = [*[tl.hessian(within(loss)) for within in _within()], *[derived(loss) for derived in others]]
+    return lambda a: [f(a) for f in every]
+
+
+@pytest.mark.parametrize("k", range(4))
+def test_functions_of_solvers_close_over_what_is_differentiated(k):
+    def loss(a):
+        return (list(_over_a(a))[k]() ** 2).sum()
+
+    np.testing.assert_allclose(tl.grad(loss)(2.0), -10 / 8, rtol=1e-5)  # float32
+    known = _derivatives(lambda a: ((RIGHT / a) ** 2).sum())
+    for ours, right in zip(tl.jit(_derivatives(loss))(1.5), tl.jit(known)(1.5), strict=True):
+        np.testing.assert_allclose(ours, right, rtol=1e-4)  # float32

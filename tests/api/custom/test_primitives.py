@@ -224,6 +224,9 @@ def test_errors_name_what_is_missing():
         NotImplementedError, "bare: no batching rule. Define it by batching.primitive_batchers[primitive] = rule."
     ):
         tl.vmap(p.bind)(X)
+    with pytest.raises(tl.errors.LinearityError, match=r"say so by ad\.def_linear_in\(primitive, \*positions of op"):
+        tl.linear_transpose(p.bind, 1.0)
+    ad.def_linear_in(p)
     with pytest.raises(
         NotImplementedError, match=r"no transpose rule for 'bare': it has none\. Define it by ad\.primitive_tr"
     ):

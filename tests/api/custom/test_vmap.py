@@ -238,6 +238,47 @@ def test_rule_that_closes_over_arrays_in_control_flow_that_differs(under, contro
     close(gradients, np.stack([Y, np.ones(3), np.ones(3)]))
 
 
+def test_rule_that_closes_over_traced_arrays_wherever_it_is_called():
+    """They stand for themselves: they are mapped by outer vmaps, and derivatives go through them."""
+
+    def ruled(a):
+        f = custom_vmap(lambda x: x * a)
+        f.def_vmap(lambda axis_size, in_batched, x: (10 * x * tl.jit(lambda: a + 0)(), True))  # tells who computed it
+        return f
+
+    def in_places(a, multiplied):
+        return {
+            "called": lambda x: multiplied(a)(x),
+            "jit": tl.jit(lambda x: multiplied(a)(x)),
+            "checkpoint": tl.checkpoint(lambda x: multiplied(a)(x)),
+            "argument of jit": lambda x: tl.jit(lambda a, x: multiplied(a)(x))(a, x),
+            "cond": lambda x: lax.cond(x > 1, multiplied(a), lambda x: x, x),
+            "while": lambda x: lax.while_loop(lambda x: x < 30, multiplied(a), x),
+            "fori": lambda x: lax.fori_loop(0, 2, lambda i, x: multiplied(a)(x) + 1, x),
+            "scan": lambda x: lax.scan(lambda c, _: (multiplied(a)(c) + 1, None), x, length=2)[0],
+            "scan of cond": lambda x: lax.scan(
+                lambda c, _: (lax.cond(c > 1, multiplied(a), lambda x: x, c), c), x, length=2
+            )[0],
+        }
+
+    xs, a = np.array([0.5, 2.0, 3.0]), np.array(0.7)
+
+    def everything(multiplied):
+        def batched(a, forward_only=True):
+            places = in_places(a, multiplied)
+            return {k: tl.vmap(f)(xs) for k, f in places.items() if forward_only or k != "while"}
+
+        both_modes = lambda a: batched(a, forward_only=False)  # noqa: E731
+        several = tl.vmap(batched)(np.array([0.7, 0.9]))
+        branched = lambda a: tl.vmap(in_places(a, multiplied)["scan of cond"])(xs)  # noqa: E731
+        return batched(a), tl.jacfwd(batched)(a), tl.jacrev(both_modes)(a), tl.hessian(branched)(a), several
+
+    known = tl.jit(lambda: everything(lambda a: lambda x: 10 * a * x))()
+    tl.tree.map(close, tl.jit(lambda: everything(ruled))(), known)
+    close(tl.vmap(tl.jit(lambda a, x: ruled(a)(x)), (None, 0))(a, xs), 7 * xs)
+    close(tl.grad(lambda a: tl.vmap(in_places(a, ruled)["cond"])(xs).sum())(a), 50)
+
+
 def test_method():
     class Model:
         @custom_vmap

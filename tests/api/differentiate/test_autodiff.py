@@ -368,3 +368,23 @@ def test_device_get_keeps_traced_arrays():
     """Functions that fetch their results can be differentiated, as in JAX."""
     assert tl.grad(lambda x: tl.device_get({"y": x})["y"] ** 2)(3.0) == 6 == tl.jit(lambda x: 2 * tl.device_get(x))(3.0)
     assert isinstance(tl.device_get(tnp.ones(2)), np.ndarray)
+
+
+WAYS_TO_PUSH = {
+    "jvp: the tangent of x": lambda x, t: tl.jvp(tnp.sin, (x,), (t,)),
+    "linearize: tangent 0": lambda x, t: tl.linearize(tnp.sin, x)[1](t),
+    "vjp: cotangent 0": lambda x, t: tl.vjp(tnp.sin, x)[1](t),
+    "linear_transpose: cotangent 0": lambda x, t: tl.linear_transpose(lambda x: 2 * x, x)(t),
+}
+
+
+@pytest.mark.parametrize("who", WAYS_TO_PUSH)
+def test_integers_are_no_tangents_of_floats(who):
+    """Nor are numbers, or traced ones, which are weakly typed; numbers that are floats are."""
+    push = WAYS_TO_PUSH[who]
+    for t in (1, True, np.int32(1), np.array(1), tnp.asarray(1)):
+        for way in (push, tl.jit(push)):
+            with pytest.raises(TypeError, match=f"{who} is (int32|int64|bool)\\[\\], but .* asks for float32\\[\\]"):
+                way(1.0, t)
+    for t in (1.0, np.float32(1), np.float16(1)):
+        assert all(x.dtype == np.float32 for x in tl.tree.leaves(push(1.0, t)))

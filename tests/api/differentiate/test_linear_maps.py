@@ -240,6 +240,31 @@ def test_of_other_points_nothing_is_compiled_anew():
     assert hash(structures[0]) == hash(structures[1])
 
 
+def test_residuals_that_are_arguments_may_be_taken_out_and_replaced():
+    params, x = {"w": tnp.eye(2) * 2, "b": tnp.ones(2)}, tnp.arange(2.0)
+    want = ({"w": np.outer([1, 1], [0, 1]), "b": np.ones(2)}, np.full(2, 2.0))
+    for under in (lambda f: f, tl.jit):
+        pull_back = under(lambda params, x: tl.vjp(lambda p, x: p["w"] @ x + p["b"], params, x)[1])(params, x)
+        kept, ct = [*pull_back.args_res], tnp.ones(2)
+        assert repr(kept[0]["b"]) == "NotNeeded()" and kept[0]["w"].tolist() == params["w"].tolist()
+        assert kept[1].tolist() == x.tolist() and pull_back.opaque_residuals == []
+        assert len(tl.tree.leaves(pull_back)) == len(tl.tree.leaves(kept)) == 2
+        for apply in (pull_back, lambda ct, pull_back=pull_back: tl.jit(lambda f, ct: f(ct))(pull_back, ct)):
+            tl.tree.map(np.testing.assert_array_equal, apply(ct), want)
+        pull_back.args_res[1] = tnp.array([3.0, 0.0])
+        np.testing.assert_array_equal(pull_back(ct)[0]["w"], [[3, 0], [3, 0]])
+        pull_back.args_res[1] = None
+        with raises(ValueError, "vjp: args_res has None in the place of an argument that is read: put it back."):
+            pull_back(ct)
+        pull_back.args_res[0] = None
+        with pytest.raises(ValueError, match=r"^vjp: args_res does not match the arguments\."):
+            pull_back(ct)
+    _, pull_back = tl.vjp(lambda x: tnp.sin(x), x)
+    assert repr(pull_back.args_res) == "[NotNeeded()]"
+    np.testing.assert_allclose(pull_back.opaque_residuals[0], np.cos(x), rtol=1e-6)
+    assert tl.linear_transpose(lambda x: 2 * x, x).opaque_residuals == []
+
+
 def test_differentiated_in_residuals():
     gradient = tl.grad(lambda J: tnp.sum(J(V) ** 2))(derivative(lambda x: x * x, X))
     (residual,) = gradient.residuals  # the map is v -> 2 x v, of which x is kept

@@ -12,6 +12,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import random
+from tapeless.random import gamma_family
 
 F32 = np.float32
 Case = Callable[[Any, Any], Any]
@@ -171,3 +172,20 @@ def test_refused(name: str):
     call, error, text = REFUSED[name]
     with pytest.raises(error, match=text):
         call(random.key(0))
+
+
+def test_derivatives_at_tiny_parameters_are_finite():
+    """Samples are 0 or 1 there, as exp(-infinity), and their derivatives 0; those of logarithms are large."""
+    key, a = tl.random.key(0), np.array([1e-30, 1e-10, 1e-4, 0.3], np.float32)
+
+    def draws(a):
+        return tl.random.chisquare(key, a), tl.random.beta(key, a, a[::-1]), tl.random.dirichlet(key, a)
+
+    def derivatives(a):
+        values, pull = tl.vjp(draws, a)
+        return values, tl.jvp(draws, (a,), (tnp.ones_like(a),))[1], pull(values)
+
+    assert all(np.isfinite(x).all() for x in tl.tree.leaves(tl.jit(derivatives)(a)))
+    a, y = np.array([0.01, 0.01, 0.3]), np.array([-36.5, -37.5, -37.2])
+    slopes = gamma_family._loggamma_slope(a, y)  # -dF/da / (dF/dy) of F = gammainc(a, exp(y)), by mpmath
+    np.testing.assert_allclose(slopes, [3593.911454213133, 3693.911454213133, 123.43603037044402], rtol=1e-12)

@@ -14,6 +14,7 @@ from tapeless import lax
 from tapeless.ad_checkpoint import checkpoint_name
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
 from tests.api.comparing import assert_close, assert_same
+from tests.messages import place
 
 P = tl.checkpoint_policies
 RNG = np.random.default_rng(0)
@@ -563,12 +564,23 @@ def test_errors_of_the_decorator():
         "checkpoint: the policy must be a function of operations, not 'dots'. tl.checkpoint_policies has some."
     )
     with pytest.raises(TypeError) as raised:
-        tl.checkpoint(g, prevent_cse=(True, False))
+        tl.checkpoint(g, prevent_cse=(True, "w"))
     assert message(raised) == (
-        "checkpoint: prevent_cse must be True or False, for all arguments together, not (True, False)."
+        "checkpoint: prevent_cse must be True or False, or a sequence of such for arguments, not (True, 'w')."
     )
+    with pytest.raises(ValueError, match=r"^checkpoint: the full tree does not match prevent_cse\."):
+        tl.checkpoint(g, prevent_cse=(True, False, True))(1.0, 2.0)
     with pytest.raises(ValueError, match=r"^checkpoint: static_argnums names argument 2, but g at .* has 2 positional"):
         tl.checkpoint(g, static_argnums=2)
+
+
+@pytest.mark.parametrize("flags, tied", [(({"w": False, "b": True}, False), True), ([False, False], False)])
+def test_flags_of_arguments_against_merging(flags, tied):
+    f = tl.checkpoint(lambda p, x: tnp.sum(tnp.tanh(tnp.tanh(x @ p["w"]) + p["b"])), prevent_cse=flags)
+    params = {"w": W, "b": W[0]}
+    assert_close(tl.grad(f)(params, X)["w"], tl.grad(f.__wrapped__)(params, X)["w"])
+    program = tl.make_jaxpr(tl.grad(f))(params, X)
+    assert bool(equations(program, "optimization_barrier")) == tied
 
 
 def test_static_arguments_need_no_hash():
@@ -615,3 +627,24 @@ def test_policies_print_as_they_were_written():
         "save_from_both_policies(dots_saveable, save_only_these_names('a'))"
     )
     assert P.save_names("a") is P.save_only_these_names("a")  # so that programs made with one serve the other
+
+
+def _dropout(key, x):
+    return tnp.where(tl.random.bernoulli(key, 0.5, x.shape), 2 * x, 0)
+
+
+def _with_dropout(w, x, key):
+    hidden = tl.nn.gelu(x @ w)
+    return tnp.sum(_dropout(key, hidden) ** 2)
+
+
+def test_residuals_of_choices_name_the_functions_that_the_user_called(capsys):
+    tl.print_saved_residuals(_with_dropout, W, X, tl.random.key(0))
+    printed = capsys.readouterr().out
+    assert "select_n" not in printed and " from lt " not in printed
+    assert f"bool[3,4] from tl.random.bernoulli at {place(_dropout, 'return')}\n" in printed
+    (line,) = [line for line in printed.split("\n") if place(_with_dropout, "hidden =") in line]
+    assert "tl.nn.gelu" in line
+    made = [(x.primitive, x.maker) for x in tl.ad_checkpoint.saved_residuals(_with_dropout, W, X, tl.random.key(0))]
+    assert {"lt", "select_n"} & {primitive for primitive, _ in made} and ("lt", "tl.random.bernoulli") in made
+    assert tl.ad_checkpoint.saved_residuals(tnp.sin, X)[0].maker == "cos"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.fuzzing.builder import Builder
+from tests.fuzzing.builder import LARGE_FAMILIES, Builder
 from tests.fuzzing.families import (
     contractions,
     counting,
@@ -10,13 +10,17 @@ from tests.fuzzing.families import (
     fourier,
     gathers,
     indexing,
+    kinks,
     linalg,
     loops,
     narrow,
     reductions,
+    rows,
     rules,
     shaping,
     specials,
+    stencils,
+    wrapping,
     writes,
 )
 
@@ -32,6 +36,7 @@ MODULES: dict[str, dict[str, Callable[[Builder], None]]] = {
     "reductions": reductions.FAMILIES,
     "rules": rules.FAMILIES,
     "shaping": shaping.FAMILIES,
+    "stencils": stencils.FAMILIES,
     "writes": writes.FAMILIES,
 }
 # what is defined, and promised, at zeros, ties, infinities and nan
@@ -41,6 +46,10 @@ SPECIAL = {
     "views": shaping.views,
     "joins": shaping.joins,
 }
+# of large arrays, beside the others
+LARGE = {name: rows.FAMILIES[name] for name in LARGE_FAMILIES}
+# smooth functions, at kinks of the functions that they are composed of
+KINKS = {**kinks.FAMILIES, "static": indexing.static, "views": shaping.views, "joins": shaping.joins}
 # where every operation is rounded to its dtype
 ROUNDED = {
     **narrow.FAMILIES,
@@ -52,5 +61,10 @@ ROUNDED = {
     "gathers": gathers.gathers,
 }
 TABLE: dict[str, Callable[[Builder], None]] = (
-    {name: f for module in MODULES.values() for name, f in module.items()} | SPECIAL | ROUNDED
+    {name: f for module in MODULES.values() for name, f in module.items()}
+    | SPECIAL
+    | ROUNDED
+    | LARGE
+    | KINKS
+    | wrapping.FAMILIES
 )

@@ -2,6 +2,7 @@
 
 from tests.fuzzing.builder import Builder, Unfit
 from tests.fuzzing.program import Var
+from tests.fuzzing.sizes import summed
 
 EINSUMS = (
     "ij,jk->ik", "ij,kj->ik", "ij,ij->i", "ij,ij->ij", "ii,i->i", "ii->i", "ij->ji", "ij->", "i,j->ij", "i,i->",
@@ -57,7 +58,7 @@ def products(b: Builder) -> None:
         texts += ["{0}.T @ {1}", "({0}.T @ {1})[0]", "tnp.sum({0}.T @ {1}, 0)", "tnp.trace({0}.T @ {1})"]
     if x.shape == y.shape:
         texts += ["tnp.vecdot({0}, {1})", "tnp.inner({0}, {1})", "tnp.vdot({0}, {1})"]
-    b.emit(b.choice(texts), x, y, bound=5 * x.bound * y.bound)
+    b.emit(b.choice(texts), x, y, bound=max(5, summed(x.shape[axis])) * x.bound * y.bound)
 
 
 def convolutions(b: Builder) -> None:
@@ -65,7 +66,10 @@ def convolutions(b: Builder) -> None:
     spatial = b.integer(1, 2)
     groups = b.choice((1, 1, 1, 2))
     channels, features, batch = groups * b.integer(1, 2), groups * b.integer(1, 2), b.integer(1, 2)
-    x = b.pick("f", shape=(batch, channels, *(b.integer(2, 4) for _ in range(spatial))), dtype=b.session.float)
+    space = [b.integer(2, 4) for _ in range(spatial)]
+    if b.session.extent.is_large and b.chance(0.5):
+        space[0] = b.session.extent.long
+    x = b.pick("f", shape=(batch, channels, *space), dtype=b.session.float)
     w = b.pick(
         "f", shape=(features, channels // groups, *(b.integer(1, 3) for _ in range(spatial))), dtype=b.session.float
     )

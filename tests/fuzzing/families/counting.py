@@ -32,8 +32,7 @@ OF_INTEGERS = (
 
 def of_floats(b: Builder) -> None:
     x = b.pick("f", least=1, full=True)
-    jitter = JITTER.format(size=x.size, shape=x.shape).replace("{{", "{").replace("}}", "}")
-    b.emit(b.choice(OF_FLOATS).replace("{jitter}", jitter), x, bound=10)
+    b.emit(b.choice(OF_FLOATS).replace("{jitter}", JITTER), x, bound=10)
 
 
 def of_integers(b: Builder) -> None:

@@ -2,6 +2,7 @@
 
 from tests.fuzzing.builder import Builder
 from tests.fuzzing.families.shaping import axis_of
+from tests.fuzzing.sizes import summed
 
 ONE_AXIS = (
     "tnp.fft.rfft({0}, {how}).real", "tnp.fft.rfft({0}, {how}).imag", "tnp.fft.fft({0}, {how}).imag",
@@ -17,8 +18,10 @@ SEVERAL_AXES = (
 def of_one_axis(b: Builder) -> None:
     x = b.pick("f", least=1)
     n = b.integer(1, 6)
+    if b.session.extent.is_large and b.chance(0.5):
+        n = b.session.extent.long
     how = f"n={n}, axis={axis_of(b, x)}, norm={b.choice((None, 'ortho', 'forward'))!r}"
-    b.emit(b.choice(ONE_AXIS).replace("{how}", how), x, bound=2 * x.bound * n)
+    b.emit(b.choice(ONE_AXIS).replace("{how}", how), x, bound=2 * x.bound * summed(n))
 
 
 def of_several_axes(b: Builder) -> None:

@@ -2,6 +2,7 @@
 
 from tests.fuzzing.builder import Builder, Unfit
 from tests.fuzzing.program import Var
+from tests.fuzzing.sizes import summed
 
 
 class Drawn:
@@ -58,7 +59,7 @@ def scatters(b: Builder) -> None:
     how = b.choice(("scatter_add", "scatter_add", "scatter_sub", "scatter_min", "scatter_max"))
     mode = b.choice(("clip", "drop"))
     text = f"lax.{how}({{0}}, {d.vector(b)}, {updates}, {numbers}, mode='{mode}')"
-    b.emit(text, x, i, v, bound=x.bound + v.bound * max(i.size, 1), feature=f"lax.{how}.{mode}")
+    b.emit(text, x, i, v, bound=x.bound + v.bound * max(summed(i.size), 1), feature=f"lax.{how}.{mode}")
 
 
 FAMILIES = {"gathers": gathers, "scatters": scatters}

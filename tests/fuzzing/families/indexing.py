@@ -2,6 +2,7 @@
 
 from tests.fuzzing.builder import Builder
 from tests.fuzzing.program import Var
+from tests.fuzzing.sizes import summed
 
 
 def static_index(b: Builder, n: int) -> str:
@@ -63,7 +64,7 @@ def twice(b: Builder) -> None:
         ("{}[{2}]", f"lax.dynamic_slice_in_dim({{}}, {{2}}, {narrow})", "{}[-1]", "tnp.flip({}, 0)[{2}]", "{}[::2]")
     )
     text = outer.replace("{}", function.replace("{}", inner))
-    b.emit(text, x, i, j, bound=x.bound * (n if "cumsum" in text else 1), feature="index.twice")
+    b.emit(text, x, i, j, bound=x.bound * (summed(n) if "cumsum" in text else 1), feature="index.twice")
 
 
 def fancy(b: Builder) -> None:
@@ -76,8 +77,8 @@ def fancy(b: Builder) -> None:
         "{0}[..., {1}]", f"{{0}}[np.array({[b.integer(-n, n - 1) for _ in range(b.integer(1, 4))]})]",
         "tnp.take({0}, {1}, 0, mode='wrap')", "{0}.at[{1}].get(mode='fill', fill_value=0)",
         "tnp.take({0}, {1}, mode='clip')",
-        f"{{0}}[np.array({[b.chance(0.6) for _ in range(n)]})]",
-        f"tnp.compress(np.array({[b.chance(0.6) for _ in range(n)]}), {{0}}, 0)",
+        f"{{0}}[{b.listed(lambda: b.chance(0.6), n)}]",
+        f"tnp.compress({b.listed(lambda: b.chance(0.6), n)}, {{0}}, 0)",
     ]  # fmt: skip
     if x.ndim > 1:
         texts += [
@@ -107,7 +108,7 @@ def one_hots(b: Builder) -> None:
         f"tnp.where({column}, tnp.flip({{0}}, 0), 0.).sum(0)",
         f"(tnp.arange({n} + 2) == {{1}})[1:-1].astype({{0}}.dtype) @ {{0}}",
     )  # fmt: skip
-    b.emit(b.choice(texts), x, i, bound=x.bound * n, feature="index.one_hot")
+    b.emit(b.choice(texts), x, i, bound=x.bound * summed(n), feature="index.one_hot")
 
 
 FAMILIES = {"static": static, "dynamic": dynamic, "twice": twice, "fancy": fancy, "one_hots": one_hots}

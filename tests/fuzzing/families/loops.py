@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tests.fuzzing.builder import Builder, Unfit
 from tests.fuzzing.program import Block, Statement, Var
+from tests.fuzzing.sizes import MOST, STEPS
 
 
 def carries(b: Builder) -> list[Var]:
@@ -14,10 +15,10 @@ def carries(b: Builder) -> list[Var]:
     return list({v.name: v for v in (first, *more)}.values())
 
 
-def inside(b: Builder, params: Sequence[Var], closed: bool = False) -> Builder:
+def inside(b: Builder, params: Sequence[Var], closed: bool = False, times: int = 1) -> Builder:
     if b.depth >= b.session.profile.depth:
         raise Unfit
-    child = b.nested(params, closed)
+    child = b.nested(params, closed, times)
     child.body()
     return child
 
@@ -43,6 +44,11 @@ def coupled(child: Builder) -> None:
         child.emit(child.choice(COUPLED_PARTS), p, v, child.pick("i", ndim=0), feature="coupled.part")
     else:
         child.emit(child.choice(COUPLED), p, v, bound=p.bound + v.bound * max(1.0, v.bound), feature="coupled")
+
+
+def steps(b: Builder) -> int:
+    """The most that a loop takes along an axis."""
+    return STEPS if b.session.extent.is_large else 5
 
 
 def finished(child: Builder, targets: Sequence[Var]) -> list[Var]:
@@ -82,11 +88,11 @@ def height(block: Block) -> int:
 
 def scan(b: Builder) -> None:
     inits = carries(b)
-    xs = b.find(lambda v: v.kind in "fi" and v.ndim > 0 and 0 < v.shape[0] <= 5) if b.chance(0.7) else None
+    xs = b.find(lambda v: v.kind in "fi" and v.ndim > 0 and 0 < v.shape[0] <= steps(b)) if b.chance(0.7) else None
     length = b.integer(0, 4) if xs is None and b.chance(0.3) else b.integer(1, 4)
     params = [b.param(v, bound=max(v.bound, 2.0)) for v in inits]
     row = None if xs is None else b.param(xs, xs.shape[1:])
-    child = inside(b, params if row is None else [*params, row])
+    child = inside(b, params if row is None else [*params, row], times=1 if xs is None else xs.shape[0])
     ys = [child.last()] if b.chance(0.6) else []
     results = finished(child, params)
     unpack = f"{names(params)} = c"
@@ -178,13 +184,18 @@ def switch(b: Builder) -> None:
 
 def mapped(b: Builder) -> None:
     """lax.map or vmap over the first axis."""
-    xs = b.pick("f", least=1, where=lambda v: v.ndim > 0 and 0 < v.shape[0] <= 5)
+    most = MOST if b.session.extent.is_large else 5
+    xs = b.pick("f", least=1, where=lambda v: v.ndim > 0 and 0 < v.shape[0] <= most)
     row = b.param(xs, xs.shape[1:])
-    child = inside(b, [row])
+    child = inside(b, [row], times=xs.shape[0])
     y = child.last(most=3)
+    if y.size > child.room:
+        raise Unfit
     block = child.block("row", row.name, "", "{0}", [y])
     out = Var(b.session.name("v"), (xs.shape[0], *y.shape), y.dtype, y.bound)
     call = b.choice(("lax.map({b0}, {0})", "tl.vmap({b0})({0})", "lax.map({b0}, {0}, batch_size=2)"))
+    if xs.shape[0] > steps(b):
+        call = "tl.vmap({b0})({0})"
     close(b, call.split("(")[0], f"{{o0}} = {call}", (out,), [xs], block)
 
 

@@ -21,7 +21,7 @@ def views(b: Builder) -> None:
     axis, other = axis_of(b, x), axis_of(b, x)
     order = tuple(int(i) for i in b.rng.permutation(x.ndim))
     n = b.integer(0, 4)
-    repeats = [b.integer(0, 2) for _ in range(x.shape[axis])]
+    repeats = b.listed(lambda: b.integer(0, 2), x.shape[axis])
     texts = [
         f"tnp.reshape({{0}}, {factored(x.size, b)})", "{0}.ravel()", f"tnp.transpose({{0}}, {order})", "{0}.T",
         f"tnp.swapaxes({{0}}, {axis}, {other})", f"tnp.moveaxis({{0}}, {axis}, {other})", f"tnp.flip({{0}}, {axis})",
@@ -31,7 +31,7 @@ def views(b: Builder) -> None:
         f"tnp.repeat({{0}}, {b.integer(1, 3)}, {axis})", "tnp.squeeze({0})", "tnp.atleast_2d({0})", "tnp.flip({0})",
         f"lax.broadcast_in_dim({{0}}, {(*x.shape, b.size())}, {tuple(range(x.ndim))})",
         f"tnp.roll({{0}}, {n})", f"lax.collapse({{0}}, 0, {b.integer(1, x.ndim)})",
-        f"tnp.repeat({{0}}, np.array({repeats}), {axis})" if repeats else "{0}.T",
+        f"tnp.repeat({{0}}, {repeats}, {axis})" if x.shape[axis] else "{0}.T",
         f"tnp.rot90({{0}}, {n})" if x.ndim > 1 else "{0}[::-1]", f"tnp.resize({{0}}, {(b.size(), b.size())})",
     ]  # fmt: skip
     b.emit(b.choice(texts), x, bound=x.bound)

@@ -3,6 +3,7 @@
 from tests.fuzzing.builder import Builder
 from tests.fuzzing.families.indexing import start
 from tests.fuzzing.program import Var
+from tests.fuzzing.sizes import summed
 
 HOW = ("set", "set", "add", "add", "multiply", "min", "max", "subtract")
 MODES = ("", "", ", mode='drop'", ", mode='clip'", ", mode='promise_in_bounds'")
@@ -98,8 +99,8 @@ def scattered(b: Builder) -> None:
 
 def _many(how: str, x: Var, v: Var, i: Var) -> float:
     if how == "multiply":
-        return x.bound * max(v.bound, 1) ** i.size
-    return x.bound + i.size * v.bound * 1.4 + 0.1
+        return x.bound * max(v.bound, 1) ** min(i.size, 100)
+    return x.bound + summed(i.size) * v.bound * 1.4 + 0.1
 
 
 FAMILIES = {"element": element, "static_part": static_part, "window": window, "scattered": scattered}

@@ -71,10 +71,15 @@ def _custom_linear(run: Run, eqn: Any, *xs: Values) -> Any:
     return _transposed(run, jaxpr, xs[:n], xs[n:])
 
 
+MOST_TRANSPOSED = 5_000  # elements of a map: small programs have fewer
+
+
 def _transposed(run: Run, jaxpr: Any, residuals: Sequence[Values], given: Sequence[Values]) -> list[Values]:
     """For every element of every input of the linear jaxpr, the result of a one there, paired with what is given."""
     avals = [v.aval for v in jaxpr.invars[len(residuals) :]]
     nothing = [zeros(aval.shape, aval.dtype) for aval in avals]
+    if sum(x.size for x in nothing) > MOST_TRANSPOSED:
+        raise NotImplementedError("to transpose a map of so many elements, each of them would be mapped.")
     outs: list[Values] = []
     for k, zero in enumerate(nothing):
         column = np.zeros(zero.shape, np.result_type(zero, *filter(np.iscomplexobj, (*residuals, *given))))

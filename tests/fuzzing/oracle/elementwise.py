@@ -86,6 +86,7 @@ _HOLOMORPHIC: dict[str, Any] = {
     "neg": np.negative,
     "square": np.square,
     "sqrt": np.sqrt,
+    "root_of_squares": np.sqrt,
     "rsqrt": lambda z: 1 / np.sqrt(z),
     "exp": np.exp,
     "exp2": _exp2,
@@ -130,6 +131,13 @@ def _div(run: Run, eqn: Any, x: Values, y: Values) -> Any:
         return holomorphic(np.divide)(run, eqn, x, y)
     quotient, _ = _truncated(x, y)
     return np.where(y == 0, _all_ones(x), quotient)
+
+
+@meaning("difference")
+def _difference(run: Run, eqn: Any, x: Values, y: Values) -> Any:
+    """Equal infinities have the difference 0."""
+    with np.errstate(invalid="ignore"):
+        return np.where((x.real == y.real) & np.isinf(x.real), (x.imag - y.imag) * 1j if is_stepped(x, y) else 0, x - y)
 
 
 @meaning("rem")

@@ -1,4 +1,7 @@
-"""Fourier transforms by their definition: matrices of roots of unity, an axis at a time."""
+"""Fourier transforms by their definition: matrices of roots of unity, an axis at a time.
+
+Those of long axes, whose matrices would not fit into memory, by NumPy.
+"""
 
 from typing import Any
 
@@ -6,6 +9,9 @@ import numpy as np
 
 from tests.fuzzing.oracle.interpreter import NotHolomorphicError, Run, is_stepped, meaning
 from tests.fuzzing.oracle.values import Values
+
+LONGEST = 512  # of axes that are transformed by the matrix
+_FAST: dict[str, Any] = {"FFT": np.fft.fft, "IFFT": np.fft.ifft, "RFFT": np.fft.rfft, "IRFFT": np.fft.irfft}
 
 
 @meaning("fft")
@@ -16,8 +22,10 @@ def _fft(run: Run, eqn: Any, x: Values) -> Any:
     if kind == "RFFT" and is_stepped(x):  # its result would be complex twice
         raise NotHolomorphicError("fft")
     for axis, n in enumerate(lengths[:-1], first):
-        x = _along(x, axis, _roots(n, sign))
+        x = _along(x, axis, _roots(n, sign)) if n <= LONGEST else _FAST["IFFT" if sign > 0 else "FFT"](x, n, axis)
     n = lengths[-1]
+    if n > LONGEST:
+        return _FAST[kind](x, n, -1)
     if kind == "RFFT":
         return _along(x, x.ndim - 1, _roots(n, sign)[: n // 2 + 1])
     if kind != "IRFFT":

@@ -1,6 +1,6 @@
 """Reading and writing parts at computed positions, window by window."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,34 +32,39 @@ def _dynamic_update_slice(run: Run, eqn: Any, x: Values, update: Values, *starts
 
 # ---- many windows ----------------------------------------------------------------------------------------------
 
-Place = tuple[int, ...]
+
+class _Windows:
+    """The windows of a gather or a scatter: for every place of the batch, where its elements are in the flat operand.
+
+    `flat` is [places, elements]; `inside` says which windows are inside, or are moved there.
+    """
+
+    def __init__(self, indices: Values, shape: tuple[int, ...], sizes: tuple[int, ...], numbers: Any, clips: bool):
+        starts, room = _starts(indices, len(shape), numbers), np.array(shape, int) - np.array(sizes, int)
+        if clips:
+            starts = np.clip(starts, 0, np.maximum(room, 0))
+        self.inside: Values = np.all((starts >= 0) & (starts <= room), -1)
+        strides = np.cumprod([1, *shape[:0:-1]], dtype=int)[::-1] if shape else np.zeros(0, int)
+        offsets = sum((at * k for at, k in zip(np.indices(sizes), strides)), np.zeros(sizes, int))
+        first = np.where(self.inside[:, None], starts, 0) @ strides
+        self.flat: Values = first[:, None] + offsets.reshape(-1)
 
 
-def _starts(indices: Values, place: Place, rank: int, numbers: Any) -> list[int]:
-    """Where the window of one place of the batch begins in the operand, if it may begin there or not."""
+def _starts(indices: Values, rank: int, numbers: Any) -> Values:
+    """Where the windows begin in the operand, [places, rank], if they may begin there or not."""
     _, _, index_map, batching, indices_batching = numbers
-    starts = [0] * rank
-    for axis, index in zip(index_map, indices[place].tolist()):
-        starts[axis] = index
+    batch = indices.shape[:-1]
+    starts = np.zeros((*batch, rank), int)
+    for k, axis in enumerate(index_map):
+        starts[..., axis] = np.minimum(indices[..., k], np.iinfo(int).max // 2)  # unsigned ones may be larger
     for axis, batch_axis in zip(batching, indices_batching):
-        starts[axis] = place[batch_axis]
-    return starts
+        starts[..., axis] = np.indices(batch)[batch_axis]
+    return starts.reshape(int(np.prod(batch)), rank)
 
 
-def _windows(
-    indices: Values, shape: tuple[int, ...], sizes: tuple[int, ...], numbers: Any, clips: bool
-) -> Iterator[tuple[Place, tuple[slice, ...] | None]]:
-    """Every place of the batch, with its window, or None if that is not inside and is not to be moved there."""
-    for place in np.ndindex(indices.shape[:-1]):
-        starts = _starts(indices, place, len(shape), numbers)
-        inside = all(0 <= start <= n - k for start, n, k in zip(starts, shape, sizes))
-        yield place, _window(shape, starts, sizes) if inside or clips else None
-
-
-def _placed(place: Place, rank: int, window_axes: tuple[int, ...]) -> tuple[Any, ...]:
-    """Where the window of a place is among all windows."""
-    batch = iter(place)
-    return tuple(slice(None) if d in window_axes else next(batch) for d in range(rank))
+def _batch_first(rank: int, window_axes: tuple[int, ...]) -> list[int]:
+    """The order of axes that puts those of the batch before those of windows."""
+    return [d for d in range(rank) if d not in window_axes] + list(window_axes)
 
 
 def _fill(x: Values, dtype: Any, value: Any) -> Any:
@@ -79,34 +84,36 @@ def _gather(run: Run, eqn: Any, x: Values, indices: Values) -> Any:
     """Windows outside are moved inside but in mode "fill"; where the mode promises that there is none, too."""
     p, aval = eqn.params, eqn.outvars[0].aval
     numbers, sizes = p["dimension_numbers"], p["slice_sizes"]
-    out = np.full(aval.shape, _fill(x, aval.dtype, p["fill_value"]), x.dtype)
-    dropped = (*numbers[1], *numbers[3])
-    kept = tuple(n for d, n in enumerate(sizes) if d not in dropped)
-    for place, window in _windows(indices, x.shape, sizes, numbers, p["mode"].value != "fill"):
-        if window is not None:
-            out[_placed(place, out.ndim, numbers[0])] = x[window].reshape(kept)
-    return out
+    windows = _Windows(indices, x.shape, sizes, numbers, p["mode"].value != "fill")
+    rows = np.full(windows.flat.shape, _fill(x, aval.dtype, p["fill_value"]), x.dtype)
+    rows[windows.inside] = x.reshape(-1)[windows.flat[windows.inside]]
+    order = _batch_first(len(aval.shape), numbers[0])
+    return rows.reshape([aval.shape[d] for d in order]).transpose(np.argsort(order))
 
 
-def _scattered(run: Run, eqn: Any, x: Values, indices: Values, updates: Values, combine: Any) -> Values:
-    """Updates applied one after the other. Those outside are dropped but in mode "clip"."""
+def _scattered(run: Run, eqn: Any, x: Values, indices: Values, updates: Values, write: "_Write") -> Values:
+    """Updates applied as if one after the other. Those outside are dropped but in mode "clip"."""
     numbers = eqn.params["dimension_numbers"]
     single = (*numbers[1], *numbers[3])
     window_sizes = iter([updates.shape[d] for d in numbers[0]])
     sizes = tuple(1 if d in single else next(window_sizes) for d in range(x.ndim))
-    out = np.array(x, np.result_type(x, updates))
-    for place, window in _windows(indices, x.shape, sizes, numbers, eqn.params["mode"].value == "clip"):
-        if window is not None:
-            update = updates[_placed(place, updates.ndim, numbers[0])].reshape(sizes)
-            out[window] = combine(out[window], update)
-    return out
+    out = np.array(x, np.result_type(x, updates)).reshape(-1)
+    windows = _Windows(indices, x.shape, sizes, numbers, eqn.params["mode"].value == "clip")
+    rows = updates.transpose(_batch_first(updates.ndim, numbers[0])).reshape(windows.flat.shape)
+    write(out, windows.flat[windows.inside].reshape(-1), rows[windows.inside].reshape(-1))
+    return out.reshape(x.shape)
 
 
-_COMBINE: dict[str, Callable[[Values, Values], Values]] = {
-    "scatter": lambda old, new: new,
-    "scatter_add": np.add,
-    "scatter_mul": np.multiply,
-}
+_Write = Callable[[Values, Values, Values], None]  # of flat values, places in them, what is written there
+
+
+def _write_last(out: Values, at: Values, new: Values) -> None:
+    """Of several writes to one place the last; NumPy does not promise which of them stays."""
+    places, last = np.unique(at[::-1], return_index=True)
+    out[places] = new[::-1][last]
+
+
+_COMBINE: dict[str, _Write] = {"scatter": _write_last, "scatter_add": np.add.at, "scatter_mul": np.multiply.at}
 
 
 @meaning(*_COMBINE)
@@ -121,4 +128,14 @@ def _scatter_extreme(run: Run, eqn: Any, x: Values, indices: Values, updates: Va
     def combine(old: Values, new: Values) -> Values:
         return better(run, name, old, new, greater=name == "scatter_max", complex_numbers=complex_numbers)
 
-    return _scattered(run, eqn, x, indices, updates, combine)
+    def write(out: Values, at: Values, new: Values) -> None:
+        order = np.argsort(at, kind="stable")
+        at, new = at[order], new[order].astype(out.dtype)
+        step = 1
+        while step < len(at) and (again := np.flatnonzero(at[step:] == at[:-step]) + step).size:
+            new[again] = combine(new[again - step], new[again])  # of writes to one place: those up to this one
+            step *= 2
+        last = np.flatnonzero(np.append(at[1:] != at[:-1], True)[: len(at)])
+        out[at[last]] = combine(out[at[last]], new[last])
+
+    return _scattered(run, eqn, x, indices, updates, write)

@@ -152,6 +152,13 @@ def _cofactors(x: Values) -> Values:
     return out
 
 
+@meaning("least_squares")
+def _least_squares(run: Run, eqn: Any, x: Values, b: Values, rtol: Values) -> Any:
+    _refuse_steps(eqn, x)
+    inverse = np.linalg.pinv(x, rtol[..., 0, 0])
+    return inverse @ b, inverse
+
+
 @meaning("pinv")
 def _pinv(run: Run, eqn: Any, x: Values, rtol: Values) -> Any:
     _refuse_steps(eqn, x)

@@ -9,6 +9,8 @@ from tests.fuzzing.oracle.elementwise import better
 from tests.fuzzing.oracle.interpreter import Run, is_stepped, meaning
 from tests.fuzzing.oracle.values import Values, greatest, kind_of, least
 
+ROWS = 64  # that are combined one after the other; of more, halves are
+
 # ---- reductions ------------------------------------------------------------------------------------------------
 
 
@@ -52,6 +54,10 @@ def folded(run: Run, x: Values, name: str, dtype: Any) -> Values:
     greater, complex_numbers = name.endswith("max"), kind_of(dtype) == "c"
     start = least(dtype) if greater else greatest(dtype)
     out = np.full(x.shape[1:], start, x.dtype)
+    while len(x) > ROWS:  # of many rows each half with the other
+        half = len(x) // 2
+        both = better(run, name, x[:half], x[half : 2 * half], greater=greater, complex_numbers=complex_numbers)
+        x = np.concatenate([both, x[2 * half :]])
     for row in x:
         out = better(run, name, out, row, greater=greater, complex_numbers=complex_numbers)
     return out
@@ -84,8 +90,14 @@ def _along(axis: int, reverse: bool, f: Callable[[Values], Values], x: Values) -
 
 
 def _accumulated(combine: Callable[[Values, Values], Values]) -> Callable[[Values], Values]:
+    """Every prefix combined: row by row, or where there are many by doubling, which takes fewer steps."""
+
     def f(x: Values) -> Values:
         out = x.copy()
+        if len(x) > ROWS:
+            for step in _doubling(len(x)):
+                out[step:] = combine(out[:-step], out[step:])
+            return out
         for i in range(1, len(x)):
             out[i] = combine(out[i - 1], x[i])
         return out
@@ -93,10 +105,15 @@ def _accumulated(combine: Callable[[Values, Values], Values]) -> Callable[[Value
     return f
 
 
+def _doubling(n: int) -> list[int]:
+    """The powers of two below n: how far apart the parts are that prefixes are combined of (Hillis and Steele 1986)."""
+    return [1 << k for k in range((n - 1).bit_length())]
+
+
 @meaning("cumsum", "cumprod")
 def _cumulative(run: Run, eqn: Any, x: Values) -> Any:
     combine = np.add if eqn.primitive.name == "cumsum" else np.multiply
-    return _along(eqn.params["axis"], eqn.params["reverse"], _accumulated(combine), x)
+    return _along(eqn.params["axis"], eqn.params["reverse"], lambda rows: combine.accumulate(rows, 0, x.dtype), x)
 
 
 @meaning("cummax", "cummin")
@@ -131,6 +148,12 @@ def _linear_recurrence(run: Run, eqn: Any, decay: Values, x: Values) -> Any:
 
     def f(rows: Values) -> Values:
         out = rows[:, 1].copy()
+        if len(rows) > ROWS:
+            factors = rows[:, 0].copy()
+            for step in _doubling(len(rows)):
+                out[step:] = factors[step:] * out[:-step] + out[step:]
+                factors[step:] = factors[step:] * factors[:-step]
+            return out
         for i in range(1, len(rows)):
             out[i] = rows[i, 0] * out[i - 1] + rows[i, 1]
         return out

@@ -245,3 +245,15 @@ def test_no_more_for_numpy(program, monkeypatch):
     monkeypatch.setattr(operation_counts, "operations", {})
     closed = tl.make_jaxpr(lambda x, y: program(tnp, x, y))(spec(3, 4), spec(3, 4))
     assert sparse_cost.cost(closed.jaxpr, closed.consts).work <= cost.work(closed.jaxpr)
+
+
+@pytest.mark.parametrize("wrapped", [lambda f: f, tl.jit, tl.checkpoint])
+def test_of_large_arrays_the_count_is_said_to_be_a_bound(wrapped: Any):
+    """At 256 the Hessian, which is diagonal, is counted as such; at 257 it has too many elements to tell them apart."""
+    f = wrapped(tl.hessian(lambda x: (tnp.sin(x) ** 2).sum()))
+    for n, is_bound in ((256, False), (257, True)):
+        found = tl.cost(f, tl.ShapeDtypeStruct((n,), "float32"))
+        assert found.sparse_is_bound is is_bound
+        assert ("<= " in str(found)) is is_bound
+        assert found.sparse.work <= found.strict.work
+    assert not tl.cost(lambda x: 2 * x, tl.ShapeDtypeStruct((2**16,), "float32")).sparse_is_bound

@@ -1,5 +1,9 @@
 """Errors about operands that do not fit name the function that was called, and the operands that it was given."""
 
+import operator
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -77,3 +81,30 @@ def test_operands_of_several_dtypes_are_promoted():
     np.testing.assert_array_equal(tnp.vecmat(a[:, 0], b.T), a[:, 0] @ b.T)
     np.testing.assert_array_equal(tnp.linalg.multi_dot([a, b, np.arange(2)]), a @ b @ np.arange(2))
     np.testing.assert_array_equal(tnp.vdot(b[0], a[0, :2]), a[0, 0])
+
+
+class Pair(NamedTuple):
+    a: tl.Array
+    b: tl.Array
+
+
+@tl.tree_util.register_dataclass
+@dataclass
+class Model:
+    w: tl.Array
+
+
+@pytest.mark.parametrize("tree", [{"w": X}, Pair(X, X), Model(X)], ids=lambda tree: type(tree).__name__)
+def test_operators_refuse_trees_and_name_the_map(tree):
+    advice = (
+        "  For the arrays of containers write tl.tree.map: tl.tree.map(lambda p, g: p - 0.1 * g, params, gradients)."
+    )
+    operators = (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.matmul, operator.lt)
+    for op in operators:
+        for symbol, call in (("left", lambda x, op=op: op(x, tree)), ("right", lambda x, op=op: op(tree, x))):
+            for run in (call, tl.jit(call)):
+                with pytest.raises(TypeError) as caught:
+                    run(X)
+                first, *_, last = text_of(caught.value).split("\n")
+                assert last == advice and f"but {type(tree).__name__}: " in first
+                assert op is operator.lt or f": the {symbol} operand is float32[3]" in first

@@ -1,5 +1,7 @@
 """Dtypes of results under both default widths, where NumPy's rules and JAX's differ: they are JAX's."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -145,3 +147,15 @@ def test_element_types_can_be_derived_from():
 
     assert StepType.dtype == np.int8 and StepType == tnp.int8 and StepType(3).dtype == np.int8
     assert StepType.FIRST == 0 and tnp.zeros(2, StepType).dtype == np.int8
+
+
+def test_the_step_of_fewer_than_two_numbers_is_nan_of_no_axes():
+    """As in NumPy and JAX, also between arrays."""
+    jnp = pytest.importorskip("jax.numpy")
+    for num, endpoint, dtype, start in itertools.product(
+        (0, 1, 2), (True, False), (None, "int32"), (0.0, np.zeros(2, "f4"))
+    ):
+        ours, theirs = (m.linspace(start, 1.0, num, endpoint=endpoint, retstep=True, dtype=dtype) for m in (tnp, jnp))
+        for x, y in zip(ours, theirs, strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_array_equal(np.asarray(x), np.asarray(y), strict=True)

@@ -273,3 +273,8 @@ def test_qr_as_reflections(shape):
         np.testing.assert_allclose(tl.lax.linalg.householder_product(h[..., :k], taus), linalg.qr(a).Q, atol=1e-12)
     with pytest.raises(NotImplementedError, match="geqrf has no derivative"):
         tl.grad(lambda a: linalg.qr(a, "raw")[1].sum())(np.eye(2))
+
+
+def test_one_number_under_two_names_is_refused():
+    with pytest.raises(ValueError, match=r"rtol, 0\.1, and rcond, 0\.2, are two names of one number"):
+        linalg.pinv(np.eye(2), 0.1, rcond=0.2)

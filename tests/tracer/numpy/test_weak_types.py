@@ -87,3 +87,22 @@ def test_a_numpy_array_of_integers_and_a_number_make_a_weak_array() -> None:
     for x in (np.arange(3), tnp.arange(3)):
         y = tnp.multiply(x, 2.0)
         assert y.weak_type and (y * tnp.ones(3, tnp.bfloat16)).dtype == tnp.bfloat16
+
+
+WEAKLY = {
+    **{f"pad {mode}": lambda x, mode=mode: tnp.pad(x, 1, mode=mode) for mode in "constant edge wrap".split()},
+    "gmres": lambda x: tl.scipy.sparse.linalg.gmres(lambda v: 2 * v, x)[0],
+    **{
+        name: lambda x, name=name: getattr(tnp, name)(tnp.full(3, 1), tnp.full(3, 2))
+        for name in ("setdiff1d", "union1d", "intersect1d", "setxor1d")
+    },
+    "unique": lambda x: tnp.unique(tnp.full(3, 1)),
+}
+
+
+@pytest.mark.parametrize("name", WEAKLY)
+def test_results_of_weak_arrays_give_way(name):
+    x = tnp.full(3, 1.0)
+    found = WEAKLY[name](x)
+    assert found.weak_type
+    assert (found[:0] * tnp.ones(0, "bfloat16")).dtype == "bfloat16"

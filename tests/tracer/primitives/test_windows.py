@@ -1,5 +1,8 @@
 """reduce_window with every initial value that JAX's takes."""
 
+import itertools
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -79,3 +82,32 @@ def test_windows_of_other_axes_than_the_operand_are_refused():
         tl.lax.reduce_window(x, 0.0, tl.lax.add, 2, 2, "VALID")  # pyright: ignore[reportArgumentType]  # which is the test
     with raises(ValueError, f"{name}, not (2, 2)."):
         tl.lax.reduce_window(x, 0.0, tl.lax.add, (2, 2), (2, 2), "VALID")
+
+
+def summed(lax, window, strides, padding, x, **more):
+    return lax.reduce_window(x, 0.0, lax.add, window, strides, padding, **more)
+
+
+def test_same_padding_is_that_of_the_array_before_it_is_dilated():
+    """Shapes of all small cases, and values of one, are JAX's."""
+    jax = pytest.importorskip("jax")
+    for n, w, stride, base, gap in itertools.product((1, 2, 5), (2, 3), (1, 2), (1, 2, 3), (1, 2)):
+        more = {"base_dilation": (base,), "window_dilation": (gap,)}
+        for padding in ("SAME", "SAME_LOWER", "VALID"):
+            args = (w,), (stride,), padding
+            theirs = jax.eval_shape(partial(summed, jax.lax, *args, **more), np.ones(n, np.float32))
+            ours = tl.eval_shape(partial(summed, lax, *args, **more), np.ones(n, np.float32))
+            assert ours.shape == theirs.shape, (n, args, more)
+    with jax.enable_x64(True):
+        expected = jax.lax.reduce_window(X, -np.inf, jax.lax.max, (1, 2), (1, 2), "SAME", base_dilation=(1, 2))
+    found = lax.reduce_window(X, -np.inf, lax.max, (1, 2), (1, 2), "SAME", base_dilation=(1, 2))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_same_padding_of_a_dilated_convolution_is_not_defined():
+    image, kernel = np.ones((1, 1, 5)), np.ones((1, 1, 3))
+    advice = "padding 'SAME' is not defined if lhs is dilated by (2,): give pairs of integers."
+    with raises(ValueError, f"conv_general_dilated: {advice}"):
+        lax.conv_general_dilated(image, kernel, (1,), "SAME", lhs_dilation=(2,))
+    with raises(ValueError, f"conv_general_dilated_patches: {advice}"):
+        lax.conv_general_dilated_patches(image, (3,), (1,), "SAME", lhs_dilation=(2,))

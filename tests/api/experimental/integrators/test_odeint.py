@@ -86,8 +86,23 @@ def test_what_is_not_reached_is_nan():
     blown = np.asarray(odeint(lambda y, t: y * y, np.array(1.0), np.array([0.0, 0.5, 2.0]), mxstep=500))  # 1 / (1 - t)
     np.testing.assert_allclose(blown[:2], [1, 2], rtol=1e-6)
     assert np.isnan(blown[2])
+    some = np.array([0.0, 0.9, 1.5, 1.6, 1.7])  # nothing is tried after the pole
+    assert np.isnan(odeint(lambda y, t: y * y, np.array(1.0), some, mxstep=100)).tolist() == [0, 0, 1, 1, 1]
     slow = odeint(decay, np.array(1.0), TIMES, 1.0, mxstep=2, hmax=0.25, rtol=0.1, atol=0.1)
     assert np.isfinite(slow).all()
+
+
+def test_a_diverging_fit_ends():
+    """By default steps are bounded, forwards and backwards: a rate of 1e6 needs a million, which nobody waits for."""
+
+    def loss(rate: Any) -> Any:
+        y = odeint(lambda y, t, a: tnp.stack([a * y[1], -a * y[0]]), tnp.ones(2), np.float32([0, 1, 2, 3]), rate)
+        return tnp.sum(y**2)
+
+    value, gradient = tl.jit(tl.value_and_grad(loss))(1e6)
+    assert np.isnan(value) and np.isnan(gradient)
+    value, gradient = tl.jit(tl.value_and_grad(loss))(1.0)
+    np.testing.assert_allclose([value, gradient], [8, 0], atol=1e-3)  # float32
 
 
 def test_forward_mode_is_refused():

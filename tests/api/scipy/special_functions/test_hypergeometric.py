@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import tapeless as tl
 import tapeless.numpy as tnp
@@ -184,3 +185,9 @@ def test_batches_and_dtypes():
             f(tnp.ones(3), *args[1:], tnp.ones(2))
     with raises(TypeError, "hyp1f1() missing 1 required positional argument: 'x'"):
         special.hyp1f1(1.0, 2.0)  # pyright: ignore[reportCallIssue]
+
+
+def test_sums_that_end_at_one():
+    """At x = 1 the sum is infinite for c <= a + b, unless it has an end."""
+    a, b, c = np.array([0.0, -2, 1, -1]), np.array([1.0, 3, 1, 2]), np.array([1.0, 0.5, 1, 5])
+    np.testing.assert_allclose(special.hyp2f1(a, b, c, 1.0), scipy.special.hyp2f1(a, b, c, 1.0), rtol=1e-12)

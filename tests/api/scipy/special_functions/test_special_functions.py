@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import tapeless as tl
 from tapeless.scipy import special
@@ -120,3 +121,13 @@ def test_complex_numbers_are_refused():
     for f in (lambda z: special.bessel_jn(z, v=1), lambda z: special.expn(1, z), lambda z: special.owens_t(z, z)):
         with pytest.raises(TypeError, match="takes real numbers"):
             f(np.ones(2, np.complex64))
+
+
+def test_spherical_harmonics_beyond_the_poles():
+    """Beyond 0 to pi the polar angle is that of its cosine, as in SciPy; at 0 the derivative is that from within."""
+    theta = np.array([-3.0, -0.5, 0.0, 1.0, 4.0, 7.0])
+    for n, m in ((1, 1), (2, -1), (3, 2), (3, 3)):
+        found = special.sph_harm_y(n, m, theta, 0.3)
+        np.testing.assert_allclose(found, scipy.special.sph_harm_y(n, m, theta, 0.3), rtol=1e-12, atol=1e-15)
+    slope = tl.jvp(lambda t: special.sph_harm_y(1, 1, t, 0.0).real, (0.0,), (1.0,))[1]
+    np.testing.assert_allclose(slope, -np.sqrt(3 / (8 * np.pi)), rtol=1e-6)
