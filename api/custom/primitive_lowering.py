@@ -4,11 +4,14 @@ Programs are written as StableHLO text here, not built by MLIR's Python bindings
 JAX's has MLIR values, and what it computes of them is the program: `lower_fun` makes one of a Python function.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tapeless.custom.primitives import defined
-from tapeless.host import callbacks
+from tapeless.tracer.primitives import callback as host
 from tapeless.tracer.types import ShapedArray
 from tapeless.tracer.user_primitives import UserPrimitive
 
@@ -22,12 +25,12 @@ class LoweringRuleContext(NamedTuple):
 
     @property
     def module_context(self) -> "ModuleContext":
-        """Keep nothing: JAX keeps functions of the host for a module, a program here does so itself."""
+        """Return the module, which rules ask to keep alive what a program here keeps alive itself."""
         return ModuleContext()
 
 
 class ModuleContext:
-    """The module that is being written, as far as rules ask for it."""
+    """A module that is being written, as far as rules ask for it."""
 
     def add_keepalive(self, keepalive: Any) -> None:
         """Accept what has to live as long as the module."""
@@ -87,10 +90,17 @@ def emit_python_callback(
       callback: `callback(*arrays)` gives a sequence of arrays of `result_avals`.
       token, operand_avals, returns_token, partitioned: accepted as JAX's; there is one device, and no token is needed.
     Returns: the results, `token`, and None, for what JAX has to keep alive.
-    Raises: as `pure_callback`, or `io_callback` if it has a side effect.
+    Raises: NotImplementedError for a sharding; when it is called, what `callback` raises.
     """
-    call = callbacks.io_callback if has_side_effect else callbacks.pure_callback
-    return call(lambda *xs: tuple(callback(*xs)), tuple(result_avals), *operands, sharding=sharding), token, None
+    if sharding is not None:
+        raise NotImplementedError(f"emit_python_callback: there is one device, and no sharding, {sharding!r}.")
+
+    @functools.wraps(callback)
+    def on_host(avals: Sequence[ShapedArray], *arrays: Any) -> list[np.ndarray[Any, Any]]:
+        return [np.asarray(y, aval.dtype) for y, aval in zip(callback(*arrays), avals, strict=True)]
+
+    call = host.io_callback if has_side_effect else host.pure_callback
+    return call(on_host, result_avals, *operands), token, None
 
 
 def _for_one_platform(prim: Any, platform: str) -> Callable[..., Any]:

@@ -30,10 +30,10 @@ class _CustomPrimitive(Primitive):
 
     def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return no functions, and `params` with `subfuns`: what has the function as `call_wrapped(*args)`."""
-        return [], {**params, "subfuns": (_RulelessFunction(params),)}
+        return [], {**params, "subfuns": (_WithoutRule(params),)}
 
 
-class _RulelessFunction:
+class _WithoutRule:
     """The function of an equation that applies one with a rule."""
 
     def __init__(self, params: dict[str, Any]) -> None:
