@@ -10,6 +10,7 @@ from typing import Any
 from tapeless.tracer import core, linear_vars, passes
 from tapeless.tracer.jaxpr import Equation, Jaxpr, map_subjaxprs
 from tapeless.tracer.primitives.call import jit_p
+from tapeless.tracer.primitives.checkpoint import checkpoint_p
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -28,6 +29,17 @@ def expanded(jaxpr: Jaxpr) -> Jaxpr:
         return jaxpr
     eqns = [_expanded_equation(eqn) for eqn in jaxpr.eqns]
     return jaxpr if all(map(operator.is_, eqns, jaxpr.eqns)) else jaxpr.replace(eqns=eqns)
+
+
+def is_uncompilable(jaxpr: Jaxpr) -> bool:
+    """Does a program, or a checkpoint in it, apply a primitive that has an `impl` rule and no lowering rule?"""
+    return jaxpr.carrying and any(map(_is_uncompilable_equation, jaxpr.eqns))
+
+
+def _is_uncompilable_equation(eqn: Equation) -> bool:
+    if isinstance(eqn.primitive, UserPrimitive):
+        return "impl" in eqn.primitive.rules and "lowering" not in eqn.primitive.rules
+    return eqn.primitive is checkpoint_p and is_uncompilable(eqn.params["jaxpr"])
 
 
 def _expanded_equation(eqn: Equation) -> Equation:

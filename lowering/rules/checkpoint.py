@@ -5,6 +5,8 @@ from typing import Any
 from tapeless.lowering import dispatch, emit, hlo, ordering, physical
 from tapeless.lowering.barriers import barrier
 from tapeless.lowering.hlo import Function, Value
+from tapeless.lowering.user_primitives import is_uncompilable
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import checkpoint as c
 from tapeless.tracer.rule_arguments import as_argument, as_arguments
@@ -27,12 +29,17 @@ def _move(f: Function, outs: Any, x: Value, *, src: str, dst: str) -> Any:
     return [Value(result, outs[0])]
 
 
+def _evaluated(*args: Any, jaxpr: Jaxpr, **_: Any) -> tuple[Any, ...]:
+    """Run the program compiled; equation by equation if only Python functions compute some of it."""
+    return eval_jaxpr(jaxpr, args) if is_uncompilable(jaxpr) else call.jit(jaxpr, *args)
+
+
 emit.rules[c.checkpoint_p] = emit.call
 emit.rules[c.name_p] = lambda f, outs, x, *, name: [x]
 emit.rules[c.move_p] = _move
 emit.rules[c.dce_sink_p] = lambda f, outs, x: []
 emit.rules[c.materialize_p] = emit.rules[c.optimization_barrier_p] = _barrier
-dispatch.inline[c.checkpoint_p] = lambda *args, jaxpr, **_: call.jit(jaxpr, *args)
+dispatch.inline[c.checkpoint_p] = _evaluated
 dispatch.inline[c.name_p] = lambda x, *, name: (as_argument(x),)
 dispatch.inline[c.move_p] = lambda x, *, src, dst: (as_argument(x),)  # eager values are in the device's own memory
 dispatch.inline[c.materialize_p] = lambda x: (x,)

@@ -5,7 +5,7 @@ import pytest
 from tests.ecosystem.own_reasons import DEVICES, NAMES, reason
 from tests.ecosystem.own_tests import LIBRARIES, compare
 
-FILES = {"chex": "dimensions", "distrax": "shift", "haiku": "dot", "optax": "update"}
+FILES = {"chex": "dimensions", "distrax": "shift", "haiku": "bias", "optax": "update"}
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -12,6 +12,7 @@ from tapeless.interpreters import jvp, transpose
 from tests.messages import raises
 
 X = np.array([1.0, 2.0, -0.5], np.float32)
+_BY = "mlir.register_lowering(primitive, mlir.lower_fun(function))"
 
 
 def cube() -> Primitive:
@@ -215,7 +216,7 @@ def test_errors_name_what_is_missing():
     with raises(NotImplementedError, "bare: no abstract_eval rule. Define it by primitive.def_abstract_eval."):
         tl.jit(p.bind)(1.0)
     p.def_abstract_eval(lambda x: x)
-    by = "mlir.register_lowering(primitive, mlir.lower_fun(function))"
+    by = _BY
     with raises(NotImplementedError, f"bare: no lowering rule. Define it by {by}."):
         p.bind(1.0)
     with raises(NotImplementedError, "bare: no jvp rule. Define it by ad.primitive_jvps[primitive] = rule."):
@@ -318,3 +319,24 @@ def test_transpose_rules_hold_arrays_of_their_own():
 
     with pytest.raises(tl.errors.UnexpectedTracerError, match="a traced array reached"):
         tl.jit(traced)(X)
+
+
+def test_eager_checkpoints_compute_what_has_no_lowering_rule():
+    """By `def_impl`, one by one, forward and backward, and nested; compiled programs need one."""
+    forward, backward = [], []
+    p = Primitive("on_host")
+    p.def_impl(lambda x: forward.append(1) or 2 * x)
+    p.def_abstract_eval(lambda x: x)
+    ad.deflinear(p, lambda ct: backward.append(1) or (2 * ct,))
+
+    def f(x):
+        return tnp.sin(p.bind(x * x))
+
+    for kept in (tl.checkpoint(f), tl.checkpoint(lambda x: tl.checkpoint(f)(x))):
+        assert kept(0.5) == f(0.5)
+        forward.clear()
+        backward.clear()
+        assert tl.value_and_grad(kept)(0.5) == tl.value_and_grad(f)(0.5)
+        assert len(forward) >= 3 and len(backward) == 2
+    with raises(NotImplementedError, "on_host: no lowering rule. Define it by " + _BY + "."):
+        tl.jit(tl.checkpoint(f))(0.5)
