@@ -166,7 +166,8 @@ def _long_rows(f: Function, x: Value, axes: list[int]) -> tuple[Value, list[int]
 def _in_groups(f: Function, x: Value, combine: Operation, initial: Any, axes: Sequence[int], most: int) -> Value:
     """Reduce groups along the last of `axes`, and then what is left of all; a rest of no whole group by itself.
 
-    A rest is a second reader of x: XLA then stores what it computes by exp, sin or log, and takes 10 to 20 times the time.
+    A rest is a second reader of x: XLA then stores what it computes by exp, sin or log, and takes 10 to 20 times as
+    long.
     """
     axis, shape = axes[-1], x.aval.shape
     n = shape[axis]
