@@ -128,6 +128,7 @@ emit.rules[r.reduce_xor_p] = _reduction(operation("xor"), lambda dtype: 0)
 
 SMALL = 1024  # elements; a reduction of fewer is one operation
 _ROW, _COLUMN = 1024, 32  # elements of a group
+_AT_ONCE = 131_072  # elements of a row without whole groups; the error of their sum is some ten roundings of float32
 _SHORT = 64  # shorter rows are joined with the axis before, if that is reduced, too
 
 
@@ -167,12 +168,14 @@ def _in_groups(f: Function, x: Value, combine: Operation, initial: Any, axes: Se
     """Reduce groups along the last of `axes`, and then what is left of all; a rest of no whole group by itself.
 
     A rest is a second reader of x: XLA then stores what it computes by exp, sin or log, and takes 10 to 20 times as
-    long.
+    long. So a row that has no whole groups is reduced at once, unless it is very long.
     """
     axis, shape = axes[-1], x.aval.shape
     n = shape[axis]
     longer = range(most + 1, 2 * most + 1) if most == _ROW else ()
     size = next((k for k in (*range(most, most // 4, -1), *longer) if n % k == 0), most)
+    if n % size and most == _ROW and n <= _AT_ONCE:
+        return _by_windows(f, _reduced(f, x, combine, initial, [axis]), combine, initial, axes[:-1])
     whole = x if n % size == 0 else _cut(f, x, axis, 0, n - n % size)
     grouped = x.aval.update(shape=(*shape[:axis], n // size, size, *shape[axis + 1 :]))
     groups = _reduced(f, f.op("reshape", [whole], grouped), combine, initial, [axis + 1])
