@@ -33,7 +33,7 @@ def expanded(jaxpr: Jaxpr) -> Jaxpr:
 
 def is_uncompilable(jaxpr: Jaxpr) -> bool:
     """Does a program, or a checkpoint in it, apply a primitive that has an `impl` rule and no lowering rule?"""
-    return jaxpr.carrying and any(map(_is_uncompilable_equation, jaxpr.eqns))
+    return any(map(_is_uncompilable_equation, jaxpr.carrying))
 
 
 def _is_uncompilable_equation(eqn: Equation) -> bool:

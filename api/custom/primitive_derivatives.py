@@ -136,7 +136,8 @@ def def_linear_in(primitive: Any, *operands: int | Sequence[int]) -> None:
     (True,)
     """
     sets = [tuple(each) if isinstance(each, Sequence) else (each,) for each in operands]
-    for k in [k for each in sets for k in each]:
+    positions: list[Any] = [k for each in sets for k in each]
+    for k in positions:
         if not isinstance(k, int) or isinstance(k, bool):
             raise TypeError(f"def_linear_in: {primitive}: positions of operands are integers, not {k!r}.")
         if k < 0:

@@ -118,7 +118,7 @@ def _no_operand(x: Any) -> str:
 def _is_tree(x: Any) -> bool:
     """Tell whether x is a container of arrays by names: a dict, a named tuple, an object of a registered class."""
     named = isinstance(x, dict) or hasattr(type(x), "_fields")
-    return named or (type(x) in pytree.node_types and x is not None and not isinstance(x, (list, tuple)))
+    return named or (pytree.is_tree_node(type(x)) and x is not None and not isinstance(x, (list, tuple)))
 
 
 _OF_TREES = (
