@@ -73,8 +73,8 @@ class Function:
         self.platform: Final = platform
         self.lines: list[str] = []
         self.source: Any = None
-        self.operation = ""  # the name of the primitive that is being emitted
-        self.is_part = False  # is what is being emitted a part of that primitive?
+        self.operation: str = ""  # the name of the primitive that is being emitted
+        self.is_part: bool = False  # is what is being emitted a part of that primitive?
         self.outer: str = ""  # the name stack of the loops and branches around, within this function
         self.place: str = ""
         self._n = 0
