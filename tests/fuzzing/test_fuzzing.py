@@ -22,6 +22,7 @@ from tests.fuzzing.program import Program, Statement, Var
 from tests.fuzzing.report import script
 from tests.fuzzing.shrink import same_way, shrink
 from tests.fuzzing.sizes import MOST
+from tests.settings import restored_settings
 
 SEEDS = {
     "all": range(4),
@@ -125,7 +126,8 @@ def test_a_size_shrinks_to_where_the_fault_begins():
     (argument,) = program.args
     assert 20_000 <= argument.size < 21_000
     scope: dict[str, Any] = {}
-    exec(script(Case(program, 0), []), scope)  # large arguments are printed as what makes them
+    with restored_settings():
+        exec(script(Case(program, 0), []), scope)  # large arguments are printed as what makes them
     np.testing.assert_array_equal(scope["x1"], Case(program, 0).args[0])
 
 

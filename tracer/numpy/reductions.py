@@ -231,7 +231,7 @@ amin = min
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """Compute the maximum minus the minimum over axes."""
+    """Compute the maximum minus the minimum over axes. Raises: ValueError if there is no element."""
     check_no_out("ptp", out)
     x = array_operand("ptp", a)
     if _is_empty("ptp", x, axis):

@@ -28,7 +28,8 @@ _ENUMS: tuple[type[Enum], ...] = (
 )  # fmt: skip
 _MEMBERS = {member.name: member for enum in reversed(_ENUMS) for member in enum}
 _CONSTANTS = {"None": None, "True": True, "False": False}
-_TWO = """add sub mul div rem max min nextafter atan2 and or xor shift_left shift_right_logical shift_right_arithmetic
+_TWO = """add sub difference mul div rem max min nextafter atan2 and or xor
+ shift_left shift_right_logical shift_right_arithmetic
  eq ne lt le gt ge beta betaln comb poch xlogy xlog1py kl_div polygamma zeta igamma igammac igamma_grad_a
  random_gamma_grad"""
 _OPERANDS = dict.fromkeys(_TWO.split(), 2) | {
