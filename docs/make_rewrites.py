@@ -242,7 +242,7 @@ PASSES: dict[str, Callable[[], Jaxpr]] = {
     "licm": _reversed,
     "dead_operands": _unread,
     "select_of_update": _written,
-    "masks.analysis": _chosen,
+    "masks.sink": _chosen,
     "slicing.pushdown": lambda: tl.make_jaxpr(lambda x: tnp.exp(x)[:2])(_spec(100)).jaxpr,
     "fusion.fuse": lambda: tl.make_jaxpr(lambda x, y, z: tnp.outer(x, y) @ z)(*[_spec(9)] * 3).jaxpr,
 }

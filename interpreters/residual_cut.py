@@ -158,7 +158,7 @@ def _prices(program: Jaxpr, n: int, loop: Loop | None) -> Price:
     results = program.outvars[: len(program.outvars) - n]
     given = {*program.invars[:consts], *program.invars[consts + carry :]}
     there = given.union(results[carry:])
-    moved = licm.invariant(program, consts, lambda eqn: True) if loop else ()
+    moved = licm.invariant(program, range(consts), lambda eqn: True) if loop else ()
     fixed = {*program.invars[:consts], *[v for eqn in moved for v in eqn.outvars]}
     masks = {v for v in given if dtypes.is_bool(v.aval.dtype)}
     made = {v: eqn for eqn in program.eqns for v in eqn.outvars}

@@ -107,7 +107,7 @@ def branches(halves: Sequence[UnzippedJaxpr]) -> Branches:
 def _scan_body(n_consts: int, n_carry: int, n_residuals: int, primal: Jaxpr) -> ScanBody:
     n = len(primal.outvars) - n_residuals
     inputs, residuals = primal.invars, primal.outvars[n:]
-    moved = licm.needed_for(licm.invariant(primal, n_consts, lambda eqn: True), residuals)
+    moved = licm.needed_for(licm.invariant(primal, range(n_consts), lambda eqn: True), residuals)
     rest, shared = licm.without(primal, moved)
     before = primal.replace(invars=inputs[:n_consts], eqns=moved, outvars=shared)
     consts = [*shared, *inputs[:n_consts]]

@@ -25,18 +25,14 @@ import numpy as np
 
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, carried
+from tapeless.tracer.bodies import CARRY, TEST, bodies_of
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.rules import Table
 
 reads: Table[int] = Table(
     "reads", "position of its first index operand: it reads operand 0 at indices", absent="it reads operands whole"
 )
 writes: Table[bool] = Table("writes", "it writes operand 0 at indices", absent="its results are new arrays")
-loops: Table[str] = Table(
-    "loops",
-    "the parameter that counts the constants of its last program, which it runs repeatedly",
-    absent="it is no loop",
-)
 
 # ---- overwritten variables, and the order of equations -------------------------------------------------------
 
@@ -48,13 +44,14 @@ def written(jaxpr: Jaxpr) -> frozenset[Any]:
 
 
 def _written_by(eqn: Equation) -> list[Any]:
-    """List the operands that an equation overwrites; inputs of its bodies are the last operands, if not all."""
+    """List the operands that an equation overwrites, itself or in its bodies."""
     if eqn.primitive in writes:
         return [eqn.invars[0]]
     found: list[Any] = []
-    for program in carried(eqn):
-        inside = written(program)
-        found += [v for inner, v in zip(program.invars[::-1], eqn.invars[::-1]) if inner in inside]
+    bodies = bodies_of(eqn)
+    for body in bodies.each if bodies is not None else ():
+        inside = written(body.jaxpr)
+        found += [eqn.invars[at] for inner, at in zip(body.jaxpr.invars, body.operands) if inner in inside]
     return found
 
 
@@ -268,13 +265,13 @@ def _traced_back(v: Any, makers: dict[Any, tuple[Equation, int]], invars: Sequen
 
 def _updated_by(eqn: Equation) -> list[int | None]:
     """Map each result of an equation that carries programs to the operand that it updates; None if it is new."""
-    programs, before = list(carried(eqn)), loops.get(eqn.primitive)
-    if before is not None:  # the same carry after a step as before
-        first = eqn.params[before]
-        inside = [p if p == first + i else None for i, p in enumerate(_updated(programs[-1]))]
-    elif programs and all(len(each.outvars) == len(eqn.outvars) for each in programs):
-        inside = homes(programs)
-    else:
-        return [None] * len(eqn.outvars)
-    shift = len(eqn.invars) - len(programs[-1].invars)
-    return [None if p is None else p + shift for p in inside]
+    found: list[int | None] = [None] * len(eqn.outvars)
+    bodies = bodies_of(eqn)
+    for body in [body for body in bodies.each if TEST not in body.outs] if bodies is not None and bodies.loops else ():
+        updated, pairs = _updated(body.jaxpr), zip(body.inputs(CARRY), body.outputs(CARRY))
+        for k, i in pairs:  # the same carry after a step as before
+            found[body.results[i]] = body.operands[k] if updated[i] == k else None
+    if bodies is not None and not bodies.loops:
+        operands = bodies.each[0].operands
+        found = [None if k is None else operands[k] for k in homes([body.jaxpr for body in bodies.each])]
+    return found

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tapeless.tracer import core, passes
+from tapeless.tracer.bodies import CARRY, EACH, TEST, VALUE, Bodies, bodies_of, with_programs
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_carried, subjaxprs
 from tapeless.tracer.primitives.checkpoint import move_p, optimization_barrier_p
-from tapeless.tracer.primitives.control_flow import cond_p, scan_p, while_p
 from tapeless.tracer.primitives.shape import reshape_p
 
 DEVICE = "device"  # XLA's name for a device's own memory
@@ -107,15 +107,8 @@ class _Placement:
             self._move(eqn, eqn.invars[0], eqn.outvars[0])
         elif eqn.primitive in (optimization_barrier_p, reshape_p):
             self._write(eqn, map(self._where_meant, eqn.invars), params, map(self._meant.get, eqn.invars), 0)
-        elif eqn.primitive is cond_p:
-            self._cond(eqn, params["branches"])
-        elif eqn.primitive is scan_p:
-            self._scan(eqn, params["n_consts"], params["n_carry"])
-        elif eqn.primitive is while_p:
-            self._while(eqn, params["n_condition"], params["n_body"])
-        elif "jaxpr" in eqn.own_params:  # a call
-            jaxpr, meant = _placed(params["jaxpr"], self._places(eqn.invars), 0, self._inside)
-            self._write(eqn, map(self._where_meant, eqn.invars), {**params, "jaxpr": jaxpr}, meant, 0)
+        elif (bodies := bodies_of(eqn)) is not None:
+            self._bodies(eqn, bodies)
         else:
             self._operation(eqn)
 
@@ -146,39 +139,36 @@ class _Placement:
         """Rewrite a program on values in the device's own memory."""
         return _placed(jaxpr, (None,) * len(jaxpr.invars), len(jaxpr.outvars), self._inside)[0]
 
-    def _cond(self, eqn: Equation, branches: Sequence[Jaxpr]) -> None:
-        given, n = self._places(eqn.invars[1:]), len(eqn.outvars)
-        placed = [_placed(branch, given, n, "branch") for branch in branches]
-        meant = [next(filter(None, places), None) for places in zip(*[places for _, places in placed])]
-        params = {**eqn.params, "branches": tuple([branch for branch, _ in placed])}
-        operands = [self._in_device(eqn.invars[0]), *map(self._where_meant, eqn.invars[1:])]
-        self._write(eqn, operands, params, meant, n)
-        self._move_away(eqn.outvars)
+    def _bodies(self, eqn: Equation, bodies: Bodies) -> None:
+        """Write an equation with bodies: what loops carry and branches return is in the device's own memory."""
+        carry, n_here, inside = bodies.operands(CARRY), self._results_here(eqn, bodies), self._inside
+        if bodies.loops or bodies.index is not None:
+            inside = "branch" if bodies.index is not None else inside or "loop"
+        places = [None if at in carry else place for at, place in enumerate(self._places(eqn.invars))]
+        programs = list[Jaxpr]()
+        meant: list[Memory] = [None] * len(eqn.outvars)
+        for body in bodies.each:
+            given = tuple([places[at] for at in body.operands])
+            program = _landing(body.jaxpr, given, tuple(body.inputs(EACH)))
+            program, found = _placed(program, given, 1 if TEST in body.outs else n_here, inside)
+            programs.append(program)
+            for k in body.outputs(VALUE, EACH):
+                meant[body.results[k]] = meant[body.results[k]] or found[k]
+        here = {*carry, bodies.index}
+        operands = [(self._in_device if at in here else self._where_meant)(v) for at, v in enumerate(eqn.invars)]
+        self._write(eqn, operands, with_programs(eqn, bodies, programs), meant, n_here)
+        if inside != self._inside:
+            self._move_away(eqn.outvars)
 
-    def _scan(self, eqn: Equation, n_consts: int, n_carry: int) -> None:
-        start, end = n_consts, n_consts + n_carry
-        given = self._places(eqn.invars)
-        given = (*given[:start], *[None] * n_carry, *given[end:])
-        body = _landing(eqn.params["jaxpr"], given, end)
-        # Steps that are written out are followed by a concatenation. What a loop in a loop stacks must be here.
-        alone = not self._inside and eqn.params["unroll"] < eqn.params["length"]
-        n_here = n_carry if alone else len(eqn.outvars)
-        body, meant = _placed(body, given, n_here, self._inside or "loop")
-        operands = self._with_carry(eqn.invars, start, end)
-        self._write(eqn, operands, {**eqn.params, "jaxpr": body}, [*[None] * n_carry, *meant[n_carry:]], n_here)
-        self._move_away(eqn.outvars)
+    def _results_here(self, eqn: Equation, bodies: Bodies) -> int:
+        """Return how many of the first results of bodies are in the device's own memory, whatever is meant.
 
-    def _while(self, eqn: Equation, n_condition: int, n_body: int) -> None:
-        start, n_carry = n_condition + n_body, len(eqn.outvars)
-        here, places = (None,) * n_carry, self._places(eqn.invars[:start])
-        condition, _ = _placed(eqn.params["condition"], (*places[:n_condition], *here), 1, self._inside or "loop")
-        body, _ = _placed(eqn.params["body"], (*places[n_condition:], *here), n_carry, self._inside or "loop")
-        operands = self._with_carry(eqn.invars, start, len(eqn.invars))
-        self._write(eqn, operands, {**eqn.params, "condition": condition, "body": body}, here, n_carry)
-
-    def _with_carry(self, atoms: Sequence[Atom], start: int, end: int) -> list[Atom]:
-        """Return a loop's operands where they are meant to be, and those it carries in the device's own memory."""
-        return [(self._in_device if start <= i < end else self._where_meant)(v) for i, v in enumerate(atoms)]
+        Steps that are written out are followed by a concatenation. What a loop in a loop stacks must be here.
+        """
+        if not bodies.loops:
+            return 0 if bodies.index is None else len(eqn.outvars)
+        alone = bodies.steps is not None and not self._inside and eqn.params.get("unroll", 1) < len(bodies.steps)
+        return len(bodies.operands(CARRY)) if alone else len(eqn.outvars)
 
     def _move_away(self, results: Sequence[Var]) -> None:
         for v in results:
@@ -186,9 +176,9 @@ class _Placement:
 
 
 @core.remembered
-def _landing(body: Jaxpr, given: Memories, start: int) -> Jaxpr:
-    """Bring the inputs from `start` on, elements of a loop's operands, back as the step begins."""
-    away = [bool(place) and i >= start for i, place in enumerate(given)]
+def _landing(body: Jaxpr, given: Memories, elements: tuple[int, ...]) -> Jaxpr:
+    """Bring the inputs with these numbers, elements of a loop's operands, back as the step begins."""
+    away = [bool(place) and i in elements for i, place in enumerate(given)]
     invars = [Var(v.aval, v.linear) if yes else v for v, yes in zip(body.invars, away)]
     pairs = zip(invars, body.invars, given, strict=True)
     moves = [Equation(move_p, [new], {"src": place, "dst": DEVICE}, [v]) for new, v, place in pairs if new is not v]

@@ -7,11 +7,12 @@ See docs/decisions/0005-ordered-effects.md.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from tapeless.tracer import core
+from tapeless.tracer.bodies import CARRY, CONST, TEST, VALUE, Bodies, Body, bodies_of, rebuilt, taking_first
 from tapeless.tracer.check import checked
 from tapeless.tracer.effects import ORDERED, effects, effects_of
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
@@ -22,7 +23,7 @@ TOKEN = ShapedArray((), np.dtype(np.int32))
 rules: Final = Rules(
     "ordering",
     "rule(eqn, token, out) -> the equation with the token among its operands, `out` among its results",
-    absent="it has no ordered effect",
+    absent="the token goes through its bodies; without any, it has no ordered effect",
 )
 
 
@@ -38,25 +39,37 @@ def in_order(jaxpr: Jaxpr) -> Jaxpr:
 
 
 @core.remembered
-def threaded(jaxpr: Jaxpr, at: int = 0) -> Jaxpr:
-    """Chain the effects of a program from a token, its input at `at`, to a token, its first result.
+def threaded(jaxpr: Jaxpr) -> Jaxpr:
+    """Chain the effects of a program from a token, its first input, to a token, its first result.
 
     Remembered for as long as `jaxpr` lives.
     """
     token = Var(TOKEN)
     eqns, last = _chained(jaxpr.eqns, token)
-    return jaxpr.replace(invars=with_token(jaxpr.invars, token, at), eqns=eqns, outvars=(last, *jaxpr.outvars))
+    return jaxpr.replace(invars=(token, *jaxpr.invars), eqns=eqns, outvars=(last, *jaxpr.outvars))
 
 
-def with_token(atoms: Sequence[Any], token: Atom, at: int) -> tuple[Any, ...]:
-    """Insert the token among operands, at `at`."""
-    return (*atoms[:at], token, *atoms[at:])
+def _through_bodies(eqn: Equation, bodies: Bodies, token: Atom, out: Var) -> Equation:
+    """Thread a token through the bodies of an equation; a loop carries it.
 
-
-def call(eqn: Equation, token: Atom, out: Var) -> Equation:
-    """Pass the token through a call of the param `jaxpr`: the rule of primitives that call a program."""
-    params = {**eqn.params, "jaxpr": threaded(eqn.params["jaxpr"])}
-    return eqn.replace(invars=(token, *eqn.invars), params=params, outvars=(out, *eqn.outvars))
+    Raises: NotImplementedError for an effect in the condition of a loop, whose only result is the predicate.
+    """
+    operand, result = (CARRY, CARRY) if bodies.loops else (CONST, VALUE)
+    n, after = len(eqn.invars), list[Body]()
+    for body in bodies.each:
+        if TEST not in body.outs:
+            taking = taking_first(body, threaded(body.jaxpr), [(n, operand)])
+            results = (0, *[1 + at for at in body.results])
+            after.append(taking._replace(outs=(result, *body.outs), results=results))
+        elif ORDERED in effects_of(body.jaxpr):
+            raise NotImplementedError(
+                f"while_loop: an ordered callback in {body.jaxpr.name}, which decides whether the loop goes on.\n"
+                "  Call it in the body of the loop, or with ordered=False."
+            )
+        else:
+            unused = body.jaxpr.replace(invars=(Var(TOKEN), *body.jaxpr.invars))
+            after.append(taking_first(body, unused, [(n, operand)]))
+    return rebuilt(eqn, after, [*eqn.invars, token], (out, *eqn.outvars))
 
 
 def _chained(eqns: Sequence[Equation], token: Atom) -> tuple[list[Equation], Atom]:
@@ -65,6 +78,10 @@ def _chained(eqns: Sequence[Equation], token: Atom) -> tuple[list[Equation], Ato
     for eqn in eqns:
         if ORDERED in effects(eqn):
             out = Var(TOKEN)
-            eqn, token = rules[eqn.primitive](eqn, token, out), out
+            rule, bodies = rules.get(eqn.primitive), bodies_of(eqn)
+            if rule is None and bodies is not None:
+                eqn, token = _through_bodies(eqn, bodies, token, out), out
+            else:
+                eqn, token = rules[eqn.primitive](eqn, token, out), out
         chain.append(eqn)
     return chain, token

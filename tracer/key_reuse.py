@@ -15,12 +15,12 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.bodies import EACH, Body, Forward, bodies_of
 from tapeless.tracer.errors import KeyReuseError
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, carried
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives import checkpoint as c
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
-from tapeless.tracer.primitives.control_flow import cond_p, scan_p, while_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.random import random_unwrap_p
 from tapeless.tracer.rules import Rules
@@ -90,11 +90,11 @@ class KeyReader:
                 raise _error(first, self._here if key.used_at and self._here else place)
             self._used[key] = place
 
-    def branch(self, jaxpr: Jaxpr, given: Values) -> tuple[list[Known], dict[KeyObject, str]]:
-        """Read one of several programs of which one is run; return its results and all uses, which are not recorded."""
+    def branch(self, run: Callable[[], Values]) -> tuple[Values, dict[KeyObject, str]]:
+        """Call `run`, which reads one of several programs; return its results and all uses, which are not recorded."""
         before = self._used
         self._used = dict(before)
-        found = self.read(jaxpr, given)
+        found = run()
         after, self._used = self._used, before
         return found, after
 
@@ -115,7 +115,7 @@ class KeyReader:
         return uses[0] if all(uses) else ""
 
     def _read_equation(self, eqn: Equation, keys: Values) -> Values:
-        rule = rules.get(eqn.primitive) or (_call if eqn.primitive.carries_programs else None)
+        rule = rules.get(eqn.primitive, _bodies if eqn.primitive.carries_programs else None)
         found = rule(self, eqn, *keys) if rule is not None else None
         return _chosen(eqn, keys) if found is None else found
 
@@ -141,11 +141,6 @@ def known(x: Any, aval: ShapedArray) -> Known:
 
 def _are_keys(x: Any) -> bool:
     return x is not None and x.dtype == object
-
-
-def _keys_only(values: Values) -> list[Known]:
-    """Replace known integers by None: those in a loop's carry change."""
-    return [x if _are_keys(x) else None for x in values]
 
 
 def _place(source: Source | None) -> str:
@@ -223,19 +218,47 @@ rules[c.optimization_barrier_p] = lambda reader, eqn, *keys: keys
 # ---- primitives that carry programs --------------------------------------------------------------------------
 
 
-def _call(reader: KeyReader, eqn: Equation, *keys: Any) -> Values | None:
-    """Read the program that an equation calls; None if it has linear inputs, or other inputs than the equation."""
-    program = next(iter(carried(eqn)), None)
-    if program is None or len(program.invars) != len(keys) or any(v.linear for v in program.invars):
+class _Following(Forward[Known]):
+    """The reading of the bodies of one equation. Loops are read as two steps, or step by step if keys are stacked."""
+
+    joins = False
+
+    def __init__(self, reader: KeyReader, given: Values) -> None:
+        self._reader, self._given = reader, given
+
+    def run(self, eqn: Equation, body: Body, given: Values) -> list[Known]:
+        return self._reader.read(body.jaxpr, given)
+
+    def peeled(self, eqn: Equation, steps: range | None) -> int:
+        bodies = bodies_of(eqn)
+        by_step = bodies is not None and (
+            any(_are_keys(self._given[at]) for at in bodies.operands(EACH))
+            or any(holds_keys(eqn.outvars[at].aval) for body in bodies.each for at in body.stacked())
+        )
+        return 2 if steps is None else len(steps) if by_step else min(2, len(steps))
+
+    def carried(self, x: Known) -> Known:
+        return x if _are_keys(x) else None  # an integer changes
+
+    def element(self, x: Known, k: int | None) -> Known:
+        return x[k, ...] if x is not None and _are_keys(x) else None
+
+    def stacked(self, v: Var, elements: Values) -> Known:
+        return _stacked(elements, v.aval)
+
+    def alternatives(self, eqn: Equation, runs: Sequence[Callable[[], Values]]) -> list[Values]:
+        readings = [self._reader.branch(run) for run in runs]
+        for _, uses in readings:
+            self._reader.note(uses)
+        return [[_one_of(results) for results in zip(*[found for found, _ in readings], strict=True)]]
+
+
+def _bodies(reader: KeyReader, eqn: Equation, *keys: Any) -> Values | None:
+    """Read the bodies of an equation; None if it has none, or a call that is linear, which spends nothing."""
+    bodies = bodies_of(eqn)
+    if bodies is None or (not bodies.loops and bodies.index is None and any(bodies.each[0].jaxpr.linear_in)):
         return None
-    return reader.read(program, keys)
-
-
-def _cond(reader: KeyReader, eqn: Equation, index: Any, *keys: Any) -> Values:
-    readings = [reader.branch(branch, keys) for branch in eqn.params["branches"]]
-    for _, uses in readings:
-        reader.note(uses)
-    return [_one_of(results) for results in zip(*[found for found, _ in readings], strict=True)]
+    return _Following(reader, keys).through(eqn, bodies, keys)
 
 
 def _one_of(results: Sequence[Any]) -> Known:
@@ -248,39 +271,7 @@ def _one_of(results: Sequence[Any]) -> Known:
     return found
 
 
-def _while(reader: KeyReader, eqn: Equation, *keys: Any) -> Values:
-    n, m = eqn.params["n_condition"], eqn.params["n_condition"] + eqn.params["n_body"]
-    carry = _keys_only(keys[m:])
-    for _ in range(2):
-        reader.read(eqn.params["condition"], [*keys[:n], *carry])
-        carry = _keys_only(reader.read(eqn.params["body"], [*keys[n:m], *carry]))
-    reader.read(eqn.params["condition"], [*keys[:n], *carry])
-    return carry
-
-
-def _scan(reader: KeyReader, eqn: Equation, *keys: Any) -> Values:
-    """Read every step if keys are among xs or stacked results, else two steps, which suffice."""
-    n, reverse = eqn.params["n_consts"], eqn.params["reverse"]
-    m, stacked = n + eqn.params["n_carry"], eqn.outvars[eqn.params["n_carry"] :]
-    xs, carry = _keys_only(keys[m:]), _keys_only(keys[n:m])
-    by_step = any(x is not None for x in xs) or any(holds_keys(v.aval) for v in stacked)
-    steps = range(eqn.params["length"] if by_step else min(2, eqn.params["length"]))
-    found: list[Values] = []
-    for i in steps[::-1] if reverse else steps:
-        element = [None if x is None else x[i, ...] for x in xs]
-        outs = reader.read(eqn.params["jaxpr"], [*keys[:n], *carry, *element])
-        carry = _keys_only(outs[: m - n])
-        found.append(outs[m - n :])
-    in_order = found[::-1] if reverse else found
-    return [*carry, *[_stacked([ys[k] for ys in in_order], v.aval) for k, v in enumerate(stacked)]]
-
-
-def _stacked(steps: list[Any], aval: ShapedArray) -> Known:
+def _stacked(steps: Values, aval: ShapedArray) -> Known:
     if not holds_keys(aval):
         return None
     return np.stack(steps) if steps else new_keys(aval.shape)
-
-
-rules[cond_p] = _cond
-rules[while_p] = _while
-rules[scan_p] = _scan

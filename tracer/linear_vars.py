@@ -1,20 +1,21 @@
 """Linearity inference: mark the variables that depend on linear inputs as linear, inside subjaxprs too.
 
-A primitive that calls a program, its param `jaxpr`, has the linear results of that program; a primitive that uses
-programs in other ways has a rule. All results of any other primitive are linear if an operand is.
+The linear results of an equation with bodies (`bodies.py`) are those of the bodies; a primitive that uses programs in
+other ways has a rule. All results of any other primitive are linear if an operand is.
 """
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 from tapeless.tracer import core
+from tapeless.tracer.bodies import Bodies, Body, Forward, bodies_of, with_programs
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.rules import Rules
 
 rules: Final = Rules(
     "linear variables",
     "rule(linear_in, **params) -> params whose programs have linear inputs, which results are linear",
-    absent="every result is linear if an operand is; of a param `jaxpr`, the results that its program says",
+    absent="the results of bodies that are described; else every result is linear if an operand is",
 )
 
 
@@ -34,7 +35,7 @@ def mark_linear(jaxpr: Jaxpr, linear_in: Sequence[bool] | None = None) -> Jaxpr:
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:
         invars_of = [renamed(v) for v in eqn.invars]
-        params, linear = _marked_equation(eqn, [v.linear for v in invars_of])
+        params, linear = marked_params(eqn, [v.linear for v in invars_of])
         outvars = [marked(v, is_linear) for v, is_linear in zip(eqn.outvars, linear, strict=True)]
         same = not new and params is eqn.params
         eqns.append(eqn if same else eqn.replace(invars=invars_of, params=params, outvars=outvars))
@@ -43,7 +44,7 @@ def mark_linear(jaxpr: Jaxpr, linear_in: Sequence[bool] | None = None) -> Jaxpr:
 
 def linear_results(eqn: Equation) -> Sequence[bool]:
     """Infer from the operands of an equation which of its results are linear."""
-    return _marked_equation(eqn, [v.linear for v in eqn.invars])[1]
+    return marked_params(eqn, [v.linear for v in eqn.invars])[1]
 
 
 def marked(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
@@ -53,16 +54,38 @@ def marked(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
     return _marked(jaxpr, linear_in)
 
 
-def _call(linear_in: tuple[bool, ...], *, jaxpr: Jaxpr, **params: Any) -> tuple[dict[str, Any], list[bool]]:
-    program = marked(jaxpr, linear_in)
-    return {"jaxpr": program, **params}, [v.linear for v in program.outvars]
-
-
-def _marked_equation(eqn: Equation, linear_in: list[bool]) -> tuple[dict[str, Any], Sequence[bool]]:
+def marked_params(eqn: Equation, linear_in: Sequence[bool]) -> tuple[dict[str, Any], Sequence[bool]]:
+    """Mark the linear variables of programs in an equation's params; return the params, and flags of its results."""
     if not any(linear_in):
         return eqn.params, [False] * len(eqn.outvars)
-    rule = rules.get(eqn.primitive) or (_call if eqn.own_params.get("jaxpr") else None)
-    return rule(tuple(linear_in), **eqn.params) if rule else (eqn.params, [True] * len(eqn.outvars))
+    rule = rules.get(eqn.primitive)
+    if rule is not None:
+        return rule(tuple(linear_in), **eqn.params)
+    found = bodies_of(eqn)
+    return (eqn.params, [True] * len(eqn.outvars)) if found is None else _marked_bodies(eqn, found, linear_in)
+
+
+def _marked_bodies(eqn: Equation, found: Bodies, linear_in: Sequence[bool]) -> tuple[dict[str, Any], Sequence[bool]]:
+    marking = _Marking()
+    outs = marking.through(eqn, found, linear_in)
+    by_index = found.index is not None and linear_in[found.index]
+    return with_programs(eqn, found, marking.programs), [by_index or linear for linear in outs]
+
+
+class _Marking(Forward[bool]):
+    """The forward analysis of whether values are linear; `programs` are the marked bodies."""
+
+    def __init__(self) -> None:
+        self.programs: list[Jaxpr] = []
+
+    def run(self, eqn: Equation, body: Body, given: Sequence[bool]) -> list[bool]:
+        return [v.linear for v in marked(body.jaxpr, tuple(given)).outvars]
+
+    def join(self, eqn: Equation, x: bool, y: bool) -> bool:
+        return x or y
+
+    def count(self, eqn: Equation, body: Body, given: Sequence[bool], times: int) -> None:
+        self.programs.append(marked(body.jaxpr, tuple(given)))
 
 
 _marked = core.remembered(mark_linear)

@@ -23,6 +23,7 @@ import numpy as np
 
 from tapeless.interpreters.analysis import strict_form
 from tapeless.tracer import core
+from tapeless.tracer.bodies import CONST, Bodies, bodies_of
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, subjaxprs
 from tapeless.tracer.linear_vars import mark_linear
@@ -32,12 +33,10 @@ from tapeless.tracer.primitives import (
     collective,
     condensed_forms,
     contraction,
-    control_flow,
     custom,
     factorization,
     fourier,
     linalg,
-    linear_solve,
     random,
     spectral,
     tridiagonal_systems,
@@ -189,17 +188,16 @@ prices: Table[Price] = Table(
 reads: Table[Callable[[Equation, int], int]] = Table(
     "cost of reading", "row(eqn, k) -> scalars of operand k that it reads", absent="all of them"
 )
-carrying: Table[Callable[[Equation], Cost]] = Table(
-    "cost of programs", "row(eqn) -> cost of an equation that carries programs", absent="each program runs once"
-)
 
 
 def equation_cost(eqn: Equation) -> Cost:
     """Count the operations of one equation and of its bodies, without dropped results."""
+    bodies = bodies_of(eqn)
+    if bodies is not None:
+        return _with_bodies(eqn, bodies)
     programs = list(subjaxprs(eqn.params))
     if programs:
-        row = carrying.get(eqn.primitive)
-        return row(eqn) if row else reduce(plus, map(cost, programs))
+        return reduce(plus, map(cost, programs))
     if eqn.primitive is strict_form.drop:
         return Cost(drops=eqn.invars[0].aval.size)
     if eqn.linear:
@@ -207,6 +205,19 @@ def equation_cost(eqn: Equation) -> Cost:
         return moved(eqn) + Cost(adds=adds, multiplies=multiplies)
     row = price_of(eqn).nonlinear
     return moved(eqn) + Cost(nonlinear=row(eqn) if row else sum(_sizes(eqn.outvars)))
+
+
+def _with_bodies(eqn: Equation, bodies: Bodies) -> Cost:
+    """Count all steps of a loop, one if their number is not known, and the dearest of branches.
+
+    The linear constants of a loop are dropped after the last step.
+    """
+    each = [cost(body.jaxpr) for body in bodies.each]
+    if bodies.index is not None:
+        return max(each, key=lambda found: found.work)
+    total = reduce(plus, each).times(1 if bodies.steps is None else len(bodies.steps))
+    constants = bodies.operands(CONST) if bodies.loops else ()
+    return total + Cost(drops=sum(_sizes([eqn.invars[at] for at in constants if eqn.invars[at].linear])))
 
 
 def price_of(eqn: Equation) -> Price:
@@ -563,13 +574,4 @@ def _custom_linear(eqn: Equation) -> Arithmetic:
     return Arithmetic(max(found - more, 0))
 
 
-def _scan(eqn: Equation) -> Cost:
-    """Count all steps of a scan, and the drops of its linear constants after the last step."""
-    constants = [v for v in eqn.invars[: eqn.params["n_consts"]] if v.linear]
-    return cost(eqn.params["jaxpr"]).times(eqn.params["length"]) + Cost(drops=sum(_sizes(constants)))
-
-
-carrying[control_flow.scan_p] = _scan
-carrying[linear_solve.linear_solve_p] = lambda eqn: cost(eqn.params["system"][2])  # the solver
-carrying[control_flow.cond_p] = lambda eqn: max(map(cost, eqn.params["branches"]), key=lambda c: c.work)
 _computes(custom.custom_linear_p, _custom_linear)

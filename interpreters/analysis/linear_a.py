@@ -17,11 +17,12 @@ from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.cost import price_of
 from tapeless.interpreters.analysis.strict_form import StrictBuilder, drop, dup, lit, lzero, read, strict_form
 from tapeless.tracer import dtypes, source
+from tapeless.tracer.bodies import CARRY, CONST, EACH, VALUE, Body, bodies_of, in_groups, rebuilt
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import merge_lists, split_list, where_false, where_true
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.linear_vars import mark_linear
-from tapeless.tracer.primitives.control_flow import cond_p, scan_p, stacked_type
+from tapeless.tracer.primitives.control_flow import as_scan, cond_p, scan_p, stacked_type
 from tapeless.tracer.primitives.elementwise import add_p, select_n_p
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -114,14 +115,20 @@ def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
     to = StrictBuilder()
     env: dict[Var, Atom] = {v: v for v in jaxpr.invars}
     for eqn in jaxpr.eqns:
-        programs = list(subjaxprs(eqn.params))
+        eqn, programs = as_scan(eqn), list(subjaxprs(eqn.params))
         if eqn.primitive in _CONTROL_FLOW:
             programs = []
-        elif programs and eqn.primitive in linearity.rules:  # it does more than to call its body
+        elif programs and not _is_call(eqn):
             raise NotImplementedError(_no_strict_form(eqn, "it has one without strict=True only."))
         inner = _without_calls(programs[0]) if programs else Jaxpr(eqn.invars, [eqn], eqn.outvars)  # type: ignore[arg-type]
         env.update(zip(eqn.outvars, to.inline(inner, [read(v, env) for v in eqn.invars], eqn.source)))
     return jaxpr.replace(eqns=to.eqns, outvars=[read(v, env) for v in jaxpr.outvars])
+
+
+def _is_call(eqn: Equation) -> bool:
+    """Tell whether an equation does nothing but to call its one body."""
+    bodies = bodies_of(eqn)
+    return eqn.primitive not in linearity.rules and not (bodies is not None and bodies.loops)
 
 
 def _pushed(
@@ -203,7 +210,7 @@ def _by_linearity(atoms: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 class _Groups(NamedTuple):
-    """Sizes of the groups (constants, carries, elements) of operands and of results.
+    """The groups (constants, carries, elements) of operands and of results, by their sizes.
 
     before: how many operands come first that bodies do not take.
     """
@@ -213,12 +220,19 @@ class _Groups(NamedTuple):
     results: tuple[int, ...]
 
 
+_INPUTS, _OUTPUTS = (CONST, CARRY, EACH), (VALUE, CARRY, EACH)
+
+
 def _groups(eqn: Equation) -> _Groups:
-    n, m = len(eqn.invars), len(eqn.outvars)
-    if eqn.primitive is cond_p:
-        return _Groups(1, (n - 1,), (m,))
-    n_consts, n_carry = eqn.params["n_consts"], eqn.params["n_carry"]
-    return _Groups(0, (n_consts, n_carry, n - n_consts - n_carry), (n_carry, m - n_carry))
+    bodies = bodies_of(eqn)
+    assert bodies is not None
+    body, before = bodies.each[0], 0 if bodies.index is None else 1
+    return _Groups(before, tuple(map(body.ins.count, _INPUTS)), tuple(map(body.outs.count, _OUTPUTS)))
+
+
+def _body(program: Jaxpr, inputs: Sequence[Sequence[Any]], results: Sequence[Sequence[Any]], before: int = 0) -> Body:
+    """Describe a body by the groups of its operands and results, the constants or values first."""
+    return in_groups(program, list(zip(_INPUTS, map(len, inputs))), list(zip(_OUTPUTS, map(len, results))), before)
 
 
 def _paired(primals: Sequence[Atom], tangents: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
@@ -237,11 +251,10 @@ def _pushed_inside(
     new = [Var(v.aval.tangent(), True) for v in some]
     pushed = [t or to.zero(v) for t, v in zip(tangents, eqn.invars) if _has_tangent(v)]
     operands = _paired(given[groups.before :], pushed, groups.operands)
-    params = map_subjaxprs(lambda program: _paired_jvp(program, groups), eqn.params)
-    if eqn.primitive is scan_p:
-        params = {**params, "n_consts": len(operands[0]), "n_carry": len(operands[1])}
-    invars = [*given[: groups.before], *chain(*operands)]
-    to.eqns.append(eqn.replace(invars=invars, outvars=[*chain(*_paired(outs, new, groups.results))], params=params))
+    results = _paired(outs, new, groups.results)
+    programs = [_paired_jvp(program, groups) for program in subjaxprs(eqn.params)]
+    bodies = [_body(program, operands, results, groups.before) for program in programs]
+    to.eqns.append(rebuilt(eqn, bodies, [*given[: groups.before], *chain(*operands)], [*chain(*results)]))
     return [*outs], list(zip(some, new))
 
 
@@ -268,13 +281,15 @@ def _scan_halves(eqn: Equation) -> Sequence[Equation]:
     of_scan = [_by_linearity(group) for group in split_list(eqn.invars, *sizes.operands[:-1])]
     (consts, _), (carry, tangents), (xs, elements) = of_scan
     outs, pushed = _by_linearity(eqn.outvars)
-    n = len(tangents)
-    counts = {"jaxpr": halves.nonlinear, "n_consts": len(consts), "n_carry": len(carry)}
-    first = eqn.replace(invars=[*consts, *carry, *xs], outvars=[*outs, *stacked], params={**eqn.params, **counts})
-    body = halves.linear.replace(invars=[*ins[:n], *inner, *ins[n:]])
-    counts = {"jaxpr": body, "n_consts": 0, "n_carry": n}
-    invars = [*tangents, *stacked, *elements]
-    return first, eqn.replace(invars=invars, outvars=pushed, params={**eqn.params, **counts})
+    m, n = len(carry), len(tangents)
+    outs = [*outs, *stacked]
+    first = _body(halves.nonlinear, (consts, carry, xs), ((), outs[:m], outs[m:]))
+    linear = halves.linear.replace(invars=[*ins[:n], *inner, *ins[n:]])
+    second = _body(linear, ((), tangents, [*stacked, *elements]), ((), pushed[:n], pushed[n:]))
+    return (
+        rebuilt(eqn, [first], [*consts, *carry, *xs], outs),
+        rebuilt(eqn, [second], [*tangents, *stacked, *elements], pushed),
+    )
 
 
 def _cond_halves(eqn: Equation) -> Sequence[Equation]:
@@ -331,10 +346,11 @@ def _pulled_inside(eqn: Equation, cts: Sequence[Var]) -> tuple[Equation, list[Va
         return eqn.replace(invars=[*index, *residuals, *cts], outvars=pulled, params=params), pulled
     (consts, _), (_, carry), (xs, _) = groups
     k, n, total = len(consts), len(carry), len(consts) + len(xs)
-    body = params["jaxpr"]
-    ins = [*body.invars[:k], *body.invars[total : total + n], *body.invars[k:total], *body.invars[total + n :]]
-    params |= {"jaxpr": body.replace(invars=ins), "n_consts": k, "n_carry": n, "reverse": not params["reverse"]}
-    return eqn.replace(invars=[*consts, *cts[:n], *xs, *cts[n:]], outvars=pulled, params=params), pulled
+    ins = params["jaxpr"].invars
+    program = params["jaxpr"].replace(invars=[*ins[:k], *ins[total : total + n], *ins[k:total], *ins[total + n :]])
+    body = _body(program, (consts, cts[:n], [*xs, *cts[n:]]), ((), pulled[:n], pulled[n:]))
+    reversed_scan = eqn.replace(params={**params, "reverse": not params["reverse"]})
+    return rebuilt(reversed_scan, [body], [*consts, *cts[:n], *xs, *cts[n:]], pulled), pulled
 
 
 _CONTROL_FLOW = (scan_p, cond_p)

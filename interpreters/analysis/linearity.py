@@ -14,10 +14,10 @@ import numpy as np
 
 from tapeless.interpreters import jvp
 from tapeless.tracer import core, dtypes, printing
+from tapeless.tracer.bodies import CONST, Body, Forward, bodies_of
 from tapeless.tracer.config import config
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
-from tapeless.tracer.primitives.control_flow import scan_p
 from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.rules import Table
 
@@ -86,8 +86,8 @@ def facts_of_variables(jaxpr: Jaxpr, zero_in: Sequence[bool] = ()) -> dict[Var, 
 
 rules: Table[Callable[["Check", Equation, Facts], Facts]] = Table(
     "linearity check",
-    "rule(check, eqn, facts of operands) -> facts of results: only primitives that carry programs need one",
-    absent="a param `jaxpr` is checked as a call with all operands; else the linearity table says which are linear",
+    "rule(check, eqn, facts of operands) -> facts of results",
+    absent="its bodies are checked, if it has any; else the linearity table says in which operands it is linear",
 )
 
 
@@ -146,12 +146,21 @@ class Check:
         return _error(self.outer, self.jaxpr, "linear", reason, why, eqn, hint)
 
     def _equation(self, eqn: Equation, facts: Facts) -> Facts:
-        is_call = eqn.own_params.get("jaxpr") is not None
-        outs = rules.get(eqn.primitive, _call if is_call else _apply)(self, eqn, facts)
+        rule = rules.get(eqn.primitive)
+        outs = rule(self, eqn, facts) if rule else self._bodies(eqn, facts)
         for v, fact in zip(eqn.outvars, outs, strict=True):
             if fact is Fact.LINEAR and not v.linear:
                 raise self.error(_RESULT, f"{eqn.primitive} makes a nonlinear value of a linear one", eqn)
         return outs
+
+    def _bodies(self, eqn: Equation, facts: Facts) -> Facts:
+        bodies = bodies_of(eqn)
+        if bodies is None:
+            return (self.primitive(eqn, facts),) * len(eqn.outvars)
+        index = None if bodies.index is None else facts[bodies.index]
+        if isinstance(index, Equation):
+            raise self.decided(eqn, eqn.invars[bodies.index or 0], index)
+        return tuple(_Bodies(self).through(eqn, bodies, facts))
 
     def primitive(self, eqn: Equation, facts: Facts) -> Fact | Equation:
         """Compute the fact of the results of an equation without bodies. Raises: LinearityError."""
@@ -226,12 +235,21 @@ def linear_operands(eqn: Equation) -> Sequence[int]:
     return range(n) if isinstance(positions, jvp.All) else [k for k in positions if k < n]
 
 
-def _call(check: Check, eqn: Equation, facts: Facts) -> Facts:
-    return check.inside(eqn.params["jaxpr"], facts)
+class _Bodies(Forward[Fact | Equation]):
+    """The check of the bodies of one equation, in a program."""
 
+    def __init__(self, check: Check) -> None:
+        self._check = check
 
-def _apply(check: Check, eqn: Equation, facts: Facts) -> Facts:
-    return (check.primitive(eqn, facts),) * len(eqn.outvars)
+    def run(self, eqn: Equation, body: Body, given: Sequence[Fact | Equation]) -> Facts:
+        return self._check.inside(body.jaxpr, tuple(given))
+
+    def join(self, eqn: Equation, x: Fact | Equation, y: Fact | Equation) -> Fact | Equation:
+        return self._check.join(eqn, x, y)
+
+    def test(self, eqn: Equation, body: Body, value: Fact | Equation) -> None:
+        if isinstance(value, Equation):
+            raise self._check.decided(eqn, body.jaxpr.outvars[0], value)
 
 
 def _known(zero: bool) -> Fact:
@@ -270,10 +288,12 @@ def _check_strict(jaxpr: Jaxpr, outer: Jaxpr) -> None:
 
 
 def _check_constants(eqn: Equation, jaxpr: Jaxpr, outer: Jaxpr) -> None:
-    """Check that no constant of a scan, which all steps read, is linear. Raises: LinearityError."""
-    for v in eqn.invars[: eqn.params["n_consts"]] if eqn.primitive is scan_p else ():
+    """Check that no constant of a loop, which all steps read, is linear. Raises: LinearityError."""
+    bodies = bodies_of(eqn)
+    for at in bodies.operands(CONST) if bodies is not None and bodies.loops else ():
+        v = eqn.invars[at]
         if v.linear:
-            why = f"{_names(jaxpr).typed(v)} is read by all steps of scan, without a dup"
+            why = f"{_names(jaxpr).typed(v)} is read by all steps of {eqn.primitive}, without a dup"
             raise _error(outer, jaxpr, "strict", "implicit dup", why, eqn)
 
 

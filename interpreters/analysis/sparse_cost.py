@@ -36,9 +36,10 @@ from tapeless.interpreters.analysis.sparsity import (
 )
 from tapeless.interpreters.analysis.sparsity_rules import Support
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.bodies import Body, Forward, bodies_of
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, subjaxprs
-from tapeless.tracer.primitives import contraction, control_flow, linear_solve, special
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
+from tapeless.tracer.primitives import contraction, control_flow, special
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives import reduction as r
@@ -121,16 +122,16 @@ counts: Table[Callable[..., Arithmetic]] = Table(
     "row(eqn, *operands: Known) -> additions and multiplications of operands that are not known to be zero",
     absent="it is elementwise, and costs its operation count where its result may be nonzero; or it is a move",
 )
-carrying: Table[Callable[[Equation, Sequence[Known]], tuple[Cost, list[Known]]]] = Table(
-    "sparse cost of programs",
-    "row(eqn, operands: Known) -> cost and results of an equation that carries programs",
-    absent="its program is called once with all operands",
-)
 
 
 def _equation(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
-    if eqn.primitive in carrying or any(True for _ in subjaxprs(eqn.params)):
-        return carrying.get(eqn.primitive, _call)(eqn, given)
+    bodies = bodies_of(eqn)
+    if bodies is not None:
+        counting = _Counting()
+        outs = counting.through(eqn, bodies, given)
+        return counting.total, outs
+    if any(True for _ in subjaxprs(eqn.params)):
+        return _call(eqn, given)
     outs = results(eqn, given)
     moved = dense.moved(eqn)
     if all(_is_free(k) for k in outs):
@@ -257,37 +258,48 @@ counts[i.scatter_mul_p] = lambda eqn, x, indices, updates: Arithmetic(0, updates
 # ---- programs ------------------------------------------------------------------------------------------------
 
 
-def _scan(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
-    p = eqn.params
-    jaxpr, n, length = p["jaxpr"], p["n_carry"], p["length"]
-    consts, carry, xs = given[: p["n_consts"]], given[p["n_consts"] :][:n], given[p["n_consts"] + n :]
-    ys: dict[int, list[Known]] = {}
-    total = Cost()
-    order = range(length)[::-1] if p["reverse"] else range(length)
-    for k in order if length <= STEPS else order[:1]:
-        found, outs = run(jaxpr, [*consts, *carry, *[_element(x, k) for x in xs]])
-        carry, ys[k], total = outs[:n], outs[n:], total + found
-    if length > STEPS:
-        found, carry, rest = _all_alike(jaxpr, consts, carry, [_any_element(x) for x in xs])
-        total += found.times(length - 1)
-        ys |= dict.fromkeys(order[1:], rest)
-    stacked = [ys[k] for k in range(length)]
-    types = [v.aval for v in eqn.outvars[n:]]
-    return total, [*carry, *[_stacked(aval, [step[j] for step in stacked]) for j, aval in enumerate(types)]]
+class _Counting(Forward[Known]):
+    """The forward analysis of sparsity, with the `total` cost of what runs."""
 
+    def __init__(self) -> None:
+        self.total = Cost()
 
-def _all_alike(
-    jaxpr: Jaxpr, consts: Sequence[Known], carry: Sequence[Known], xs: Sequence[Known]
-) -> tuple[Cost, list[Known], list[Known]]:
-    """Analyse one loop step for all steps, by a fixpoint of the carry. Return cost, carry and results of the step."""
-    rounds = 0
-    while True:
-        found, outs = run(jaxpr, [*consts, *carry, *xs])
-        after = list(map(join, carry, outs))
-        if list(map(_key, after)) == list(map(_key, carry)):
-            return found, after, outs[len(carry) :]
-        rounds += 1
-        carry = after if rounds < ROUNDS else [Known(x.aval) for x in carry]
+    def run(self, eqn: Equation, body: Body, given: Sequence[Known]) -> list[Known]:
+        return run(body.jaxpr, given)[1]
+
+    def count(self, eqn: Equation, body: Body, given: Sequence[Known], times: int) -> None:
+        self.total += run(body.jaxpr, given)[0].times(times)
+
+    def join(self, eqn: Equation, x: Known, y: Known) -> Known:
+        return join(x, y)
+
+    def key(self, x: Known) -> Any:
+        return _key(x)
+
+    def widened(self, x: Known, rounds: int) -> Known:
+        return x if rounds < ROUNDS else Known(x.aval)
+
+    def selected(self, x: Known) -> int | None:
+        return None if x.value is None else int(x.value)
+
+    def peeled(self, eqn: Equation, steps: range | None) -> int | None:
+        return None if steps is None else len(steps) if len(steps) <= STEPS else 1
+
+    def element(self, x: Known, k: int | None) -> Known:
+        return _any_element(x) if k is None else _element(x, k)
+
+    def stacked(self, v: Var, elements: Sequence[Known]) -> Known:
+        return _stacked(v.aval, elements)
+
+    def alternatives(self, eqn: Equation, runs: Sequence[Callable[[], Sequence[Known]]]) -> list[Sequence[Known]]:
+        """Run all branches; the dearest counts."""
+        before, found, totals = self.total, list[Sequence[Known]](), list[Cost]()
+        for branch in runs:
+            self.total = Cost()
+            found.append(branch())
+            totals.append(self.total)
+        self.total = before + max(totals, key=lambda total: total.work)
+        return found
 
 
 def _element(x: Known, k: int) -> Known:
@@ -311,27 +323,5 @@ def _stacked(aval: ShapedArray, elements: Sequence[Known]) -> Known:
     value = np.stack([k.value for k in elements]) if all(k.value is not None for k in elements) else None
     return Known(aval, np.stack([k.mask for k in elements]), value, static, binary)
 
-
-def _while(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
-    p, n = eqn.params, eqn.params["n_condition"] + eqn.params["n_body"]
-    found, carry, _ = _all_alike(p["body"], given[p["n_condition"] : n], given[n:], ())
-    return found + run(p["condition"], [*given[: p["n_condition"]], *carry])[0], carry
-
-
-def _cond(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
-    branches, which = eqn.params["branches"], given[0].value
-    chosen = branches if which is None else [branches[min(max(int(which), 0), len(branches) - 1)]]
-    found = [run(branch, given[1:]) for branch in chosen]
-    joined = [reduce(join, column) for column in zip(*[outs for _, outs in found])]
-    return max([total for total, _ in found], key=lambda total: total.work), joined
-
-
-def _linear_solve(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
-    solver = eqn.params["system"][2]
-    return run(solver, [Known(v.aval) for v in solver.invars])[0], _anything(eqn)
-
-
-carrying[control_flow.scan_p], carrying[control_flow.while_p], carrying[control_flow.cond_p] = _scan, _while, _cond
-carrying[linear_solve.linear_solve_p] = _linear_solve
 
 _runs = core.program_cache()

@@ -18,10 +18,10 @@ from tapeless.interpreters import jvp
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.linearity import Fact, linear_operands
 from tapeless.tracer import core
+from tapeless.tracer.bodies import CARRY, CONST, Body, bodies_of, rebuilt
 from tapeless.tracer.core import Primitive, TypingRule
 from tapeless.tracer.errors import InternalError
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
-from tapeless.tracer.primitives.control_flow import cond_p, scan_p
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
 from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray
@@ -102,32 +102,34 @@ def _with_linear_zeros(jaxpr: Jaxpr, zero_in: Sequence[bool], linear_out: Sequen
 
 
 def _linear_positions(eqn: Equation) -> Sequence[int]:
-    """Return the positions of operands that must all be linear if one is; of scan and cond, those linear in a body."""
-    if eqn.primitive is scan_p or eqn.primitive is cond_p:
-        first = eqn.primitive is cond_p  # the index comes before what branches take
-        inside = [any(flags) for flags in zip(*[program.linear_in for program in subjaxprs(eqn.params)])]
-        return [k + first for k, linear in enumerate(inside) if linear]
+    """Return the positions of operands that must all be linear if one is; of bodies, those linear in one of them."""
+    bodies = bodies_of(eqn)
+    if bodies is not None and (bodies.loops or bodies.index is not None):
+        each = [pair for body in bodies.each for pair in zip(body.operands, body.jaxpr.linear_in, strict=True)]
+        return sorted({at for at, linear in each if linear})
     is_product = jvp.structurally_linear.get(eqn.primitive) is jvp.All.SEPARATELY
     is_product |= eqn.primitive is select_n_p  # a select between a value and zero is a product with a mask
     return () if is_product else linear_operands(eqn)
 
 
 def with_constants_carried(eqn: Equation) -> Equation:
-    """Turn the linear constants of a scan, which all steps read, into carries; other equations stay as they are."""
-    if eqn.primitive is not scan_p or not any(v.linear for v in eqn.invars[: eqn.params["n_consts"]]):
+    """Turn the linear constants of a loop, which all steps read, into carries; other equations stay as they are."""
+    bodies = bodies_of(eqn)
+    if bodies is None or not bodies.loops or len(bodies.each) > 1:
         return eqn
-    body, n_consts, n_carry = eqn.params["jaxpr"], eqn.params["n_consts"], eqn.params["n_carry"]
-    order = sorted(range(n_consts), key=lambda k: eqn.invars[k].linear)  # a stable order
-    moved = sum(v.linear for v in eqn.invars[:n_consts])
-    carried = [body.invars[k] for k in order[n_consts - moved :]]
-    program = body.replace(
-        invars=[*[body.invars[k] for k in order], *body.invars[n_consts:]], outvars=[*carried, *body.outvars]
+    (body,) = bodies.each
+    moved = [k for k in body.inputs(CONST) if eqn.invars[body.operands[k]].linear]
+    if not moved:
+        return eqn
+    n, carried = len(moved), [body.jaxpr.invars[k] for k in moved]
+    new = Body(
+        body.jaxpr.replace(outvars=[*carried, *body.jaxpr.outvars]),
+        tuple([CARRY if k in moved else role for k, role in enumerate(body.ins)]),
+        body.operands,
+        (*[CARRY] * n, *body.outs),
+        (*range(n), *[n + at for at in body.results]),
     )
-    return eqn.replace(
-        invars=[*[eqn.invars[k] for k in order], *eqn.invars[n_consts:]],
-        outvars=[*[Var(v.aval, True) for v in carried], *eqn.outvars],
-        params={**eqn.params, "jaxpr": program, "n_consts": n_consts - moved, "n_carry": n_carry + moved},
-    )
+    return rebuilt(eqn, [new], eqn.invars, [*[Var(v.aval, True) for v in carried], *eqn.outvars])
 
 
 def _zero_or(v: Atom, to: StrictBuilder, env: dict[Any, Any], source: Source | None) -> Atom:

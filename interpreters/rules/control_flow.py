@@ -5,7 +5,6 @@ the next step takes it so. Source: Radul et al. 2023, section 7, for linear valu
 """
 
 from collections.abc import Sequence
-from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +20,6 @@ from tapeless.interpreters import (
     transpose,
     vmap,
 )
-from tapeless.interpreters.analysis import linearity
-from tapeless.interpreters.analysis.linearity import Check, Facts
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
 from tapeless.interpreters.residual_cut import Loop
 from tapeless.interpreters.transpose import is_linear
@@ -37,7 +34,7 @@ from tapeless.tracer.flags import (
     where_false,
     where_true,
 )
-from tapeless.tracer.jaxpr import Equation, Jaxpr
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.elementwise import convert_element_type
@@ -189,7 +186,7 @@ def _while_partial_eval(
     results = _primal_while(halves, condition, (*of_test, *of_carry), split_list(args, n_condition, n_body), of_consts)
     linear_in = (*of_test, *of_consts, *of_carry)
     params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
-    marked, _ = linear_vars.rules[c.while_p](linear_in, **params)
+    marked = linear_vars.marked_params(Equation(c.while_p, [Var(aval_of(x)) for x in args], params, ()), linear_in)[0]
     pushed = trace.record(c.while_p, args, marked, of_carry)
     return merge_lists(of_carry, where_true(of_carry, pushed), results)
 
@@ -418,44 +415,3 @@ rematerialization_budget.rules[c.cond_p] = rematerialization_budget.choice
 vmap.rules[c.scan_p] = _scan_vmap
 vmap.rules[c.while_p] = _while_vmap
 vmap.rules[c.cond_p] = _cond_vmap
-
-# ---- linearity -----------------------------------------------------------------------------------------------
-
-
-def _scan_linear(check: Check, eqn: Equation, facts: Facts) -> Facts:
-    n_consts, n_carry = eqn.params["n_consts"], eqn.params["n_carry"]
-    consts, carry, xs = split_list(facts, n_consts, n_carry)
-    outs, carry = _linear_carry(check, eqn, eqn.params["jaxpr"], consts, carry, xs)
-    return (*carry, *outs[n_carry:])
-
-
-def _while_linear(check: Check, eqn: Equation, facts: Facts) -> Facts:
-    of_test, consts, carry = split_list(facts, eqn.params["n_condition"], eqn.params["n_body"])
-    _, carry = _linear_carry(check, eqn, eqn.params["body"], consts, carry, ())
-    (test,) = check.inside(eqn.params["condition"], (*of_test, *carry))
-    if isinstance(test, Equation):
-        raise check.decided(eqn, eqn.params["condition"].outvars[0], test)
-    return carry
-
-
-def _linear_carry(check: Check, eqn: Equation, body: Jaxpr, consts: Facts, carry: Facts, xs: Facts) -> Any:
-    """Return the linearity facts of the last step's results and of the carry, joined step by step to a fixed point."""
-    while True:
-        outs = check.inside(body, (*consts, *carry, *xs))
-        after = tuple([check.join(eqn, a, b) for a, b in zip(carry, outs)])
-        if after == carry:
-            return outs, carry
-        carry = after
-
-
-def _cond_linear(check: Check, eqn: Equation, facts: Facts) -> Facts:
-    index, *operands = facts
-    if isinstance(index, Equation):
-        raise check.decided(eqn, eqn.invars[0], index)
-    outs = [check.inside(branch, tuple(operands)) for branch in eqn.params["branches"]]
-    return tuple([reduce(partial(check.join, eqn), facts) for facts in zip(*outs)])
-
-
-linearity.rules[c.scan_p] = _scan_linear
-linearity.rules[c.while_p] = _while_linear
-linearity.rules[c.cond_p] = _cond_linear

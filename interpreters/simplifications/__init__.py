@@ -15,29 +15,27 @@ from tapeless.interpreters.simplifications import (
     select_of_update,
 )
 from tapeless.interpreters.simplifications.fusion import fuse
-from tapeless.interpreters.simplifications.masks import analysis as mask_analysis
-from tapeless.interpreters.simplifications.masks import control_flow as masks_in_control_flow
+from tapeless.interpreters.simplifications.masks import sink
 from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.tracer.jaxpr import Jaxpr
 
 _RULES = rewrites, control_flow, rows
-_RULES_OF_PASSES = (masks_in_control_flow,)
 
 Pass = Callable[[Jaxpr], Jaxpr]
 
 
-def _passes(sink: Pass) -> tuple[Pass, ...]:
+def _passes(sink_masks: Pass) -> tuple[Pass, ...]:
     return (
         licm.hoisted,
         dead_operands.remove_dead_operands,
         select_of_update.select_before_update,
-        sink,
+        sink_masks,
         pushdown.narrowed,
         fuse.fuse_contractions,
     )
 
 
 # Passes over a whole program, in order: pass(jaxpr) -> a program, the same object if there is nothing to do.
-programs: Final = _passes(mask_analysis.sink_masks)
+programs: Final = _passes(sink.sink_masks)
 # The same passes over the body of an equation, where linear inputs may be infinite.
-bodies: Final = _passes(mask_analysis.sink_masks_in_body)
+bodies: Final = _passes(sink.sink_masks_in_body)

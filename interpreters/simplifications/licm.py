@@ -1,4 +1,4 @@
-"""Loop-invariant code motion (hoisting) for linear scans: equations that depend on constants alone go before the loop.
+"""Loop-invariant code motion (hoisting) for linear loops: equations that depend on constants alone go before the loop.
 
 The pass moves linear equations, and the primal ones that these depend on. Rules of users that need not be linear, or
 have effects, stay: a cotangent that is clipped at every step is not clipped once. If the loop reads only a part of a
@@ -6,35 +6,36 @@ moved result, its cotangent per step is a part, too: for `x[::-1][i]` the revers
 at every step. In primal loops, residual_placement.py moves the equations that residuals need, and XLA moves the others.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer import core, passes
+from tapeless.tracer.bodies import CONST, Bodies, bodies_of, rebuilt, taking_first
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from tapeless.tracer.primitives.control_flow import scan_p
 from tapeless.tracer.primitives.custom import is_unchecked
 
 
 def hoisted(jaxpr: Jaxpr) -> Jaxpr:
-    """Move invariant linear equations of each linear scan before it; the same object if there are none."""
-    loops = {eqn for eqn in jaxpr.carrying if eqn.primitive is scan_p and eqn.linear}
+    """Move invariant linear equations of each linear loop before it; the same object if there are none."""
+    linear = {eqn: bodies for eqn in jaxpr.carrying if eqn.linear and (bodies := bodies_of(eqn)) is not None}
+    loops = {eqn: bodies for eqn, bodies in linear.items() if bodies.steps is not None and bodies.loops}
     if not loops:
         return jaxpr
     w = Writer(jaxpr)
     for eqn in jaxpr.eqns:
-        now = _lighter(w, eqn) if eqn in loops else eqn
+        now = _lighter(w, eqn, loops[eqn]) if eqn in loops else eqn
         w.changed |= now is not eqn
         w.keep(now)
     return w.finish()
 
 
-def invariant(body: Jaxpr, n_consts: int, may_move: Callable[[Equation], bool]) -> Sequence[Equation]:
-    """List the equations of a body that depend only on its first `n_consts` inputs and that `may_move` accepts.
+def invariant(body: Jaxpr, constants: Iterable[int], may_move: Callable[[Equation], bool]) -> Sequence[Equation]:
+    """List the equations of a body that depend only on its inputs with the numbers `constants`, if `may_move` accepts.
 
     The equations that they depend on are accepted, too, and none has effects.
     """
-    fixed: set[Atom] = set(body.invars[:n_consts])
+    fixed: set[Atom] = {body.invars[k] for k in constants}
     moved: list[Equation] = []
     for eqn in body.eqns:
         constant = all(type(v) is Literal or v in fixed for v in eqn.invars)
@@ -56,30 +57,31 @@ def without(body: Jaxpr, moved: Collection[Equation]) -> tuple[Jaxpr, list[Var]]
     return left.replace(invars=[*shared, *body.invars]), shared
 
 
-def _lighter(w: Writer, eqn: Equation) -> Equation:
-    """Write the invariant linear equations of a scan before it; their results become constants of the returned scan."""
-    jaxpr, n = eqn.params["jaxpr"], eqn.params["n_consts"]
-    moved = _of_linear(jaxpr, n)
+def _lighter(w: Writer, eqn: Equation, bodies: Bodies) -> Equation:
+    """Write the invariant linear equations of a loop before it; their results become constants of the returned loop."""
+    (loop,) = bodies.each
+    jaxpr, constants = loop.jaxpr, loop.inputs(CONST)
+    moved = _of_linear(jaxpr, tuple(constants))
     if not moved:
         return eqn
-    before: dict[Atom, Atom] = dict(zip(jaxpr.invars[:n], eqn.invars[:n]))
+    before: dict[Atom, Atom] = {jaxpr.invars[k]: eqn.invars[loop.operands[k]] for k in constants}
     for inner in moved:
         outs = [Var(v.aval, v.linear) for v in inner.outvars]
         w.keep(inner.replace(invars=[before.get(v, v) for v in inner.invars], outvars=outs))
         before.update(zip(inner.outvars, outs))
-    body, shared = without(jaxpr, moved)
-    params = {**eqn.params, "jaxpr": body, "n_consts": n + len(shared)}
-    return eqn.replace(params=params, invars=[*[before[v] for v in shared], *eqn.invars])
+    program, shared = without(jaxpr, moved)
+    operands, n = [*eqn.invars, *[before[v] for v in shared]], len(eqn.invars)
+    return rebuilt(eqn, [taking_first(loop, program, [(n + k, CONST) for k in range(len(shared))])], operands)
 
 
 @core.remembered
-def _of_linear(jaxpr: Jaxpr, n_consts: int) -> Sequence[Equation]:
+def _of_linear(jaxpr: Jaxpr, constants: tuple[int, ...]) -> Sequence[Equation]:
     """List the invariant equations to move: linear ones whose results are no larger than an operand.
 
     The primal equations that these depend on are included. Remembered for as long as `jaxpr` lives.
     """
     moved = invariant(
-        jaxpr, n_consts, lambda eqn: not _has_linear_operand(eqn) or not (_grows(eqn) or is_unchecked(eqn))
+        jaxpr, constants, lambda eqn: not _has_linear_operand(eqn) or not (_grows(eqn) or is_unchecked(eqn))
     )
     needed: set[Atom] = {v for eqn in moved if _has_linear_operand(eqn) for v in (*eqn.invars, *eqn.outvars)}
     return needed_for(moved, needed)

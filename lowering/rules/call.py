@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapeless.lowering import dispatch, emit, ordering
+from tapeless.lowering import dispatch, emit
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call as c
 from tapeless.tracer.types import aval_of
@@ -15,4 +15,3 @@ def _run(*args: Any, jaxpr: Jaxpr) -> Any:
 
 emit.rules[c.jit_p] = emit.call
 dispatch.inline[c.jit_p] = _run
-ordering.rules[c.jit_p] = ordering.call

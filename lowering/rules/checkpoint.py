@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapeless.lowering import dispatch, emit, hlo, ordering, physical
+from tapeless.lowering import dispatch, emit, hlo, physical
 from tapeless.lowering.barriers import barrier
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.user_primitives import is_uncompilable
@@ -46,6 +46,5 @@ dispatch.inline[c.materialize_p] = lambda x: (x,)
 dispatch.inline[c.dce_sink_p] = lambda x: ()
 # Whatever runs one by one is neither merged nor moved.
 dispatch.inline[c.optimization_barrier_p] = lambda *args: tuple(as_arguments(args))
-ordering.rules[c.checkpoint_p] = ordering.call
 for _primitive in (c.name_p, c.move_p, c.materialize_p, c.dce_sink_p, c.optimization_barrier_p):
     physical.moves(_primitive)

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering import dispatch, emit, hlo, in_place_loops, nonfinite, ordering
+from tapeless.lowering import dispatch, emit, hlo, in_place_loops, nonfinite
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer.effects import ORDERED, effects_of
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -213,8 +212,6 @@ def _row(f: Function, y: Value) -> Value:
 emit.rules[c.cond_p] = _cond
 emit.rules[c.while_p] = _while
 emit.rules[c.scan_p] = _scan
-in_place_loops.loops[c.while_p] = "n_body"
-in_place_loops.loops[c.scan_p] = "n_consts"
 
 # ---- eager mode ----------------------------------------------------------------------------------------------
 
@@ -264,43 +261,3 @@ def _step_through_scan(
 dispatch.inline[c.cond_p] = _run_cond
 dispatch.inline[c.while_p] = _run_while
 dispatch.inline[c.scan_p] = _run_scan
-
-# ---- ordered effects -----------------------------------------------------------------------------------------
-
-
-def _order_cond(eqn: Equation, token: Atom, out: Var) -> Equation:
-    """Thread a token through a cond: an operand after the index, the first result of every branch."""
-    branches = tuple([ordering.threaded(branch) for branch in eqn.params["branches"]])
-    invars = ordering.with_token(eqn.invars, token, 1)
-    return eqn.replace(invars=invars, params={**eqn.params, "branches": branches}, outvars=(out, *eqn.outvars))
-
-
-def _order_scan(eqn: Equation, token: Atom, out: Var) -> Equation:
-    """Thread a token through a scan, as the first carried value."""
-    n_consts, n_carry = eqn.params["n_consts"], eqn.params["n_carry"]
-    params = {**eqn.params, "jaxpr": ordering.threaded(eqn.params["jaxpr"], n_consts), "n_carry": n_carry + 1}
-    invars = ordering.with_token(eqn.invars, token, n_consts)
-    return eqn.replace(invars=invars, params=params, outvars=(out, *eqn.outvars))
-
-
-def _order_while(eqn: Equation, token: Atom, out: Var) -> Equation:
-    """Thread a token through a while loop, as the first carried value.
-
-    Raises: NotImplementedError for an effect in the condition, whose only result is the predicate.
-    """
-    condition, n = eqn.params["condition"], eqn.params["n_condition"]
-    if ORDERED in effects_of(condition):
-        raise NotImplementedError(
-            f"while_loop: an ordered callback in {condition.name}, which decides whether the loop goes on.\n"
-            "  Call it in the body of the loop, or with ordered=False."
-        )
-    test = condition.replace(invars=ordering.with_token(condition.invars, Var(ordering.TOKEN), n))
-    before = n + eqn.params["n_body"]
-    params = {**eqn.params, "condition": test, "body": ordering.threaded(eqn.params["body"], eqn.params["n_body"])}
-    invars = ordering.with_token(eqn.invars, token, before)
-    return eqn.replace(invars=invars, params=params, outvars=(out, *eqn.outvars))
-
-
-ordering.rules[c.cond_p] = _order_cond
-ordering.rules[c.scan_p] = _order_scan
-ordering.rules[c.while_p] = _order_while

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from tapeless.lowering import dispatch, emit, ordering, physical, user_primitives
+from tapeless.lowering import dispatch, emit, physical, user_primitives
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.effects import ORDERED, effects, effects_of
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, subjaxprs
@@ -54,7 +54,6 @@ def _out_of_order(pull: Any, eqn: Equation, reached: Any) -> NotImplementedError
 for _kind in (c.custom_jvp_p, c.custom_vjp_p):
     emit.rules[_kind] = emit.call
     dispatch.inline[_kind] = c.call_custom
-    ordering.rules[_kind] = ordering.call
 emit.rules[c.custom_linear_p] = _custom_linear
 physical.rules[c.custom_linear_p] = _custom_linear_words
 dispatch.inline[c.custom_linear_p] = c.push_forward

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapeless.lowering import dispatch, emit, ordering
+from tapeless.lowering import dispatch, emit
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives.custom_vmap import custom_vmap_p
@@ -14,4 +14,3 @@ def _run(*args: Any, jaxpr: Jaxpr, **_: Any) -> Any:
 
 emit.rules[custom_vmap_p] = emit.call
 dispatch.inline[custom_vmap_p] = _run
-ordering.rules[custom_vmap_p] = ordering.call

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from tapeless.tracer.bodies import CONST, VALUE, Bodies, Body, Description, descriptions, in_groups
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, whole
 from tapeless.tracer.types import ShapedArray
@@ -52,3 +53,19 @@ class _CallPrimitive(Primitive):
 
 
 jit_p: Final = _CallPrimitive("jit", _jit_type, remember=False)
+
+
+def as_called(jaxpr: Jaxpr, first: int = 0) -> Body:
+    """Describe the program of a call, which takes all operands, or those from the position `first` on."""
+    return in_groups(jaxpr, [(CONST, len(jaxpr.invars))], [(VALUE, len(jaxpr.outvars))], first)
+
+
+def call_of(fixed: bool = False) -> Description:
+    """Describe a primitive that calls its param `jaxpr`; `fixed` if a user's rule takes its operands, too."""
+    return Description(
+        lambda jaxpr, **_: Bodies((as_called(jaxpr),), fixed=fixed),
+        lambda params, bodies: {**params, "jaxpr": bodies[0].jaxpr},
+    )
+
+
+descriptions[jit_p] = call_of()

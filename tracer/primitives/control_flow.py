@@ -9,9 +9,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapeless.tracer import linear_vars
+from tapeless.tracer.bodies import (
+    CARRY,
+    CONST,
+    EACH,
+    TEST,
+    Bodies,
+    Body,
+    Description,
+    bodies_of,
+    descriptions,
+    in_groups,
+    rebuilt,
+)
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.jaxpr import Equation, Jaxpr
+from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives.call import check_takes, check_types
 from tapeless.tracer.types import ShapedArray
 
@@ -140,45 +153,53 @@ def _check_gives(who: str, jaxpr: Jaxpr, wanted: Sequence[ShapedArray]) -> None:
     check_types(f"{who}: {jaxpr.name}", "gives", jaxpr.out_avals, wanted)
 
 
-# ---- linear variables ----------------------------------------------------------------------------------------
+# ---- bodies --------------------------------------------------------------------------------------------------
 
 
-def _mark_cond(linear_in: tuple[bool, ...], *, branches: tuple[Jaxpr, ...]) -> tuple[dict[str, Any], list[bool]]:
-    programs = tuple([linear_vars.marked(branch, linear_in[1:]) for branch in branches])
-    linear_out = [any(vs) for vs in zip(*[[v.linear for v in branch.outvars] for branch in programs])]
-    return {"branches": programs}, [linear_in[0] or linear for linear in linear_out]
+def _cond_bodies(branches: tuple[Jaxpr, ...]) -> Bodies:
+    return Bodies(tuple([call.as_called(branch, first=1) for branch in branches]), index=0)
 
 
-def _mark_while(
-    linear_in: tuple[bool, ...], *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
-) -> tuple[dict[str, Any], list[bool]]:
-    before = n_condition + n_body
-    program, carry = _marked_loop(body, linear_in[n_condition:before], linear_in[before:], ())
-    test = linear_vars.marked(condition, (*linear_in[:n_condition], *carry))
-    return {"condition": test, "body": program, "n_condition": n_condition, "n_body": n_body}, list(carry)
+def _scan_bodies(jaxpr: Jaxpr, n_consts: int, n_carry: int, length: int, reverse: bool, unroll: int) -> Bodies:
+    n_elements, n_stacked = len(jaxpr.invars) - n_consts - n_carry, len(jaxpr.outvars) - n_carry
+    groups = [(CONST, n_consts), (CARRY, n_carry), (EACH, n_elements)]
+    body = in_groups(jaxpr, groups, [(CARRY, n_carry), (EACH, n_stacked)])
+    return Bodies((body,), range(length)[::-1] if reverse else range(length))
 
 
-def _mark_scan(
-    linear_in: tuple[bool, ...], *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **params: Any
-) -> tuple[dict[str, Any], list[bool]]:
-    before = n_consts + n_carry
-    program, carry = _marked_loop(jaxpr, linear_in[:n_consts], linear_in[n_consts:before], linear_in[before:])
-    linear_out = [*carry, *[v.linear for v in program.outvars[n_carry:]]]
-    return {"jaxpr": program, "n_consts": n_consts, "n_carry": n_carry, **params}, linear_out
+def _while_bodies(condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) -> Bodies:
+    n_carry = len(body.outvars)
+    carry = range(n_condition + n_body, n_condition + n_body + n_carry)
+    ins = (*[CONST] * n_condition, *[CARRY] * n_carry)
+    test = Body(condition, ins, (*range(n_condition), *carry), (TEST,), (-1,))
+    return Bodies((test, in_groups(body, [(CONST, n_body), (CARRY, n_carry)], [(CARRY, n_carry)], n_condition)), None)
 
 
-def _marked_loop(
-    body: Jaxpr, consts: tuple[bool, ...], carry: tuple[bool, ...], xs: tuple[bool, ...]
-) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """Mark the linear variables of a loop body up to a fixed point; return it, and flags of its carry."""
-    while True:
-        program = linear_vars.marked(body, (*consts, *carry, *xs))
-        after = tuple([before or v.linear for before, v in zip(carry, program.outvars)])
-        if after == carry:
-            return program, carry
-        carry = after
+def _scan_with(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any]:
+    (body,) = bodies
+    return {**params, "jaxpr": body.jaxpr, "n_consts": body.n_consts, "n_carry": body.n_carry}
 
 
-linear_vars.rules[cond_p] = _mark_cond
-linear_vars.rules[while_p] = _mark_while
-linear_vars.rules[scan_p] = _mark_scan
+def _while_with(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any]:
+    test, body = bodies
+    return {
+        "condition": test.jaxpr,
+        "body": body.jaxpr,
+        "n_condition": test.n_consts,
+        "n_body": body.n_consts,
+    }
+
+
+descriptions[cond_p] = Description(_cond_bodies, lambda params, bodies: {"branches": tuple([b.jaxpr for b in bodies])})
+descriptions[scan_p] = Description(_scan_bodies, _scan_with)
+descriptions[while_p] = Description(_while_bodies, _while_with)
+
+
+def as_scan(eqn: Equation) -> Equation:
+    """Write a loop of one body, whose number of steps is known, as a scan; other equations stay as they are."""
+    found = bodies_of(eqn)
+    if eqn.primitive is scan_p or found is None or not found.loops or found.steps is None or len(found.each) > 1:
+        return eqn
+    loop = {"length": len(found.steps), "reverse": found.steps.step < 0, "unroll": 1}
+    empty = eqn.replace(primitive=scan_p, params={"jaxpr": found.each[0].jaxpr, "n_consts": 0, "n_carry": 0, **loop})
+    return rebuilt(empty, found.each, eqn.invars, eqn.outvars)

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from tapeless.tracer import core, staging
+from tapeless.tracer.bodies import descriptions
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation, Jaxpr, carried
 from tapeless.tracer.primitives import call
@@ -50,6 +51,7 @@ class _WithoutRule:
 # rule, the tangents that `rule` returns are results of `custom_linear`.
 custom_jvp_p: Final = _CustomPrimitive("custom_jvp", partial(_custom_type, "custom_jvp"), remember=False)
 custom_vjp_p: Final = _CustomPrimitive("custom_vjp", partial(_custom_type, "custom_vjp"), remember=False)
+descriptions[custom_jvp_p] = descriptions[custom_vjp_p] = call.call_of(fixed=True)
 
 
 def call_custom(*args: Any, custom: Any, jaxpr: Jaxpr | None, n_consts: int | None) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tapeless.tracer import linear_vars
+from tapeless.tracer.bodies import descriptions
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
@@ -43,3 +44,4 @@ def _mark(linear_in: tuple[bool, ...], *, rule: Any, jaxpr: Jaxpr, n_consts: int
 
 custom_vmap_p: Final = Primitive("custom_vmap", _custom_vmap_type, remember=False)
 linear_vars.rules[custom_vmap_p] = _mark
+descriptions[custom_vmap_p] = call.call_of(fixed=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from tapeless.tracer import linear_vars
+from tapeless.tracer.bodies import CONST, VALUE, Bodies, Body, Description, descriptions
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Jaxpr
@@ -53,5 +54,21 @@ def _mark(linear_in: tuple[bool, ...], *, system: Any, counts: Any) -> tuple[dic
     return {"system": system, "counts": counts}, [True] * len(system[2].outvars)
 
 
+def _bodies(system: tuple[Jaxpr | None, ...], counts: tuple[int, ...]) -> Bodies:
+    """Describe the solver, the one program that runs; it takes its constants and b."""
+    solve, first = system[2], sum(counts[:2])
+    assert solve is not None
+    n_b = len(solve.invars) - counts[2]
+    operands = (*range(first, first + counts[2]), *range(sum(counts), sum(counts) + n_b))
+    n = len(solve.outvars)
+    body = Body(solve, (CONST,) * len(operands), operands, (VALUE,) * n, tuple(range(n)))
+    return Bodies((body,), fixed=True)
+
+
+def _with_solver(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any]:
+    return {**params, "system": (*params["system"][:2], bodies[0].jaxpr, *params["system"][3:])}
+
+
 linear_solve_p: Final = Primitive("linear_solve", _linear_solve_type, remember=False)
+descriptions[linear_solve_p] = Description(_bodies, _with_solver)
 linear_vars.rules[linear_solve_p] = _mark

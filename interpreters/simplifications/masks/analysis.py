@@ -9,7 +9,7 @@ The select itself is dropped if it selects between 0 and a sum of terms that all
 No linear operation is added. Among known values, masks are combined, and each coefficient is selected once.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, reduce
 from operator import and_
 from typing import Final, NamedTuple
@@ -25,33 +25,21 @@ from tapeless.interpreters.simplifications.masks.operand_regions import region_o
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
 from tapeless.interpreters.simplify import in_order
 from tapeless.tracer import core, dtypes, passes
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.bodies import Bodies, bodies_of
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.rules import Rules
 from tapeless.tracer.terms.term import Sum, Use
 
-inside: Final = Rules(
-    "masks inside",
-    "rule(sinking, eqn, region of each result) -> the equation with masks sunk into its programs, or the same; "
-    "region of each operand",
-    absent="masks of its results stay outside its programs",
-)
+Out = Sequence[Region | None]
+Found = tuple[Equation, list[Region | None]]
 
 
-def sink_masks(jaxpr: Jaxpr) -> Jaxpr:
-    """Sink the masks of a whole program, whose linear inputs are finite."""
-    return _sunk(jaxpr, jaxpr.invars)
-
-
-def sink_masks_in_body(jaxpr: Jaxpr) -> Jaxpr:
-    """Sink the masks of the body of an equation, whose linear inputs may be infinite."""
-    return _sunk(jaxpr, ())
-
-
-def _sunk(jaxpr: Jaxpr, finite: Collection[Var]) -> Jaxpr:
-    if not chooses(jaxpr) or computes_masks(jaxpr):
-        return jaxpr
-    return Sinking(jaxpr, [None] * len(jaxpr.outvars), finite).run()
+def entered(eqn: Equation) -> Bodies | None:
+    """Describe the bodies that masks of an equation's results are sunk into; None if they stay outside."""
+    bodies = bodies_of(eqn)
+    if bodies is None or bodies.fixed or (bodies.loops and (bodies.steps is None or len(bodies.each) > 1)):
+        return None
+    return bodies
 
 
 def computes_masks(jaxpr: Jaxpr) -> bool:
@@ -85,9 +73,10 @@ def chooses(jaxpr: Jaxpr) -> bool:
 
 
 def _chooses_by(eqn: Equation) -> bool:
-    if eqn.primitive not in inside:
+    bodies = entered(eqn)
+    if bodies is None:
         return eqn.primitive is e.select_n_p
-    programs = list(subjaxprs(eqn.params))
+    programs = [body.jaxpr for body in bodies.each]
     return any(map(chooses, programs)) or _read_apart(programs)
 
 
@@ -101,11 +90,12 @@ class Sinking:
     """Mask sinking in one program: backwards, find where each value is read; then forwards, mask coefficients.
 
     The forward pass also finds the masks outside of which a value is zero. out: the region where each result is read.
-    finite: the linear inputs that are known to be finite.
+    finite: the linear inputs that are known to be finite. into: sinks masks into the bodies of an equation.
     """
 
-    def __init__(self, jaxpr: Jaxpr, out: Sequence[Region | None], finite: Collection[Var]) -> None:
+    def __init__(self, jaxpr: Jaxpr, out: Out, finite: Collection[Var], into: "IntoBodies") -> None:
         self.jaxpr: Final = jaxpr
+        self._into = into
         self.w: Final = MaskWriter(jaxpr)
         self.coefficients: Final = Coefficients(self.w)
         self.where: dict[Atom, Region | None] = {}  # the region where each linear value is read
@@ -139,8 +129,9 @@ class Sinking:
         """Add the regions where the linear operands of an equation are read, from those of its results."""
         self.w.place = eqn.source
         out = [self.where.get(v, NOWHERE) for v in eqn.outvars]
-        if eqn.primitive in inside and (any(out) or _chooses_by(eqn)):
-            self._programs[eqn], found = inside[eqn.primitive](self, eqn, out)
+        bodies = entered(eqn)
+        if bodies is not None and (any(out) or _chooses_by(eqn)):
+            self._programs[eqn], found = self._into(self, eqn, bodies, out)
         else:
             found = [region_of_operand(self.w, eqn, out, k) if x.linear else None for k, x in enumerate(eqn.invars)]
         for x, region in zip(eqn.invars, found, strict=True):
@@ -234,6 +225,9 @@ class Sinking:
             return None
         left = [k for k, x in enumerate(eqn.invars[1:]) if not is_zero(self.w, x)]
         return left[0] if len(left) == 1 else None
+
+
+IntoBodies = Callable[[Sinking, Equation, Bodies, Out], Found]
 
 
 class _Product(NamedTuple):

@@ -10,6 +10,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters.simplifications.masks.analysis import Sinking
+from tapeless.interpreters.simplifications.masks.sink import sink_into_bodies
 from tapeless.interpreters.simplify import in_order
 from tapeless.tracer.linear_vars import mark_linear
 from tests.stepping import by_steps
@@ -62,7 +63,7 @@ def region(f: Callable[[Any], Any], x: Any, mask: Any) -> Any:
     closed = tl.make_jaxpr(chosen)(x, mask)
     n = len(closed.consts)
     jaxpr = mark_linear(closed.jaxpr, (*[False] * n, True, False))
-    sinking = Sinking(jaxpr, [None], ())
+    sinking = Sinking(jaxpr, [None], (), sink_into_bodies)
     sinking.run()
     where = sinking.where[jaxpr.invars[n]]
     array = None if where is None else sinking.coefficients.array(where)

@@ -1,35 +1,47 @@
-"""Mask sinking into the bodies of jit, checkpoint, cond and scan: the masks of their results become operands.
+"""Mask sinking: the pass, and its way into the bodies of calls, branches and loops: masks of results become operands.
 
 A mask that is an operand already is not passed again, nor is one that holds wherever an operand does that masks what
 is inside. What a program says of where its own inputs matter counts only as far as it goes back to these masks, or to
 operands that it chooses by, or to what it compares of these: such comparisons are written outside again.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from tapeless.interpreters.index_rows import Combination
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.masks import analysis, regions
-from tapeless.interpreters.simplifications.masks.analysis import Sinking
+from tapeless.interpreters.simplifications.masks.analysis import Found, Out, Sinking
 from tapeless.interpreters.simplifications.masks.mask import Mask
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
 from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer import core, passes
+from tapeless.tracer.bodies import CARRY, CONST, EACH, Bodies, Body, rebuilt, taking_first
 from tapeless.tracer.check import checked
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from tapeless.tracer.primitives.call import jit_p
-from tapeless.tracer.primitives.checkpoint import checkpoint_p
-from tapeless.tracer.primitives.control_flow import cond_p, scan_p
 from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.types import ShapedArray
 
-Out = Sequence[Region | None]
-Found = tuple[Equation, list[Region | None]]
 BOOL = np.dtype(bool)
+
+
+def sink_masks(jaxpr: Jaxpr) -> Jaxpr:
+    """Sink the masks of a whole program, whose linear inputs are finite."""
+    return _sunk(jaxpr, jaxpr.invars)
+
+
+def sink_masks_in_body(jaxpr: Jaxpr) -> Jaxpr:
+    """Sink the masks of the body of an equation, whose linear inputs may be infinite."""
+    return _sunk(jaxpr, ())
+
+
+def _sunk(jaxpr: Jaxpr, finite: Collection[Var]) -> Jaxpr:
+    if not analysis.chooses(jaxpr) or analysis.computes_masks(jaxpr):
+        return jaxpr
+    return Sinking(jaxpr, [None] * len(jaxpr.outvars), finite, sink_into_bodies).run()
 
 
 class Within(NamedTuple):
@@ -84,7 +96,7 @@ def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, 
     read = [None if t is None else regions.of(Mask(t, 1, 2)) for t in truths]
     out = [NOWHERE if place == UNREAD else region for place, region in zip(places, read)]
     given = [v for v, known in zip(jaxpr.invars, finite, strict=True) if known]
-    sinking = Sinking(jaxpr.replace(invars=[*new, *jaxpr.invars]), out, given)
+    sinking = Sinking(jaxpr.replace(invars=[*new, *jaxpr.invars]), out, given, sink_into_bodies)
     sinking.coefficients.implied = _implied(jaxpr, truths, places)
     program = sinking.run()
     changed = program is not sinking.jaxpr
@@ -206,54 +218,55 @@ def _new(sinking: Sinking, places: Places, out: Out) -> list[Atom]:
     return [x for x in masks if x is not None]
 
 
+def sink_into_bodies(sinking: Sinking, eqn: Equation, bodies: Bodies, out: Out) -> Found:
+    """Sink the masks of its results into the bodies of an equation.
+
+    Args:
+      out: the region where each result is read.
+    Returns: the equation, the same one if nothing changed, and the region where each operand is read.
+    """
+    return _loop(sinking, eqn, bodies, out) if bodies.loops else _call(sinking, eqn, bodies, out)
+
+
 # ---- calls and branches --------------------------------------------------------------------------------------
 
 
-def _call(sinking: Sinking, eqn: Equation, out: Out) -> Found:
-    programs, (where,) = _alike(sinking, [eqn.params["jaxpr"]], eqn.invars, out)
-    if programs is None:
+def _call(sinking: Sinking, eqn: Equation, bodies: Bodies, out: Out) -> Found:
+    """Sink masks into the body of a call, or into branches: an operand is read where one that reads it is taken."""
+    positions = bodies.each[0].operands  # which all bodies take
+    operands = [eqn.invars[at] for at in positions]
+    places = _places(sinking, eqn, [dict(enumerate(operands))] * len(out), out)
+    finite = tuple(map(sinking.is_finite, operands))
+    found = [_within(body.jaxpr, places, finite) for body in bodies.each]
+    given = [dict(zip(body.jaxpr.invars, operands)) for body in bodies.each]
+    each = [_where_of_call(sinking, within, out, known) for within, known in zip(found, given)]
+    where: list[Region | None] = [None] * len(eqn.invars)
+    for at, x, of_bodies in zip(positions, operands, zip(*each)):
+        where[at] = of_bodies[0] if bodies.index is None else _by_branch(eqn.invars[bodies.index], of_bodies, x)
+    if not any(within.changed for within in found):
         return eqn, where
-    (jaxpr,), operands = programs
-    return eqn.replace(params={**eqn.params, "jaxpr": jaxpr}, invars=operands), where
+    new, n = _new(sinking, places, out), len(eqn.invars)
+    first = [(n + k, CONST) for k in range(len(new))]
+    after = [taking_first(body, _taking(within, len(new)), first) for body, within in zip(bodies.each, found)]
+    return rebuilt(eqn, after, [*eqn.invars, *new]), where
 
 
-def _cond(sinking: Sinking, eqn: Equation, out: Out) -> Found:
-    """Sink masks into branches; an operand is read where a branch is taken that reads it."""
-    index, *operands = eqn.invars
-    branches = eqn.params["branches"]
-    programs, of_branches = _alike(sinking, branches, operands, out)
-    taken = [Mask(index, k, len(branches)) for k in range(len(branches))]
-    where = [_by_branch(taken, regions_, x.aval.shape) for x, regions_ in zip(operands, zip(*of_branches))]
-    if programs is None:
-        return eqn, [None, *where]
-    jaxprs, operands = programs
-    return eqn.replace(params={"branches": tuple(jaxprs)}, invars=[index, *operands]), [None, *where]
+def _places(sinking: Sinking, eqn: Equation, among: Sequence[Mapping[int, Atom]], out: Out) -> tuple[Place | None, ...]:
+    """Find the mask of each result among operands, which `among` has by input number."""
+    return tuple([_place(sinking, xs, region, v.aval.shape) for xs, region, v in zip(among, out, eqn.outvars)])
 
 
-def _by_branch(taken: Sequence[Mask], found: Sequence[Region | None], shape: tuple[int, ...]) -> Region | None:
+def _by_branch(index: Atom, found: Sequence[Region | None], x: Atom) -> Region | None:
+    """Join the regions where branches read the operand x, each where that branch is taken."""
     if all(region is None for region in found):
         return None
     total: Region | None = NOWHERE
-    for mask, region in zip(taken, found):
+    shape = x.aval.shape
+    for k, region in enumerate(found):
+        mask = Mask(index, k, len(found))
         here = mask.repeated(shape, ()) if shape else mask
         total = regions.either(total, regions.both(regions.of(here), region))
     return total
-
-
-def _alike(sinking: Sinking, programs: Sequence[Jaxpr], operands: Sequence[Atom], out: Out) -> tuple[Any, Any]:
-    """Sink masks into bodies that take the same operands.
-
-    Returns: the new bodies and their operands, None if nothing changed; where each body reads the old operands.
-    """
-    given = dict(enumerate(operands))
-    places = tuple([_place(sinking, given, region, v.aval.shape) for region, v in zip(out, programs[0].outvars)])
-    finite = tuple(map(sinking.is_finite, operands))
-    found = [_within(jaxpr, places, finite) for jaxpr in programs]
-    where = [_where_of_call(sinking, w, out, dict(zip(jaxpr.invars, operands))) for jaxpr, w in zip(programs, found)]
-    if not any(within.changed for within in found):
-        return None, where
-    n = sum(_are_new(places))
-    return ([_taking(within, n) for within in found], [*_new(sinking, places, out), *operands]), where
 
 
 def _where_of_call(sinking: Sinking, within: Within, out: Out, given: Mapping[Atom, Atom]) -> list[Region | None]:
@@ -281,42 +294,39 @@ def _taking(within: Within, n: int) -> Jaxpr:
 # ---- loops ---------------------------------------------------------------------------------------------------
 
 
-def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
-    """Sink masks into a scan. The mask of a carry holds in every step if it is a loop invariant (`_stays`).
+def _loop(sinking: Sinking, eqn: Equation, bodies: Bodies, out: Out) -> Found:
+    """Sink masks into a loop. The mask of a carry holds in every step if it is a loop invariant (`_stays`).
 
     The mask of the carry itself is tried first, then the union of those of all results of its shape, as carries may
     feed each other.
     """
-    jaxpr, n_consts, n_carry = [eqn.params[name] for name in ("jaxpr", "n_consts", "n_carry")]
-    carry = range(n_consts, n_consts + n_carry)
-    finite = tuple([i not in carry and sinking.is_finite(x) for i, x in enumerate(eqn.invars)])
+    (body,) = bodies.each
+    carry = body.inputs(CARRY)
+    finite = tuple([k not in carry and sinking.is_finite(eqn.invars[at]) for k, at in enumerate(body.operands)])
     joint: set[int] = set()
     while True:
-        places = _places_of_scan(sinking, eqn, out)
-        within = _within(jaxpr, places, finite)
-        beyond = [i for i in range(n_carry) if out[i] is not None and not _stays(within, jaxpr, n_consts, i, joint)]
+        places = _places_of_loop(sinking, eqn, body, out)
+        within = _within(body.jaxpr, places, finite)
+        beyond = [i for i, k in enumerate(carry) if out[i] is not None and not _stays(within, body.jaxpr, k, i, joint)]
         if not beyond:
             break
         before, out = out, list(out)
         for i in beyond:
-            out[i] = None if i in joint else _joint(jaxpr, n_carry, i, before)
+            out[i] = None if i in joint else _joint(body.jaxpr, len(carry), i, before)
         joint.update(beyond)
-    where = _where_of_scan(sinking.w, eqn, within, out)
-    return _scan_with(sinking, eqn, within, places, out) if within.changed else eqn, where
+    where = _where_of_loop(sinking.w, eqn, bodies, within, out)
+    return _loop_with(sinking, eqn, body, within, places, out) if within.changed else eqn, where
 
 
-def _places_of_scan(sinking: Sinking, eqn: Equation, out: Out) -> tuple[Place | None, ...]:
+def _places_of_loop(sinking: Sinking, eqn: Equation, body: Body, out: Out) -> tuple[Place | None, ...]:
     """Find the masks of carries among the constants, and those of stacked results among the scanned inputs."""
-    n_consts, n_carry, inputs = eqn.params["n_consts"], eqn.params["n_carry"], dict(enumerate(eqn.invars))
-    constant = {k: x for k, x in inputs.items() if k < n_consts}
-    stacked = {k: x for k, x in inputs.items() if k >= n_consts + n_carry}
-    groups = [constant if i < n_carry else stacked for i in range(len(out))]
-    return tuple([_place(sinking, g, region, v.aval.shape) for g, region, v in zip(groups, out, eqn.outvars)])
+    constant, stacked = [{k: eqn.invars[body.operands[k]] for k in body.inputs(role)} for role in (CONST, EACH)]
+    return _places(sinking, eqn, [constant if role is CARRY else stacked for role in body.outs], out)
 
 
-def _stays(within: Within, jaxpr: Jaxpr, n_consts: int, i: int, joint: Container[int]) -> bool:
-    """Check the loop invariant: the region demanded of carry i at entry is within the mask assumed at exit."""
-    region = regions.translated(within.where[n_consts + i], within.in_inputs)
+def _stays(within: Within, jaxpr: Jaxpr, k: int, i: int, joint: Container[int]) -> bool:
+    """Check the loop invariant: where carry i, input k, is read at entry is within the mask assumed at exit."""
+    region = regions.translated(within.where[k], within.in_inputs)
     truths = [within.truths[j] for j in (_alike_in_shape(jaxpr, i) if i in joint else [i])]
     return region is not None and all(any(m.which in truths and not m.views for m in a) for a in region)
 
@@ -335,11 +345,14 @@ def _joint(jaxpr: Jaxpr, n_carry: int, i: int, out: Out) -> Region | None:
     return total
 
 
-def _where_of_scan(w: Writer, eqn: Equation, within: Within, out: Out) -> list[Region | None]:
-    n_consts, n_carry, length = [eqn.params[name] for name in ("n_consts", "n_carry", "length")]
-    n, inputs = n_consts + n_carry, eqn.params["jaxpr"].invars
+def _where_of_loop(w: Writer, eqn: Equation, bodies: Bodies, within: Within, out: Out) -> list[Region | None]:
+    (body,), steps = bodies.each, bodies.steps
+    inputs, length = body.jaxpr.invars, len(steps or ())
+    n_carry = len(body.inputs(CARRY))
     # A mask that is the same in every step, and one of which every step has its own, all of them.
-    constants, stacked = dict(zip(inputs[:n_consts], eqn.invars)), dict(zip(inputs[n:], eqn.invars[n:]))
+    constants, stacked = [
+        {inputs[k]: eqn.invars[body.operands[k]] for k in body.inputs(role)} for role in (CONST, EACH)
+    ]
     of_all = _meaning(within.truths[:n_carry], out[:n_carry], _Outside(w, within, constants))
     of_each = _meaning(within.truths[n_carry:], out[n_carry:], _Outside(w, within, stacked, _is_the_same_stacked))
 
@@ -356,12 +369,13 @@ def _where_of_scan(w: Writer, eqn: Equation, within: Within, out: Out) -> list[R
 
         return of_step
 
-    # What a loop without steps returns is the carry that it was given, wherever a step would have read it.
-    first = [_translated(within, r, once) for r in within.where[:n]] if length else [None] * n
-    return [
-        *first,
-        *[_translated(within, r, repeated(v.aval.shape[1:])) for r, v in zip(within.where[n:], eqn.invars[n:])],
-    ]
+    where: list[Region | None] = [None] * len(eqn.invars)
+    for role, at, region in zip(body.ins, body.operands, within.where):
+        if role is EACH:
+            where[at] = _translated(within, region, repeated(eqn.invars[at].aval.shape[1:]))
+        elif length:  # what a loop without steps returns is the carry that it was given
+            where[at] = _translated(within, region, once)
+    return where
 
 
 def _is_the_same_stacked(eqn: Equation) -> bool:
@@ -372,17 +386,9 @@ def _is_the_same_stacked(eqn: Equation) -> bool:
     return row is not None and row.combination is Combination.POINTWISE and alike
 
 
-def _scan_with(sinking: Sinking, eqn: Equation, within: Within, places: Places, out: Out) -> Equation:
-    """Build the scan with new operands: masks of carries are constants, those of stacked results scanned inputs."""
-    n_carry = eqn.params["n_carry"]
-    new = _new(sinking, places, out)
-    k, n = sum(_are_new(places[:n_carry])), len(new)
-    ins = [*range(k), *range(n, n + len(eqn.invars)), *range(k, n)]
-    jaxpr = passes.rearranged(within.program, ins, range(len(within.program.outvars)))
-    params = {**eqn.params, "jaxpr": jaxpr, "n_consts": eqn.params["n_consts"] + k}
-    return eqn.replace(params=params, invars=[*new[:k], *eqn.invars, *new[k:]])
-
-
-analysis.inside[jit_p] = analysis.inside[checkpoint_p] = _call
-analysis.inside[cond_p] = _cond
-analysis.inside[scan_p] = _scan
+def _loop_with(sinking: Sinking, eqn: Equation, body: Body, within: Within, places: Places, out: Out) -> Equation:
+    """Build the loop with new operands: masks of carries are constants, those of stacked results scanned inputs."""
+    new, n = _new(sinking, places, out), len(eqn.invars)
+    roles = [CONST if role is CARRY else EACH for role, is_new in zip(body.outs, _are_new(places)) if is_new]
+    after = taking_first(body, within.program, [(n + k, role) for k, role in enumerate(roles)])
+    return rebuilt(eqn, [after], [*eqn.invars, *new])

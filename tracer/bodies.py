@@ -1,0 +1,440 @@
+"""Bodies: which operands the programs of an equation take, which results they give, and in which order they run.
+
+Each primitive that carries programs has one description, beside it. Of every input of a body it says whether this is a
+constant, a carry or the element of a sequence, and of which operand; of every result whether it is a value, a carry or
+an element that is stacked, and of which result of the equation. Analyses and passes go by descriptions, so that a new
+primitive needs no entries in their tables. `Forward` and `Backward` take an analysis through an equation; each analysis
+keeps only its lattice. Descriptions of the same kind: MLIR's RegionBranchOpInterface and LoopLikeOpInterface.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from functools import reduce
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from tapeless.tracer import passes
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.rules import Table
+
+T = TypeVar("T")
+
+
+class Role(Enum):
+    """The part that an input or a result of a body plays."""
+
+    CONST = "constant"  # an input: the operand itself, in every run
+    CARRY = "carry"  # an input: what the run before gave, at first the operand; a result: what the next run takes
+    EACH = "element"  # an input: element k of the operand's axis 0, in step k; a result: stacked along axis 0
+    VALUE = "value"  # a result: the equation's
+    TEST = "test"  # a result: whether another run follows; no result of the equation
+
+
+CONST, CARRY, EACH, VALUE, TEST = Role
+
+
+class Body(NamedTuple):
+    """A program of an equation.
+
+    ins: the role of each input. operands: the position of the operand that each input is, begins as or is an element
+    of. outs, results: the same of its results and the equation's; the position of a test is -1. The k-th carry among
+    the inputs takes the k-th carry among the results.
+    """
+
+    jaxpr: Jaxpr
+    ins: tuple[Role, ...]
+    operands: tuple[int, ...]
+    outs: tuple[Role, ...]
+    results: tuple[int, ...]
+
+    def inputs(self, *roles: Role) -> list[int]:
+        """List the numbers of the inputs of these roles."""
+        return [k for k, role in enumerate(self.ins) if role in roles]
+
+    def outputs(self, *roles: Role) -> list[int]:
+        """List the numbers of the results of these roles."""
+        return [k for k, role in enumerate(self.outs) if role in roles]
+
+    def stacked(self) -> list[int]:
+        """List the positions of the equation's results that stack what steps give."""
+        return [self.results[k] for k in self.outputs(EACH)]
+
+    @property
+    def n_consts(self) -> int:
+        """The number of its constants."""
+        return self.ins.count(CONST)
+
+    @property
+    def n_carry(self) -> int:
+        """The number of its carries."""
+        return self.ins.count(CARRY)
+
+
+class Bodies(NamedTuple):
+    """The programs of an equation.
+
+    each: the bodies; in a step all of them run in this order, or if there is an index only one. steps: the steps, in
+    the order in which they run, by the elements that they take; None if their number is not known. index: the position
+    of the operand that chooses one body, which no body takes. fixed: whether a user's rule takes the operands, too, so
+    that they stay.
+    """
+
+    each: tuple[Body, ...]
+    steps: range | None = range(1)
+    index: int | None = None
+    fixed: bool = False
+
+    def operands(self, role: Role) -> list[int]:
+        """List the positions of the operands that play a role in some body."""
+        found = [body.operands[k] for body in self.each for k in body.inputs(role)]
+        return list(dict.fromkeys(found))
+
+    @property
+    def loops(self) -> bool:
+        """Whether bodies may run several times, or not at all."""
+        return self.steps is None or self.steps != range(1) or any(CARRY in body.ins for body in self.each)
+
+
+class Description(NamedTuple):
+    """What a primitive says of its programs.
+
+    describe: its params -> the bodies. with_bodies: its params, new bodies, whose inputs are in the order of the
+    operands -> params.
+    """
+
+    describe: Callable[..., Bodies]
+    with_bodies: Callable[[dict[str, Any], Sequence[Body]], dict[str, Any]]
+
+
+descriptions: Final[Table[Description]] = Table(
+    "bodies",
+    "Description(params -> its bodies, params and new bodies -> params)",
+    absent="its programs are the business of its rules alone, or it carries none",
+)
+
+
+def bodies_of(eqn: Equation) -> Bodies | None:
+    """Describe the programs of an equation; None if its primitive does not."""
+    found = descriptions.get(eqn.primitive) if eqn.primitive.carries_programs else None
+    return None if found is None else found.describe(**eqn.params)
+
+
+Groups = Sequence[tuple[Role, int]]  # roles, and how many have each
+
+
+def in_groups(jaxpr: Jaxpr, inputs: Groups, results: Groups, first: int = 0) -> Body:
+    """Describe a body whose inputs and results are in groups of one role each.
+
+    Args:
+      first: the position of the operand that its first input is; the others follow.
+    """
+    ins, outs = [[role for role, n in groups for _ in range(n)] for groups in (inputs, results)]
+    return Body(jaxpr, tuple(ins), tuple(range(first, first + len(ins))), tuple(outs), tuple(range(len(outs))))
+
+
+def rebuilt(
+    eqn: Equation, bodies: Sequence[Body], operands: Sequence[Atom], outvars: Sequence[Var] | None = None
+) -> Equation:
+    """Return the equation with other bodies, operands and, unless None, results, in the order that its primitive takes.
+
+    Args:
+      bodies: as many as before; their `operands` and `results` are positions among the new ones.
+    """
+    found = descriptions[eqn.primitive]
+    order = _order_of_operands(bodies, found.describe(**eqn.params).index)
+    outs = _order_of_results(bodies)
+    params = found.with_bodies(eqn.params, _all_ordered(bodies, order, outs))
+    given = eqn.outvars if outvars is None else outvars
+    return eqn.replace(params=params, invars=[operands[k] for k in order], outvars=[given[k] for k in outs])
+
+
+def with_programs(eqn: Equation, bodies: Bodies, programs: Sequence[Jaxpr]) -> dict[str, Any]:
+    """Return the params of an equation with these programs in its bodies, which take and give what the old ones do."""
+    after = [body._replace(jaxpr=program) for body, program in zip(bodies.each, programs, strict=True)]
+    return descriptions[eqn.primitive].with_bodies(eqn.params, after)
+
+
+def applied(eqn: Equation, bodies: Sequence[Body], operands: Sequence[Any]) -> list[Any]:
+    """Apply the primitive of an equation to values, with other bodies, as `rebuilt` writes them; return the results."""
+    found = descriptions[eqn.primitive]
+    order = _order_of_operands(bodies, found.describe(**eqn.params).index)
+    outs = _order_of_results(bodies)
+    params = found.with_bodies(eqn.params, _all_ordered(bodies, order, outs))
+    results = dict(zip(outs, eqn.primitive.apply(*[operands[k] for k in order], **params), strict=True))
+    return [results[at] for at in range(len(results))]
+
+
+def _all_ordered(bodies: Sequence[Body], operands: Sequence[int], results: Sequence[int]) -> list[Body]:
+    """Bring the inputs and results of all bodies into the order of the operands and results at these positions."""
+    place, place_out = [{old: new for new, old in enumerate(some)} for some in (operands, results)]
+    return [_ordered(body, place, place_out) for body in bodies]
+
+
+def _order_of_operands(bodies: Sequence[Body], index: int | None) -> list[int]:
+    """List the positions of operands: the index, constants of each body in turn, carries, sequences."""
+    every = Bodies(tuple(bodies))
+    first = [] if index is None else [index]
+    return [*first, *every.operands(CONST), *every.operands(CARRY), *every.operands(EACH)]
+
+
+def _order_of_results(bodies: Sequence[Body]) -> list[int]:
+    listed = [body.results[k] for role in (VALUE, CARRY, EACH) for body in bodies for k in body.outputs(role)]
+    return list(dict.fromkeys(listed))
+
+
+def _ordered(body: Body, place: dict[int, int], place_out: dict[int, int]) -> Body:
+    """Order the inputs and results of a body by the new places of operands and results."""
+    ins = sorted(range(len(body.ins)), key=lambda k: place[body.operands[k]])
+    outs = sorted(range(len(body.outs)), key=lambda k: place_out.get(body.results[k], -1))
+    jaxpr = body.jaxpr
+    if ins != [*range(len(ins))] or outs != [*range(len(outs))]:
+        jaxpr = passes.rearranged(jaxpr, ins, outs)
+    return Body(
+        jaxpr,
+        tuple([body.ins[k] for k in ins]),
+        tuple([place[body.operands[k]] for k in ins]),
+        tuple([body.outs[k] for k in outs]),
+        tuple([place_out.get(body.results[k], -1) for k in outs]),
+    )
+
+
+def without_operands(eqn: Equation, dropped: Iterable[int], operands: Sequence[Atom]) -> Equation:
+    """Return the equation with these operands but for those at positions `dropped`, which no body reads."""
+    found, gone = bodies_of(eqn), frozenset(dropped)
+    assert found is not None
+    return rebuilt(eqn, [_without_inputs(body, gone) for body in found.each], operands)
+
+
+def _without_inputs(body: Body, gone: frozenset[int]) -> Body:
+    kept = [k for k, at in enumerate(body.operands) if at not in gone]
+    jaxpr = passes.rearranged(body.jaxpr, kept, range(len(body.outs))) if len(kept) < len(body.ins) else body.jaxpr
+    ins, operands = [tuple([xs[k] for k in kept]) for xs in (body.ins, body.operands)]
+    return body._replace(jaxpr=jaxpr, ins=ins, operands=operands)
+
+
+def taking_first(body: Body, jaxpr: Jaxpr, new: Sequence[tuple[int, Role]]) -> Body:
+    """Describe the body after `jaxpr` took its place, which takes new operands, at these positions, first."""
+    roles, positions = tuple([role for _, role in new]), tuple([at for at, _ in new])
+    return body._replace(jaxpr=jaxpr, ins=(*roles, *body.ins), operands=(*positions, *body.operands))
+
+
+# ---- drivers -------------------------------------------------------------------------------------------------
+
+
+class Forward(Generic[T]):
+    """A forward analysis: abstract values of results from those of operands. Subclasses say what the values are.
+
+    joins: whether steps that are not followed one by one are joined; they are left out if not.
+    """
+
+    joins = True
+
+    def run(self, eqn: Equation, body: Body, given: Sequence[T]) -> Sequence[T]:
+        """Return the values of a body's results from those of its inputs."""
+        raise NotImplementedError
+
+    def join(self, eqn: Equation, x: T, y: T) -> T:
+        """Join two values of one variable."""
+        raise NotImplementedError
+
+    def key(self, x: T) -> Any:
+        """Return what two values that are the same have in common."""
+        return x
+
+    def element(self, x: T, k: int | None) -> T:
+        """Return the value of element k of a sequence; of any element if k is None."""
+        return x
+
+    def stacked(self, v: Var, elements: Sequence[T]) -> T:
+        """Return the value of a stacked result: of the elements by position, or of one that stands for all."""
+        return elements[0]
+
+    def carried(self, x: T) -> T:
+        """Return the value that a step takes as carry when one that gives `x` ends."""
+        return x
+
+    def widened(self, x: T, rounds: int) -> T:
+        """Return a value of a carry that has grown in so many rounds, so that it stops growing."""
+        return x
+
+    def selected(self, x: T) -> int | None:
+        """Return the number that an index has; None if it is not known."""
+        return None
+
+    def peeled(self, eqn: Equation, steps: range | None) -> int | None:
+        """Return how many steps to follow one by one, before one that stands for all others; None for none at all."""
+        return None
+
+    def count(self, eqn: Equation, body: Body, given: Sequence[T], times: int) -> None:
+        """Note that a body runs so many times with these inputs."""
+
+    def test(self, eqn: Equation, body: Body, value: T) -> None:
+        """Note the value by which a loop goes on."""
+
+    def alternatives(self, eqn: Equation, runs: Sequence[Callable[[], Sequence[T]]]) -> Sequence[Sequence[T]]:
+        """Call functions that each run a body, of which one runs; return their values."""
+        return [run() for run in runs]
+
+    def through(self, eqn: Equation, bodies: Bodies, given: Sequence[T]) -> list[T]:
+        """Return the values of an equation's results from those of its operands."""
+        if bodies.loops:
+            return _Following(self, eqn, bodies, given).results()
+        some = bodies.each
+        chosen = None if bodies.index is None else self.selected(given[bodies.index])
+        if chosen is not None:
+            some = (some[min(max(chosen, 0), len(some) - 1)],)
+        runs = [lambda body=body: self._counted(eqn, body, [given[at] for at in body.operands]) for body in some]
+        found = [runs[0]()] if len(runs) == 1 else self.alternatives(eqn, runs)
+        return [reduce(lambda x, y: self.join(eqn, x, y), values) for values in zip(*found, strict=True)]
+
+    def _counted(self, eqn: Equation, body: Body, given: Sequence[T], times: int = 1) -> Sequence[T]:
+        self.count(eqn, body, given, times)
+        return self.run(eqn, body, given)
+
+
+class _Following(Generic[T]):
+    """The course of a forward analysis through one loop."""
+
+    def __init__(self, analysis: Forward[T], eqn: Equation, bodies: Bodies, given: Sequence[T]) -> None:
+        self._analysis, self._eqn, self._bodies, self._given = analysis, eqn, bodies, given
+
+    def results(self) -> list[T]:
+        """Follow the first steps one by one, and iterate one that stands for the others to a fixed point."""
+        carry, rows, alone = self._first_steps()
+        steps = self._bodies.steps
+        if alone is None or (self._analysis.joins and steps is not None and alone < len(steps)):
+            carry, rest = self._fixed_point(carry, 1 if steps is None or alone is None else len(steps) - alone)
+            rows = [rest] if alone is None or steps is None else [rows.get(k, rest) for k in range(len(steps))]
+        else:
+            self._last_test(carry)
+            rows = [rows[k] for k in sorted(rows)]
+        return self._of_equation(carry, rows)
+
+    def _first_steps(self) -> tuple[dict[int, T], Any, int | None]:
+        steps = self._bodies.steps
+        alone = self._analysis.peeled(self._eqn, steps)
+        carry = {at: self._analysis.carried(self._given[at]) for at in self._bodies.operands(CARRY)}
+        rows: dict[int, list[T]] = {}
+        for k in range(alone or 0) if steps is None else steps[: alone or 0]:
+            carry, rows[k] = self._step(carry, k, 1)
+        return carry, rows, alone
+
+    def _fixed_point(self, carry: dict[int, T], times: int) -> tuple[dict[int, T], list[T]]:
+        analysis, rounds = self._analysis, 0
+        while True:
+            after, rest = self._step(carry, None, 0)
+            grown = {at: analysis.join(self._eqn, x, after[at]) for at, x in carry.items()}
+            if all(analysis.key(x) == analysis.key(grown[at]) for at, x in carry.items()):
+                self._step(carry, None, times)
+                return carry, rest
+            rounds += 1
+            carry = {at: analysis.widened(x, rounds) for at, x in grown.items()}
+
+    def _step(self, carry: dict[int, T], k: int | None, times: int) -> tuple[dict[int, T], list[T]]:
+        """Run the bodies once; return the carry after it and the elements of stacked results. Count it as `times`."""
+        after, row = carry, list[T]()
+        for body in self._bodies.each:
+            given = [self._input(carry, role, at, k) for role, at in zip(body.ins, body.operands)]
+            if times:
+                self._analysis.count(self._eqn, body, given, times)
+            outs = self._analysis.run(self._eqn, body, given)
+            if TEST in body.outs:
+                self._analysis.test(self._eqn, body, outs[body.outs.index(TEST)])
+                continue
+            places = [body.operands[i] for i in body.inputs(CARRY)]
+            after = dict(zip(places, [self._analysis.carried(outs[i]) for i in body.outputs(CARRY)], strict=True))
+            row = [outs[i] for i in body.outputs(EACH)]
+        return after, row
+
+    def _last_test(self, carry: dict[int, T]) -> None:
+        for body in self._bodies.each:
+            if TEST in body.outs:
+                given = [self._input(carry, role, at, None) for role, at in zip(body.ins, body.operands)]
+                self._analysis.run(self._eqn, body, given)
+
+    def _input(self, carry: dict[int, T], role: Role, at: int, k: int | None) -> T:
+        if role is CARRY:
+            return carry[at]
+        return self._analysis.element(self._given[at], k) if role is EACH else self._given[at]
+
+    def _of_equation(self, carry: dict[int, T], rows: Sequence[Sequence[T]]) -> list[T]:
+        body = next(body for body in self._bodies.each if TEST not in body.outs)
+        found = {body.results[i]: carry[body.operands[k]] for i, k in zip(body.outputs(CARRY), body.inputs(CARRY))}
+        for j, i in enumerate(body.outputs(EACH)):
+            at = body.results[i]
+            found[at] = self._analysis.stacked(self._eqn.outvars[at], [row[j] for row in rows])
+        return [found[at] for at in range(len(found))]
+
+
+class Demanded(NamedTuple):
+    """What a backward analysis finds: of each operand, a carry's in any step; of the inputs of each body."""
+
+    operands: list[Any]
+    inputs: list[Sequence[Any]]
+
+
+class Backward(Generic[T]):
+    """A backward analysis: what is demanded of operands from what is of results. Subclasses say what a demand is.
+
+    nothing: the demand of a value that nobody reads.
+    """
+
+    nothing: T
+
+    def run(self, eqn: Equation, body: Body, demanded: Sequence[T]) -> Sequence[T]:
+        """Return the demands of a body's inputs from those of its results."""
+        raise NotImplementedError
+
+    def join(self, x: T, y: T) -> T:
+        """Join the demands of two readers."""
+        raise NotImplementedError
+
+    def test(self) -> T:
+        """Return the demand of the value by which a loop goes on."""
+        raise NotImplementedError
+
+    def element(self, x: T) -> T:
+        """Return the demand of each element, from that of a stacked result."""
+        return x
+
+    def stacked(self, x: T) -> T:
+        """Return the demand of a sequence, from that of each element."""
+        return x
+
+    def through(self, eqn: Equation, bodies: Bodies, demanded: Sequence[T]) -> Demanded:
+        """Return the demands of operands and of the bodies' inputs; carries are iterated to a fixed point."""
+        carry = {at: demanded[out] for body in bodies.each for at, out in _carries(body)}
+        while True:
+            inputs = [self.run(eqn, body, self._of_results(body, demanded, carry)) for body in bodies.each]
+            grown = dict(carry)
+            for body, found in zip(bodies.each, inputs):
+                for k in body.inputs(CARRY):
+                    grown[body.operands[k]] = self.join(grown[body.operands[k]], found[k])
+            if grown == carry:
+                return Demanded(self._of_operands(eqn, bodies, inputs, carry), inputs)
+            carry = grown
+
+    def _of_results(self, body: Body, demanded: Sequence[T], carry: dict[int, T]) -> list[T]:
+        of_carry = iter([carry[body.operands[k]] for k in body.inputs(CARRY)])
+        found = list[T]()
+        for role, at in zip(body.outs, body.results):
+            if role is CARRY:
+                found.append(next(of_carry))
+            elif role is TEST:
+                found.append(self.test())
+            else:
+                found.append(self.element(demanded[at]) if role is EACH else demanded[at])
+        return found
+
+    def _of_operands(
+        self, eqn: Equation, bodies: Bodies, inputs: Sequence[Sequence[T]], carry: dict[int, T]
+    ) -> list[T]:
+        found: list[T] = [self.nothing] * len(eqn.invars)
+        for body, of_inputs in zip(bodies.each, inputs):
+            for role, at, x in zip(body.ins, body.operands, of_inputs):
+                found[at] = self.join(found[at], self.stacked(x) if role is EACH else x)
+        return [carry.get(at, x) for at, x in enumerate(found)]
+
+
+def _carries(body: Body) -> Iterable[tuple[int, int]]:
+    """Pair the operand that each carry begins as with the result that it ends as."""
+    return zip([body.operands[k] for k in body.inputs(CARRY)], [body.results[k] for k in body.outputs(CARRY)])
