@@ -19,10 +19,11 @@ from tapeless.interpreters.rules.custom import differentiated_closure
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer import dtypes, passes, source
 from tapeless.tracer import numpy as tnp
+from tapeless.tracer.bodies import CARRY, CONST, VALUE, Bodies, Body, applied, bodies_of, taking_first
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
-from tapeless.tracer.primitives import call, callback, checkpoint, custom
+from tapeless.tracer.primitives import call, callback, custom
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
@@ -100,8 +101,12 @@ class ErrorValues:
     def _apply(self, eqn: Equation, state: State, args: Values) -> tuple[State, Values]:
         if eqn.primitive is callback.debug_callback_p and isinstance(eqn.params["callback"], UserCheck):
             return self._checked(eqn, state, args), ()
-        if eqn.primitive in rules and self._concern(subjaxprs(eqn.params)):
-            return rules[eqn.primitive](self, state, args, **eqn.params)
+        if eqn.primitive.carries_programs and self._concern(subjaxprs(eqn.params)):
+            rule, bodies = rules.get(eqn.primitive), bodies_of(eqn)
+            if rule is not None:
+                return rule(self, state, args, **eqn.params)
+            if bodies is not None and not bodies.fixed:
+                return _with_state(self, eqn, bodies, state, args)
         before = self._before(eqn, state, args)
         outs = eqn.primitive.apply(*args, **eqn.params)
         return self._after(eqn, before, outs), outs
@@ -244,31 +249,20 @@ def _checks(jaxpr: Jaxpr, seen: set[int]) -> list[Equation]:
 rules: Final = Rules(
     "error values",
     "rule(interpreter, state, args, **params) -> state, results: the programs inside take and give the state",
-    absent="errors inside its programs are not detected, errors in its results are",
+    absent="its bodies take and give the state, unless a rule takes their operands, too; then only errors in its "
+    "results are detected",
 )
 
 
-def _jit(values: ErrorValues, state: State, args: Values, *, jaxpr: Jaxpr) -> Any:
-    return values.called(state, call.jit(values.program(jaxpr), *state, *args))
-
-
-def _checkpoint(values: ErrorValues, state: State, args: Values, *, jaxpr: Jaxpr, **how: Any) -> Any:
-    return values.called(state, checkpoint.checkpoint(values.program(jaxpr), *state, *args, **how))
-
-
-def _cond(values: ErrorValues, state: State, args: Values, *, branches: tuple[Jaxpr, ...]) -> Any:
-    return values.called(state, c.cond(args[0], [*state, *args[1:]], [values.program(b) for b in branches]))
-
-
-def _scan(
-    values: ErrorValues, state: State, args: Values, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any
-) -> Any:
-    consts, carry, xs = split_list(args, n_consts, n_carry)
-    n = len(state)
-    program = values.program(jaxpr)
-    ins = [*range(n, n + n_consts), *range(n), *range(n + n_consts, len(program.invars))]
-    body = passes.rearranged(program, ins, range(len(program.outvars)))
-    return values.called(state, c.scan(body, consts, [*state, *carry], xs, **loop))
+def _with_state(values: ErrorValues, eqn: Equation, bodies: Bodies, state: State, args: Values) -> Any:
+    """Apply the primitive of an equation to bodies that take and give the state first; a loop carries it."""
+    (operand, result), n = (CARRY, CARRY) if bodies.loops else (CONST, VALUE), len(state)
+    first, after = [(len(args) + k, operand) for k in range(n)], list[Body]()
+    for body in bodies.each:
+        taking = taking_first(body, values.program(body.jaxpr), first)
+        results = (*range(n), *[n + at for at in body.results])
+        after.append(taking._replace(outs=(*[result] * n, *body.outs), results=results))
+    return values.called(state, applied(eqn, after, [*args, *state]))
 
 
 def _while(
@@ -347,10 +341,6 @@ def _custom(
     return values.called(state, outs)
 
 
-rules[call.jit_p] = _jit
-rules[checkpoint.checkpoint_p] = _checkpoint
-rules[c.cond_p] = _cond
-rules[c.scan_p] = _scan
 rules[c.while_p] = _while
 rules[custom.custom_jvp_p] = lambda *args, **params: _custom(custom.custom_jvp_p, *args, **params)
 rules[custom.custom_vjp_p] = lambda *args, **params: _custom(custom.custom_vjp_p, *args, **params)

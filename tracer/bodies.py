@@ -7,7 +7,7 @@ primitive needs no entries in their tables. `Forward` and `Backward` take an ana
 keeps only its lattice. Descriptions of the same kind: MLIR's RegionBranchOpInterface and LoopLikeOpInterface.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from functools import reduce
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -53,6 +53,10 @@ class Body(NamedTuple):
     def outputs(self, *roles: Role) -> list[int]:
         """List the numbers of the results of these roles."""
         return [k for k, role in enumerate(self.outs) if role in roles]
+
+    def carries(self) -> Iterator[tuple[int, int]]:
+        """Pair the operand that each carry begins as with the result that it ends as."""
+        return zip([self.operands[k] for k in self.inputs(CARRY)], [self.results[k] for k in self.outputs(CARRY)])
 
     def stacked(self) -> list[int]:
         """List the positions of the equation's results that stack what steps give."""
@@ -197,18 +201,18 @@ def _ordered(body: Body, place: dict[int, int], place_out: dict[int, int]) -> Bo
     )
 
 
-def without_operands(eqn: Equation, dropped: Iterable[int], operands: Sequence[Atom]) -> Equation:
-    """Return the equation with these operands but for those at positions `dropped`, which no body reads."""
-    found, gone = bodies_of(eqn), frozenset(dropped)
-    assert found is not None
-    return rebuilt(eqn, [_without_inputs(body, gone) for body in found.each], operands)
-
-
-def _without_inputs(body: Body, gone: frozenset[int]) -> Body:
-    kept = [k for k, at in enumerate(body.operands) if at not in gone]
-    jaxpr = passes.rearranged(body.jaxpr, kept, range(len(body.outs))) if len(kept) < len(body.ins) else body.jaxpr
-    ins, operands = [tuple([xs[k] for k in kept]) for xs in (body.ins, body.operands)]
-    return body._replace(jaxpr=jaxpr, ins=ins, operands=operands)
+def without(body: Body, operands: Collection[int], results: Collection[int] = ()) -> Body:
+    """Describe a body without its inputs of the operands, and its results for the results, at these positions."""
+    ins = [k for k, at in enumerate(body.operands) if at not in operands]
+    outs = [k for k, at in enumerate(body.results) if at not in results]
+    same = len(ins) == len(body.ins) and len(outs) == len(body.outs)
+    return Body(
+        body.jaxpr if same else passes.rearranged(body.jaxpr, ins, outs),
+        tuple([body.ins[k] for k in ins]),
+        tuple([body.operands[k] for k in ins]),
+        tuple([body.outs[k] for k in outs]),
+        tuple([body.results[k] for k in outs]),
+    )
 
 
 def taking_first(body: Body, jaxpr: Jaxpr, new: Sequence[tuple[int, Role]]) -> Body:
@@ -402,7 +406,7 @@ class Backward(Generic[T]):
 
     def through(self, eqn: Equation, bodies: Bodies, demanded: Sequence[T]) -> Demanded:
         """Return the demands of operands and of the bodies' inputs; carries are iterated to a fixed point."""
-        carry = {at: demanded[out] for body in bodies.each for at, out in _carries(body)}
+        carry = {at: demanded[out] for body in bodies.each for at, out in body.carries()}
         while True:
             inputs = [self.run(eqn, body, self._of_results(body, demanded, carry)) for body in bodies.each]
             grown = dict(carry)
@@ -433,8 +437,3 @@ class Backward(Generic[T]):
             for role, at, x in zip(body.ins, body.operands, of_inputs):
                 found[at] = self.join(found[at], self.stacked(x) if role is EACH else x)
         return [carry.get(at, x) for at, x in enumerate(found)]
-
-
-def _carries(body: Body) -> Iterable[tuple[int, int]]:
-    """Pair the operand that each carry begins as with the result that it ends as."""
-    return zip([body.operands[k] for k in body.inputs(CARRY)], [body.results[k] for k in body.outputs(CARRY)])

@@ -1,46 +1,89 @@
-"""Dead operand elimination (dead argument elimination): drop operands of calls, branches and loops that no body reads.
+"""Dead operand and result elimination: drop the operands of bodies that no body reads, and the results nobody reads.
 
 An unread operand would be computed, and be a residual in reverse mode; its cotangent is 0, and 0 times an infinite
-residual is nan. An unread carry stays, as it is also a result: if there is a step, it starts as zero instead.
+residual is nan. A carry goes, with its result, if neither the result nor another live value of any step depends on it
+(a liveness analysis). One that is only not read stays, as it is also a result: if there is a step, it starts as zero.
 """
+
+from collections.abc import Collection, Sequence
 
 from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer import core, dtypes, passes
-from tapeless.tracer.bodies import CARRY, Bodies, bodies_of, without_operands
+from tapeless.tracer.bodies import CARRY, Backward, Bodies, Body, bodies_of, rebuilt, without
+from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.linear_vars import linear_results
 
 
 def remove_dead_operands(jaxpr: Jaxpr) -> Jaxpr:
-    """Remove the operands of equations with bodies that no body reads; the same object if there are none."""
+    """Remove the operands and results of equations with bodies that are not read; the same object if there are none."""
     found = {eqn: bodies for eqn in jaxpr.carrying if (bodies := bodies_of(eqn)) is not None and not bodies.fixed}
     if not found:
         return jaxpr
-    w = Writer(jaxpr)
+    w, used = Writer(jaxpr), passes.used_variables(jaxpr)
     for eqn in jaxpr.eqns:
         w.place = eqn.source
-        now = _trimmed(w, eqn, found[eqn]) if eqn in found else eqn
+        now = _trimmed(w, eqn, found[eqn], used) if eqn in found else eqn
         w.changed |= now is not eqn
         w.keep(now)
     return w.finish()
 
 
-def _trimmed(w: Writer, eqn: Equation, bodies: Bodies) -> Equation:
-    now = _without_dead_operands(w, eqn, bodies)
-    if now is eqn or list(linear_results(now)) == [v.linear for v in eqn.outvars]:
+def _trimmed(w: Writer, eqn: Equation, bodies: Bodies, used: Collection[Atom]) -> Equation:
+    now = _without_dead_operands(w, _without_dead_results(eqn, bodies, used))
+    if now is eqn or list(linear_results(now)) == [v.linear for v in now.outvars]:
         return now
     return eqn  # a result would lose its linear mark
 
 
-def _without_dead_operands(w: Writer, eqn: Equation, bodies: Bodies) -> Equation:
+def _without_dead_results(eqn: Equation, bodies: Bodies, used: Collection[Atom]) -> Equation:
+    demanded = [v in used for v in eqn.outvars]
+    if all(demanded) or effects(eqn):
+        return eqn
+    live = _LIVENESS.through(eqn, bodies, demanded).operands
+    carries = [pair for body in bodies.each for pair in body.carries()]
+    dead = {at for at, _ in carries if not live[at]}
+    lasting = {out for at, out in carries if live[at]}
+    gone = {out for out, yes in enumerate(demanded) if not yes} - lasting
+    return rebuilt(eqn, [without(body, dead, gone) for body in bodies.each], eqn.invars) if gone else eqn
+
+
+class _Liveness(Backward[bool]):
+    """The backward analysis of which values are needed."""
+
+    nothing = False
+
+    def run(self, eqn: Equation, body: Body, demanded: Sequence[bool]) -> Sequence[bool]:
+        return _needed(body.jaxpr, tuple(demanded))
+
+    def join(self, x: bool, y: bool) -> bool:
+        return x or y
+
+    def test(self) -> bool:
+        return True
+
+
+_LIVENESS = _Liveness()
+
+
+@core.remembered
+def _needed(jaxpr: Jaxpr, demanded: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Flag the inputs that the flagged results depend on. Remembered for as long as the program lives."""
+    _, needed = passes.live(jaxpr.eqns, [v for v, yes in zip(jaxpr.outvars, demanded, strict=True) if yes])
+    return tuple([v in needed for v in jaxpr.invars])
+
+
+def _without_dead_operands(w: Writer, eqn: Equation) -> Equation:
+    bodies = bodies_of(eqn)
+    assert bodies is not None
     read = {body.operands[k] for body in bodies.each for k in _read(body.jaxpr)}
     carried = set(bodies.operands(CARRY))
     zero = carried - read if bodies.steps else set[int]()
     operands = [_begun(w, x) if at in zero else x for at, x in enumerate(eqn.invars)]
     dropped = set(range(len(operands))) - read - carried - {bodies.index}
     if dropped:
-        return without_operands(eqn, dropped, operands)
+        return rebuilt(eqn, [without(body, dropped) for body in bodies.each], operands)
     return eqn if all(new is old for new, old in zip(operands, eqn.invars)) else eqn.replace(invars=operands)
 
 

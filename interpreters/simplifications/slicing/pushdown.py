@@ -9,12 +9,15 @@ and replaced by at most `MOST`.
 Elements that are not read are not differentiated either: a box protects gradients from 0 times infinity, however few
 elements it saves.
 
-If the branches of a conditional, or the body of a checkpoint, read only views of an operand that nothing else reads,
-these views become the operands. So the equation that computes the operand is reached, too.
+If the bodies of an equation (a call, branches, a loop) read only views of an operand that nothing else reads, these
+views become the operands. So the equation that computes the operand is reached, too. And if only views of a result are
+read, the bodies give these views instead.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tapeless.interpreters.simplifications.fusion.accesses import Shape
+from tapeless.interpreters.simplifications.fusion.lower_views import Order
 from tapeless.interpreters.simplifications.slicing.parts import (
     FREE,
     VIEWS,
@@ -29,17 +32,18 @@ from tapeless.interpreters.simplifications.slicing.views import (
     View,
     box_of,
     is_readable,
+    of_all,
+    of_each,
     read,
     spread,
     whole,
     within,
 )
 from tapeless.interpreters.simplify import Writer, in_order, reinfer_linearity, typed, uses
-from tapeless.tracer import core, dtypes
+from tapeless.tracer import core, dtypes, passes
+from tapeless.tracer.bodies import CARRY, EACH, VALUE, Bodies, Body, bodies_of, rebuilt
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
-from tapeless.tracer.primitives.checkpoint import checkpoint_p
-from tapeless.tracer.primitives.control_flow import cond_p
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.shape import slice_p
@@ -49,7 +53,6 @@ LEAST = 8  # elements that must be saved
 
 
 _CUTS = frozenset((slice_p, dynamic_slice_p))
-_IN_PARTS = frozenset((cond_p, checkpoint_p))  # their bodies can take parts of operands; these are the last ones
 Views = tuple[View, ...]
 
 
@@ -60,7 +63,8 @@ def narrowed(jaxpr: Jaxpr) -> Jaxpr:
 
 def _promising(jaxpr: Jaxpr) -> bool:
     """Tell whether a slice, or a body, reads only a part of a computed value: a quick test before the pass."""
-    if jaxpr.primitives.isdisjoint(_CUTS | _IN_PARTS | {ein_p}):
+    entered = [bodies for eqn in jaxpr.carrying if (bodies := _entered(eqn)) is not None]
+    if not entered and jaxpr.primitives.isdisjoint(_CUTS | {ein_p}):
         return False
     inputs = set(jaxpr.invars)
     sums = [eqn for eqn in jaxpr.eqns if eqn.primitive is ein_p]
@@ -69,8 +73,13 @@ def _promising(jaxpr: Jaxpr) -> bool:
     cut = [eqn.invars[0] for eqn in jaxpr.eqns if eqn.primitive in _CUTS and eqn.invars[0] not in inputs]
     if cut and not _read_whole(jaxpr).issuperset(cut):
         return True
-    programs = [p for eqn in jaxpr.eqns if eqn.primitive in _IN_PARTS for p in subjaxprs(eqn.params)]
-    return any(any(_inputs_in_parts(p)) for p in programs)
+    return any(any(_inputs_in_parts(body.jaxpr)) for bodies in entered for body in bodies.each)
+
+
+def _entered(eqn: Equation) -> Bodies | None:
+    """Describe the bodies that may take and give parts; None if there are none, or a user's rule takes the values."""
+    bodies = bodies_of(eqn)
+    return None if bodies is None or bodies.fixed else bodies
 
 
 def _read_whole(jaxpr: Jaxpr) -> set[Atom]:
@@ -83,7 +92,7 @@ def _read_whole(jaxpr: Jaxpr) -> set[Atom]:
             found.update(eqn.invars[1:])
             if read[x] == x.aval.size:
                 found.add(x)
-        elif eqn.primitive not in _IN_PARTS and (out in found or len(eqn.outvars) != 1):
+        elif (out in found or len(eqn.outvars) != 1) and _entered(eqn) is None:
             found.update(eqn.invars)
     return found
 
@@ -136,7 +145,7 @@ class _Narrowing:
                 new = {view: Var(v.aval.update(shape=view.shape), v.linear) for view in wanted}
                 for into, view in self._readings.pop(v, {}).items():
                     part, order = view.in_order()
-                    self._write(-1, lambda x=new[part], own=order, n=view.shape: spread(self._w, x, own, n), into)
+                    self._spread(-1, new[part], order, view.shape, into)
                 invars += new.values()
         before = self._jaxpr.replace(invars=invars)
         after = self._written(before)
@@ -169,11 +178,14 @@ class _Narrowing:
             self._keep(eqn)
 
     def _keep(self, eqn: Equation) -> None:
-        """Keep an equation: its results are computed whole, and views of them are read."""
-        place = self._place[eqn]
-        for v in eqn.outvars:
+        """Keep an equation: its results are computed whole and views of them read, unless its bodies give these."""
+        place, now = self._place[eqn], eqn
+        bodies = _entered(eqn)
+        if bodies is not None:
+            now = self._giving_parts(now, bodies)
+            now = self._given_parts(now, _entered(now) or bodies)
+        for v in now.outvars:
             self._read(v, place)
-        now = self._given_parts(eqn) if eqn.primitive in _IN_PARTS else eqn
         self._kept[now] = place
         self._whole.update(now.invars)
 
@@ -251,28 +263,69 @@ class _Narrowing:
         known = all(view.size and not view.has_windows for view in found)
         return found if known and _is_worth(v, found) else None
 
-    def _given_parts(self, eqn: Equation) -> Equation:
-        """Pass to the bodies of an equation only the views of operands that they read, where these can be computed."""
-        programs = dict.fromkeys(subjaxprs(eqn.params))
-        first = len(eqn.invars) - len(next(iter(programs)).invars)
-        of_each = zip(*map(_inputs_in_parts, programs), strict=True)
-        parts = tuple([self._wanted(x, found) for x, found in zip(eqn.invars[first:], of_each, strict=True)])
-        new = {program: _given(program, parts) for program in programs} if any(parts) else {}
-        if not new or None in new.values():
+    def _given_parts(self, eqn: Equation, bodies: Bodies) -> Equation:
+        """Pass to bodies only the views of operands that they read, where these can be computed."""
+        read: dict[int, list[Views | None]] = {}
+        for body in bodies.each:
+            for role, at, views in zip(body.ins, body.operands, _inputs_in_parts(body.jaxpr), strict=True):
+                read.setdefault(at, []).append(None if role is CARRY else views)
+        each = bodies.operands(EACH)
+        wanted = {at: self._wanted(eqn.invars[at], found, bodies, at in each) for at, found in read.items()}
+        parts = {at: views for at, views in wanted.items() if views is not None}
+        if not parts:
             return eqn
-        invars = [
-            y
-            for x, wanted in zip(eqn.invars[first:], parts)
-            for y in ([x] if wanted is None else [self._part(x, view) for view in wanted])
-        ]
+        programs = [_given(body.jaxpr, tuple(map(parts.get, body.operands))) for body in bodies.each]
+        if None in programs:
+            return eqn
         self._changed = True
-        params = map_subjaxprs(lambda program: new[program] or program, eqn.params)
-        return eqn.replace(invars=[*eqn.invars[:first], *invars], params=params)
+        operands, positions = list(eqn.invars), dict[int, list[int]]()
+        for at, views in parts.items():
+            positions[at] = [*range(len(operands), len(operands) + len(views))]
+            operands += [self._part(eqn.invars[at], _of_operand(view, bodies, at in each)) for view in views]
+        pairs = zip(bodies.each, programs)
+        return rebuilt(eqn, [_taking(body, jaxpr, positions) for body, jaxpr in pairs if jaxpr is not None], operands)
 
-    def _wanted(self, x: Atom, of_each: Sequence[Views | None]) -> Views | None:
-        """Return all views of an operand that some body reads; None if it is passed whole."""
+    def _giving_parts(self, eqn: Equation, bodies: Bodies) -> Equation:
+        """Let bodies give only the views of their results that are read, if these are at most half of a result."""
+        parts = {k: views for k, v in enumerate(eqn.outvars) if (views := self._parts_of_result(v)) is not None}
+        each = {at: k for body in bodies.each for k, at in enumerate(body.results) if body.outs[k] in (VALUE, EACH)}
+        stacked = {at for body in bodies.each for at in body.stacked()}
+        inside = {at: _of_result(views, bodies, at in stacked) for at, views in parts.items() if at in each}
+        given = {at: views for at, views in inside.items() if views is not None}
+        if not given:
+            return eqn
+        self._changed = True
+        outvars, positions = list(eqn.outvars), dict[int, list[int]]()
+        for at in given:
+            v, views = eqn.outvars[at], parts[at]
+            positions[at] = [*range(len(outvars), len(outvars) + len(views))]
+            new = {view: Var(v.aval.update(shape=view.shape), v.linear) for view in views}
+            outvars += new.values()
+            for into, view in self._readings.pop(v).items():
+                part, order = view.in_order()
+                self._write(
+                    self._place[eqn], lambda x=new[part], own=order, n=view.shape: spread(self._w, x, own, n), into
+                )
+        after = [_giving(body, given, positions) for body in bodies.each]
+        now = rebuilt(eqn, after, eqn.invars, outvars)
+        self._place[now] = self._place[eqn]
+        return now
+
+    def _parts_of_result(self, v: Var) -> Views | None:
+        """Return the views of a result that are read, in order; None if it is read whole, or nearly."""
+        readings = None if v in self._whole else self._readings.get(v)
+        if not readings or any(view.has_windows or not view.size for view in readings.values()):
+            return None
+        found = tuple(dict.fromkeys([view.in_order()[0] for view in readings.values()]))
+        readable = all(is_readable(view, v.aval.shape) for view in found)
+        return found if readable and _is_worth(v, found) else None
+
+    def _wanted(self, x: Atom, of_each: Sequence[Views | None], bodies: Bodies, scanned: bool) -> Views | None:
+        """Return all views of an operand, or of each element, that some body reads; None if it is passed whole."""
         found = tuple(dict.fromkeys([view for views in of_each for view in views or ()]))
-        return found if found and None not in of_each and _is_worth(x, found) and self._is_made_in(x, found) else None
+        outside = tuple([_of_operand(view, bodies, scanned) for view in found])
+        taken = found and None not in of_each and _is_worth(x, outside) and self._is_made_in(x, outside)
+        return found if taken else None
 
     def _is_made_in(self, x: Atom, parts: Sequence[View]) -> bool:
         """Tell whether a value has one reader, and can be computed in these parts only."""
@@ -311,6 +364,10 @@ class _Narrowing:
             if into is not v or box is not None:
                 self._write(place, lambda view=view: read(self._w, box or v, view, self._starts.atoms), into)
 
+    def _spread(self, place: int, x: Atom, order: Order, shape: Shape, into: Var) -> None:
+        """Write a view whose axes are the axes `order` of a shape as the value `into` of that shape."""
+        self._write(place, lambda: spread(self._w, x, order, shape), into)
+
     def _write(self, place: int, write: Callable[[], Atom], into: Var) -> None:
         n, made = len(self._w.eqns), write()
         made = typed(self._w, made, into.aval)  # the operand that is read may have another weak type than the result
@@ -345,6 +402,44 @@ def _is_written(x: Atom, view: View, is_known: bool) -> bool:
 def _is_worth(x: Atom, parts: Views) -> bool:
     size = x.aval.size
     return len(parts) <= MOST and sum(view.size for view in parts) <= min(size // 2, size - LEAST)
+
+
+def _of_operand(view: View, bodies: Bodies, scanned: bool) -> View:
+    """Return the view of an operand that has a view of each input it is, or of each element if it is a sequence."""
+    return of_all(view, len(bodies.steps or ())) if scanned else view
+
+
+def _of_result(views: Views, bodies: Bodies, stacked: bool) -> Views | None:
+    """Return the views of the result of a body that make up views of the equation's; None if they are of some steps."""
+    found = [of_each(view, len(bodies.steps or ())) for view in views] if stacked else views
+    return None if None in found else tuple([view for view in found if view is not None])
+
+
+def _taking(body: Body, jaxpr: Jaxpr, positions: Mapping[int, Sequence[int]]) -> Body:
+    """Describe a body whose inputs became several ones, of the operands at `positions`."""
+    listed = [(role, new) for role, at in zip(body.ins, body.operands) for new in positions.get(at, (at,))]
+    return body._replace(jaxpr=jaxpr, ins=tuple([role for role, _ in listed]), operands=tuple([at for _, at in listed]))
+
+
+def _giving(body: Body, given: Mapping[int, Views], positions: Mapping[int, Sequence[int]]) -> Body:
+    """Describe a body that gives views of some of its results instead of these, as results at `positions`."""
+    views = tuple([given.get(at) for at in body.results])
+    listed = [(role, new) for role, at in zip(body.outs, body.results) for new in positions.get(at, (at,))]
+    outs, results = tuple([role for role, _ in listed]), tuple([at for _, at in listed])
+    return body._replace(jaxpr=_cut(body.jaxpr, views), outs=outs, results=results)
+
+
+@core.remembered
+def _cut(jaxpr: Jaxpr, parts: tuple[Views | None, ...]) -> Jaxpr:
+    """Rewrite a body to give views of its results, as `parts` has them. Remembered for as long as it lives."""
+    w = Writer(jaxpr)
+    w.visit_all()
+    outvars = [
+        x
+        for v, wanted in zip(jaxpr.outvars, parts, strict=True)
+        for x in ([w.now(v)] if wanted is None else [read(w, w.now(v), view, ()) for view in wanted])
+    ]
+    return narrowed(passes.dead_code(jaxpr.replace(eqns=w.eqns, outvars=outvars)))
 
 
 @core.remembered

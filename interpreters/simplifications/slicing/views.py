@@ -107,6 +107,21 @@ def whole(shape: Shape) -> View:
     return View(tuple([Affine() if n == 1 else v for n, v in zip(shape, variables(shape))]), shape)
 
 
+def of_all(view: View, n: int) -> View:
+    """Return the view of a stack of n values, along a new first axis, that has a view of each."""
+    first = Affine() if n == 1 else variables((n,))[0]
+    return View((first, *[a.renamed(lambda v: v + 1) for a in view.access]), (n, *view.shape))
+
+
+def of_each(view: View, n: int) -> View | None:
+    """Invert `of_all`; None if a view of a stack of n values is not that of the same elements of each."""
+    first, *rest = view.access
+    is_whole = view.shape[:1] == (n,) and n != 1 and first == variables((n,))[0]
+    if not is_whole or any(0 in variables_of(a) for a in rest):
+        return None
+    return View(tuple([a.renamed(lambda v: v - 1) for a in rest]), view.shape[1:])
+
+
 def box_of(views: Sequence[View], shape: Shape) -> View | None:
     """Return the smallest box of a value that has all elements of views; None if it is all of it, or is not known."""
     read = [view for view in views if view.size]
