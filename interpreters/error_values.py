@@ -262,7 +262,7 @@ def _with_state(values: ErrorValues, eqn: Equation, bodies: Bodies, state: State
         taking = taking_first(body, values.program(body.jaxpr), first)
         results = (*range(n), *[n + at for at in body.results])
         after.append(taking._replace(outs=(*[result] * n, *body.outs), results=results))
-    return values.called(state, applied(eqn, after, [*args, *state]))
+    return values.called(state, applied(eqn.primitive, eqn.params, after, [*args, *state]))
 
 
 def _while(

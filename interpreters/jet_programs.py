@@ -24,11 +24,11 @@ from tapeless.interpreters.jet import (
     value_of,
     with_series,
 )
-from tapeless.interpreters.rules.control_flow import with_all_consts
+from tapeless.interpreters.transformed_bodies import pushed
 from tapeless.interpreters.zero import instantiate, zero_of, zeros_of
-from tapeless.tracer import core, passes
+from tapeless.tracer import core
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.flags import Flags, fixed_point, paired_positions, split_list, where_true
+from tapeless.tracer.flags import Flags, split_list
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call, callback, checkpoint, custom
 from tapeless.tracer.primitives import control_flow as c
@@ -67,69 +67,13 @@ def _checkpoint(primals: Values, series: Series, order: int, /, *, jaxpr: Jaxpr,
     return with_series(outs, moving, order)
 
 
-# ---- control flow --------------------------------------------------------------------------------------------
+def _bodies(primitive: Primitive, primals: Values, series: Series, order: int, /, **params: Any) -> Any:
+    """Push coefficients through the bodies of a loop or of branches."""
 
+    def push(jaxpr: Jaxpr, moving: Flags, wanted: Flags) -> tuple[Jaxpr, Sequence[Any], Flags]:
+        return jet_jaxpr(jaxpr, order, moving, wanted)
 
-def _cond(primals: Values, series: Series, order: int, *, branches: tuple[Jaxpr, ...]) -> Any:
-    moving = flags_of(series[1:])
-    out_moving = tuple(map(any, zip(*[jet_jaxpr(branch, order, moving)[2] for branch in branches])))
-    made = [jet_jaxpr(branch, order, moving, out_moving) for branch in branches]
-    programs = with_all_consts([m[:2] for m in made])
-    outer = [x for _, consts, _ in made for x in consts]
-    outs = c.cond(primals[0], [*outer, *primals[1:], *flat_terms(series[1:])], programs)
-    return with_series(outs, out_moving, order)
-
-
-def _scan(
-    primals: Values, series: Series, order: int, /, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any
-) -> Any:
-    of_consts, of_carry, of_xs = split_list(flags_of(series), n_consts, n_carry)
-    n_ys = len(jaxpr.outvars) - n_carry
-
-    def step(carry: Flags) -> tuple[Any, Flags]:
-        made = jet_jaxpr(jaxpr, order, (*of_consts, *carry, *of_xs), (*carry, *[False] * n_ys))
-        return made, made[2]
-
-    (program, outer, out_moving), of_carry = fixed_point(of_carry, step)
-    k, moving = len(outer), (*of_consts, *of_carry, *of_xs)
-    ins = [*range(k), *paired_positions((n_consts, n_carry, len(of_xs)), moving, k, order)]
-    outs = paired_positions((n_carry, n_ys), out_moving, 0, order)
-    values = [*outer, *primals, *flat_terms(_instantiated(primals, series, order, moving))]
-    sizes = k + n_consts + order * sum(of_consts), n_carry + order * sum(of_carry)
-    results = c.scan(passes.rearranged(program, ins, outs), *split_list([values[i] for i in ins], *sizes), **loop)
-    return with_series(_in_order(results, outs), out_moving, order)
-
-
-def _while(
-    primals: Values, series: Series, order: int, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
-) -> Any:
-    _, of_consts, of_carry = split_list(flags_of(series), n_condition, n_body)
-
-    def step(carry: Flags) -> tuple[Any, Flags]:
-        made = jet_jaxpr(body, order, (*of_consts, *carry), carry)
-        return made, made[2]
-
-    (program, outer, _), of_carry = fixed_point(of_carry, step)
-    n, k, moving = len(of_carry), len(outer), (*of_consts, *of_carry)
-    ins = [*range(k), *paired_positions((n_body, n), moving, k, order)]
-    outs = paired_positions((n,), of_carry, 0, order)
-    found = _instantiated(primals[n_condition:], series[n_condition:], order, moving)
-    values = [*outer, *primals[n_condition:], *flat_terms(found)]
-    consts, carry = split_list([values[i] for i in ins], k + n_body + order * sum(of_consts))
-    unused = [aval.tangent() for aval in where_true(of_carry, body.out_avals) for _ in range(order)]
-    test = passes.rearranged(condition, [*range(n_condition + n), *unused], [0])
-    looped = c.while_loop(test, passes.rearranged(program, ins, outs), (primals[:n_condition], consts), carry)
-    return with_series(_in_order(looped, outs), of_carry, order)
-
-
-def _instantiated(primals: Values, series: Series, order: int, moving: Sequence[bool]) -> list[Any]:
-    """Return the series of `moving` operands; zeros for a carry that has coefficients only after the first step."""
-    return [(terms or [zero_of(x)] * order) if some else None for x, terms, some in zip(primals, series, moving)]
-
-
-def _in_order(results: Values, places: Sequence[int]) -> list[Any]:
-    """Invert the order of `paired_positions`: all values, then all coefficients."""
-    return [x for _, x in sorted(zip(places, results, strict=True), key=lambda pair: pair[0])]
+    return pushed(primitive, params, primals, series, order, push)
 
 
 # ---- linear solves and callbacks -----------------------------------------------------------------------------
@@ -176,9 +120,8 @@ rules[call.jit_p] = _written_out
 for _primitive in (custom.custom_jvp_p, custom.custom_vjp_p):
     rules[_primitive] = partial(_custom, _primitive)
 _whole(checkpoint.checkpoint_p, _checkpoint)
-_whole(c.cond_p, _cond)
-_whole(c.scan_p, _scan)
-_whole(c.while_p, _while)
+for _primitive in (c.cond_p, c.scan_p, c.while_p):
+    _whole(_primitive, partial(_bodies, _primitive))
 _whole(s.linear_solve_p, _linear_solve)
 for _primitive in (callback.pure_callback_p, callback.io_callback_p):
     rules[_primitive] = partial(_opaque, _primitive)

@@ -67,8 +67,7 @@ def _through_bodies(eqn: Equation, bodies: Bodies, token: Atom, out: Var) -> Equ
                 "  Call it in the body of the loop, or with ordered=False."
             )
         else:
-            unused = body.jaxpr.replace(invars=(Var(TOKEN), *body.jaxpr.invars))
-            after.append(taking_first(body, unused, [(n, operand)]))
+            after.append(body)
     return rebuilt(eqn, after, [*eqn.invars, token], (out, *eqn.outvars))
 
 

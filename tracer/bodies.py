@@ -13,6 +13,7 @@ from functools import reduce
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from tapeless.tracer import passes
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.rules import Table
 
@@ -62,15 +63,9 @@ class Body(NamedTuple):
         """List the positions of the equation's results that stack what steps give."""
         return [self.results[k] for k in self.outputs(EACH)]
 
-    @property
-    def n_consts(self) -> int:
-        """The number of its constants."""
-        return self.ins.count(CONST)
-
-    @property
-    def n_carry(self) -> int:
-        """The number of its carries."""
-        return self.ins.count(CARRY)
+    def count(self, role: Role) -> int:
+        """Count its inputs of a role."""
+        return self.ins.count(role)
 
 
 class Bodies(NamedTuple):
@@ -118,8 +113,13 @@ descriptions: Final[Table[Description]] = Table(
 
 def bodies_of(eqn: Equation) -> Bodies | None:
     """Describe the programs of an equation; None if its primitive does not."""
-    found = descriptions.get(eqn.primitive) if eqn.primitive.carries_programs else None
-    return None if found is None else found.describe(**eqn.params)
+    return described(eqn.primitive, eqn.params)
+
+
+def described(primitive: Primitive, params: dict[str, Any]) -> Bodies | None:
+    """Describe the programs among the params of a primitive; None if it does not."""
+    found = descriptions.get(primitive) if primitive.carries_programs else None
+    return None if found is None else found.describe(**params)
 
 
 Groups = Sequence[tuple[Role, int]]  # roles, and how many have each
@@ -140,15 +140,15 @@ def rebuilt(
 ) -> Equation:
     """Return the equation with other bodies, operands and, unless None, results, in the order that its primitive takes.
 
+    A body need not take an operand that it does not read, if another one does.
+
     Args:
       bodies: as many as before; their `operands` and `results` are positions among the new ones.
     """
-    found = descriptions[eqn.primitive]
-    order = _order_of_operands(bodies, found.describe(**eqn.params).index)
-    outs = _order_of_results(bodies)
-    params = found.with_bodies(eqn.params, _all_ordered(bodies, order, outs))
+    found = _arranged(eqn.primitive, eqn.params, bodies)
     given = eqn.outvars if outvars is None else outvars
-    return eqn.replace(params=params, invars=[operands[k] for k in order], outvars=[given[k] for k in outs])
+    invars = [operands[at] for at in found.operands]
+    return eqn.replace(params=found.params, invars=invars, outvars=[given[at] for at in found.results])
 
 
 def with_programs(eqn: Equation, bodies: Bodies, programs: Sequence[Jaxpr]) -> dict[str, Any]:
@@ -157,20 +157,42 @@ def with_programs(eqn: Equation, bodies: Bodies, programs: Sequence[Jaxpr]) -> d
     return descriptions[eqn.primitive].with_bodies(eqn.params, after)
 
 
-def applied(eqn: Equation, bodies: Sequence[Body], operands: Sequence[Any]) -> list[Any]:
-    """Apply the primitive of an equation to values, with other bodies, as `rebuilt` writes them; return the results."""
-    found = descriptions[eqn.primitive]
-    order = _order_of_operands(bodies, found.describe(**eqn.params).index)
-    outs = _order_of_results(bodies)
-    params = found.with_bodies(eqn.params, _all_ordered(bodies, order, outs))
-    results = dict(zip(outs, eqn.primitive.apply(*[operands[k] for k in order], **params), strict=True))
+def applied(primitive: Primitive, params: dict[str, Any], bodies: Sequence[Body], operands: Sequence[Any]) -> list[Any]:
+    """Apply a primitive to values, with other bodies than in `params`, as `rebuilt` writes them; return the results."""
+    found = _arranged(primitive, params, bodies)
+    outs = primitive.apply(*[operands[at] for at in found.operands], **found.params)
+    results = dict(zip(found.results, outs, strict=True))
     return [results[at] for at in range(len(results))]
 
 
-def _all_ordered(bodies: Sequence[Body], operands: Sequence[int], results: Sequence[int]) -> list[Body]:
-    """Bring the inputs and results of all bodies into the order of the operands and results at these positions."""
-    place, place_out = [{old: new for new, old in enumerate(some)} for some in (operands, results)]
-    return [_ordered(body, place, place_out) for body in bodies]
+class _Arranged(NamedTuple):
+    """The params of a primitive with other bodies, and the positions of operands and results in the order it takes."""
+
+    params: dict[str, Any]
+    operands: list[int]
+    results: list[int]
+
+
+def _arranged(primitive: Primitive, params: dict[str, Any], bodies: Sequence[Body]) -> _Arranged:
+    found = descriptions[primitive]
+    index = found.describe(**params).index
+    common = Bodies(tuple(bodies)).operands(CARRY if index is None else CONST)
+    every = [_taking_all(body, common, bodies) for body in bodies] if len(bodies) > 1 else bodies
+    order, outs = _order_of_operands(every, index), _order_of_results(bodies)
+    place, place_out = [{old: new for new, old in enumerate(some)} for some in (order, outs)]
+    return _Arranged(found.with_bodies(params, [_ordered(body, place, place_out) for body in every]), order, outs)
+
+
+def _taking_all(body: Body, common: Sequence[int], bodies: Sequence[Body]) -> Body:
+    """Describe a body that takes all of the `common` operands, those that others of `bodies` take as unused inputs."""
+    missing = [at for at in common if at not in body.operands]
+    if not missing:
+        return body
+    types = {at: (x.jaxpr.in_avals[k], x.ins[k]) for x in bodies for k, at in enumerate(x.operands)}
+    ins = [*range(len(body.ins)), *[types[at][0] for at in missing]]
+    jaxpr = passes.rearranged(body.jaxpr, ins, range(len(body.outs)))
+    roles = (*body.ins, *[types[at][1] for at in missing])
+    return body._replace(jaxpr=jaxpr, ins=roles, operands=(*body.operands, *missing))
 
 
 def _order_of_operands(bodies: Sequence[Body], index: int | None) -> list[int]:

@@ -5,6 +5,7 @@ the next step takes it so. Source: Radul et al. 2023, section 7, for linear valu
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,19 +18,21 @@ from tapeless.interpreters import (
     rematerialization_budget,
     rematerialization_control_flow,
     residual_placement,
+    transformed_bodies,
     transpose,
     vmap,
 )
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
 from tapeless.interpreters.residual_cut import Loop
 from tapeless.interpreters.transpose import is_linear
-from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
+from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
 from tapeless.tracer import linear_vars, passes
+from tapeless.tracer.bodies import applied
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import (
     Flags,
     fixed_point,
     merge_lists,
-    paired_positions,
     split_list,
     where_false,
     where_true,
@@ -43,73 +46,14 @@ from tapeless.tracer.types import aval_of
 # ---- jvp -----------------------------------------------------------------------------------------------------
 
 
-def _separated(results: Sequence[Any], order: Sequence[int], some: Sequence[bool]) -> Any:
-    """Split results in the order of `_paired` into primals and tangents."""
-    flat = [x for _, x in sorted(zip(order, results, strict=True), key=lambda pair: pair[0])]
-    return with_zeros(flat, some)
-
-
-def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
-    of_consts, of_carry, of_xs = split_list(are_nonzero(tangents), n_consts, n_carry)
-    n_ys = len(jaxpr.outvars) - n_carry
-
-    def step(carry: Flags) -> Any:
-        made = jvp.jvp_jaxpr(jaxpr, (*of_consts, *carry, *of_xs), (*carry, *[False] * n_ys))
-        return made, made[2][:n_carry]
-
-    (program, outer, out_some), of_carry = fixed_point(of_carry, step)
-    some = (*of_consts, *of_carry, *of_xs)
-    k = len(outer)
-    ins = [*range(k), *paired_positions((n_consts, n_carry, len(of_xs)), some, k)]
-    outs = paired_positions((n_carry, n_ys), out_some)
-    values = [*outer, *primals, *[instantiate(t) for t in where_true(some, tangents)]]
-    given = split_list([values[i] for i in ins], k + n_consts + sum(of_consts), n_carry + sum(of_carry))
-    return _separated(c.scan(passes.rearranged(program, ins, outs), *given, **loop), outs, out_some)
-
-
-def _while_jvp(primals: Any, tangents: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) -> Any:
-    _, of_consts, of_carry = split_list(are_nonzero(tangents), n_condition, n_body)
-
-    def step(carry: Flags) -> Any:
-        made = jvp.jvp_jaxpr(body, (*of_consts, *carry), carry)
-        return made, made[2]
-
-    (program, outer, _), of_carry = fixed_point(of_carry, step)
-    some, n, k = (*of_consts, *of_carry), len(of_carry), len(outer)
-    ins, outs = [*range(k), *paired_positions((n_body, n), some, k)], paired_positions((n,), of_carry)
-    pushed = [instantiate(t) for t in where_true(some, tangents[n_condition:])]
-    values = [*outer, *primals[n_condition:], *pushed]
-    consts, carry = split_list([values[i] for i in ins], k + n_body + sum(of_consts))
-    unused = [x.tangent() for x in where_true(of_carry, body.out_avals)]
-    test = passes.rearranged(condition, [*range(n_condition + n), *unused], [0])
-    looped = c.while_loop(test, passes.rearranged(program, ins, outs), (primals[:n_condition], consts), carry)
-    return _separated(looped, outs, of_carry)
-
-
-def _cond_jvp(primals: Any, tangents: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
-    some = are_nonzero(tangents[1:])
-    if not any(some):
-        outs = c.cond(primals[0], primals[1:], branches)
+def jvp_of_bodies(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> Any:
+    """Push tangents through bodies: the jvp rule of a primitive that describes them."""
+    terms = [None if type(t) is Zero else (t,) for t in tangents]
+    if not any(terms):
+        outs = primitive.apply(*primals, **params)
         return outs, zeros_of(outs)
-    out_some = tuple(map(any, zip(*[jvp.jvp_jaxpr(branch, some)[2] for branch in branches])))
-    made = [jvp.jvp_jaxpr(branch, some, out_some) for branch in branches]
-    outer = [x for _, consts, _ in made for x in consts]
-    results = c.cond(
-        primals[0], [*outer, *primals[1:], *where_true(some, tangents[1:])], with_all_consts([m[:2] for m in made])
-    )
-    return with_zeros(results, out_some)
-
-
-def with_all_consts(programs: Sequence[tuple[Jaxpr, Sequence[Any]]]) -> list[Jaxpr]:
-    """Give programs common inputs: each takes the constants of all programs before its operands, and reads its own."""
-    types = [[aval_of(x) for x in consts] for _, consts in programs]
-    made = []
-    for i, (program, consts) in enumerate(programs):
-        own = len(consts)
-        before, after = [a for group in types[:i] for a in group], [a for group in types[i + 1 :] for a in group]
-        ins = [*before, *range(own), *after, *range(own, len(program.invars))]
-        made.append(passes.rearranged(program, ins, range(len(program.outvars))))
-    return made
+    outs, found = transformed_bodies.pushed(primitive, params, primals, terms, 1, jvp.jvp_jaxpr)
+    return outs, [zero_of(y) if pair is None else pair[0] for y, pair in zip(outs, found)]
 
 
 # ---- unzip ---------------------------------------------------------------------------------------------------
@@ -312,76 +256,36 @@ def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches:
 # ---- vmap ----------------------------------------------------------------------------------------------------
 
 
-def _mapped(dims: Sequence[Any]) -> Flags:
-    return tuple([d is not None for d in dims])
+def vmap_of_bodies(primitive: Primitive, size: int, args: Any, dims: Any, **params: Any) -> Any:
+    """Batch bodies: the vmap rule of a primitive that describes them, if all examples run the same ones."""
+    found = transformed_bodies.batched(primitive, params, size, args, dims)
+    return applied(primitive, params, found.bodies, found.operands), found.dims
 
 
-def _dims(flags: Sequence[bool], axis: int = 0) -> tuple[Any, ...]:
-    return tuple([axis if yes else None for yes in flags])
-
-
-def _put(size: int, args: Sequence[Any], dims: Sequence[Any], mapped: Sequence[bool], place: int = 0) -> list[Any]:
-    """Move the mapped axes of the operands flagged in `mapped` to `place`; repeat those that have none."""
-    return [vmap.placed(x, d, place, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
-
-
-def _scan_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
-    of_consts, of_carry, of_xs = split_list(_mapped(dims), n_consts, n_carry)
-    n_ys = len(jaxpr.outvars) - n_carry
-
-    def step(carry: Flags) -> Any:
-        flags = _dims((*of_consts, *carry, *of_xs))
-        made = vmap.batch_where_needed(jaxpr, size, flags, (*carry, *[False] * n_ys))
-        return made, made[1][:n_carry]
-
-    (program, out_mapped), of_carry = fixed_point(of_carry, step)
-    consts, carry, xs = split_list(list(zip(args, dims)), n_consts, n_carry)
-    outs = c.scan(
-        program,
-        _put(size, *_columns(consts), of_consts),
-        _put(size, *_columns(carry), of_carry),
-        _put(size, *_columns(xs), of_xs, place=1),
-        **loop,
-    )
-    return outs, (*_dims(out_mapped[:n_carry]), *_dims(out_mapped[n_carry:], axis=1))
-
-
-def _while_vmap(
-    size: int, args: Any, dims: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
-) -> Any:
-    of_test, of_consts, of_carry = split_list(_mapped(dims), n_condition, n_body)
-
-    def step(carry: Flags) -> Any:
-        made = vmap.batch_where_needed(body, size, _dims((*of_consts, *carry)), carry)
-        return made, made[1]
-
-    (program, _), of_carry = fixed_point(of_carry, step)
-    test, differs = vmap.batch_where_needed(condition, size, _dims((*of_test, *of_carry)), (False,))
-    mapped = (*of_test, *of_consts, *of_carry)
-    params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
-    if not differs[0]:
-        test_consts, consts, carry = split_list(_put(size, args, dims, mapped), n_condition, n_body)
-        return c.while_loop(test, program, (test_consts, consts), carry), _dims(of_carry)
-    every = (True,) * len(of_carry)
-    given = _put(size, args, dims, (*of_test, *of_consts, *every))
+def _while_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
+    found = transformed_bodies.batched(c.while_p, params, size, args, dims)
+    if not found.differs:
+        return applied(c.while_p, params, found.bodies, found.operands), found.dims
+    condition, body, counts = params["condition"], params["body"], (params["n_condition"], params["n_body"])
+    before = sum(counts)
+    mapped = tuple([d is not None or k >= before for k, d in enumerate(dims)])
+    given = [vmap.placed(x, d, 0, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
     if batched_control_flow.decide(c.while_p, size, [condition, body]) == "loop":
-        outs = batched_control_flow.one_by_one(c.while_p, size, given, (*of_test, *of_consts, *every), params)
+        outs = batched_control_flow.one_by_one(c.while_p, size, given, mapped, params)
     else:
-        test = vmap.batch_jaxpr(condition, size, _dims((*of_test, *every)))
-        program = vmap.batch_jaxpr(body, size, _dims((*of_consts, *every)))
-        test_consts, consts, carry = split_list(given, n_condition, n_body)
+        of_test, of_consts, of_carry = split_list(mapped, *counts)
+        test = vmap.batch_jaxpr(condition, size, transformed_bodies.dims_of((*of_test, *of_carry)))
+        program = vmap.batch_jaxpr(body, size, transformed_bodies.dims_of((*of_consts, *of_carry)))
+        test_consts, consts, carry = split_list(given, *counts)
         outs = batched_control_flow.select_while(size, test, program, (test_consts, consts), carry)
     return outs, [0] * len(outs)
 
 
 def _cond_vmap(size: int, args: Any, dims: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
-    mapped = _mapped(dims)
-    given = _put(size, args, dims, mapped)
-    if not mapped[0]:
-        outs = zip(*[_batched_out(branch, size, mapped[1:]) for branch in branches])
-        wanted = tuple(map(any, outs))
-        programs = [vmap.batch_where_needed(branch, size, _dims(mapped[1:]), wanted)[0] for branch in branches]
-        return c.cond(given[0], given[1:], programs), _dims(wanted)
+    if dims[0] is None:
+        return vmap_of_bodies(c.cond_p, size, args, dims, branches=branches)
+    mapped = tuple([d is not None for d in dims])
+    given = [vmap.placed(x, d, 0, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
     if batched_control_flow.decide(c.cond_p, size, branches) == "loop":
         outs = batched_control_flow.one_by_one(c.cond_p, size, given, mapped, {"branches": branches})
     else:
@@ -390,18 +294,8 @@ def _cond_vmap(size: int, args: Any, dims: Any, *, branches: tuple[Jaxpr, ...]) 
     return outs, [0] * len(outs)
 
 
-def _batched_out(branch: Jaxpr, size: int, mapped: Flags) -> Flags:
-    none = (False,) * len(branch.outvars)
-    return vmap.batch_where_needed(branch, size, _dims(mapped), none)[1]
-
-
-def _columns(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
-    return [x for x, _ in pairs], [d for _, d in pairs]
-
-
-jvp.rules[c.scan_p] = _scan_jvp
-jvp.rules[c.while_p] = _while_jvp
-jvp.rules[c.cond_p] = _cond_jvp
+for _primitive in (c.scan_p, c.while_p, c.cond_p):
+    jvp.rules[_primitive] = partial(jvp_of_bodies, _primitive)
 partial_eval.rules[c.scan_p] = _scan_partial_eval
 partial_eval.rules[c.while_p] = _while_partial_eval
 partial_eval.rules[c.cond_p] = _cond_partial_eval
@@ -412,6 +306,6 @@ rematerialization.rules[c.scan_p] = rematerialization_control_flow.loop
 rematerialization.rules[c.cond_p] = rematerialization_control_flow.choice
 rematerialization_budget.rules[c.scan_p] = rematerialization_budget.loop
 rematerialization_budget.rules[c.cond_p] = rematerialization_budget.choice
-vmap.rules[c.scan_p] = _scan_vmap
+vmap.rules[c.scan_p] = partial(vmap_of_bodies, c.scan_p)
 vmap.rules[c.while_p] = _while_vmap
 vmap.rules[c.cond_p] = _cond_vmap

@@ -177,7 +177,7 @@ def _while_bodies(condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) 
 
 def _scan_with(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any]:
     (body,) = bodies
-    return {**params, "jaxpr": body.jaxpr, "n_consts": body.n_consts, "n_carry": body.n_carry}
+    return {**params, "jaxpr": body.jaxpr, "n_consts": body.count(CONST), "n_carry": body.count(CARRY)}
 
 
 def _while_with(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any]:
@@ -185,8 +185,8 @@ def _while_with(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any
     return {
         "condition": test.jaxpr,
         "body": body.jaxpr,
-        "n_condition": test.n_consts,
-        "n_body": body.n_consts,
+        "n_condition": test.count(CONST),
+        "n_body": body.count(CONST),
     }
 
 
