@@ -205,12 +205,12 @@ def gradient_program(fun: Any, *args: Any) -> GradientProgram:
 
 def _joint(source: ClosedJaxpr) -> ClosedJaxpr:
     """Make the program xs, dret -> results, cotangents."""
-    n_consts, n = len(source.consts), len(source.in_avals)
+    n_constants, n = len(source.consts), len(source.in_avals)
     inexact = list(map(is_inexact, source.in_avals))
     ct_types = [aval for aval in source.out_avals if is_inexact(aval)]
 
     def both(*flat: Any) -> list[Any]:
-        consts, xs, cts = flat[:n_consts], flat[n_consts : n_consts + n], flat[n_consts + n :]
+        consts, xs, cts = flat[:n_constants], flat[n_constants : n_constants + n], flat[n_constants + n :]
         others: list[Any] = []
 
         def of_inexact(*some: Any) -> tuple[list[Any], list[Any]]:

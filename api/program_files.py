@@ -46,7 +46,7 @@ class StoredProgram:
         """
         found = read(who, self.text, rules, UnsavedRule)
         types = [aval_of(x) for x in self.consts]
-        wanted = found.jaxpr.in_avals[: found.n_consts]
+        wanted = found.jaxpr.in_avals[: found.n_constants]
         if [(x.shape, x.dtype) for x in types] != [(x.shape, x.dtype) for x in wanted]:
             raise ValueError(f"its constants are {', '.join(map(str, types))}, and not {', '.join(map(str, wanted))}")
         return ClosedJaxpr(found.jaxpr, self.consts)

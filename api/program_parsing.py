@@ -49,14 +49,14 @@ def parse_jaxpr(
         raise TypeError(f"parse_jaxpr: expected the text of a program, not an object of type {type(text).__name__}.")
     found = read("parse_jaxpr", text, objects or {})
     values = found.values if consts is None else tuple(consts)
-    names = ", ".join(v.aval.str_short() for v in found.jaxpr.invars[: found.n_consts])
+    names = ", ".join(v.aval.str_short() for v in found.jaxpr.invars[: found.n_constants])
     if values is None:
         raise ValueError(
             f"parse_jaxpr: the constants of the program, {names}, have no values.\n"
             "  Pass consts=program.consts, or write them by tl.program_text(program, constants=True)."
         )
-    if len(values) != found.n_consts:
-        raise ValueError(f"parse_jaxpr: {len(values)} consts were given; the program has {found.n_consts}: {names}.")
+    if len(values) != found.n_constants:
+        raise ValueError(f"parse_jaxpr: {len(values)} consts were given; the program has {found.n_constants}: {names}.")
     for k, (value, aval) in enumerate(zip(values, found.jaxpr.in_avals)):
         given = aval_of(value)
         if (given.shape, given.dtype) != (aval.shape, aval.dtype):

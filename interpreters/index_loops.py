@@ -14,13 +14,13 @@ from tapeless.tracer.terms.term import Read, term
 from tapeless.tracer.types import ShapedArray
 
 
-def with_scanned_elements(jaxpr: Jaxpr, n_consts: int, n: int) -> tuple[Jaxpr, tuple[int, ...]]:
+def with_scanned_elements(jaxpr: Jaxpr, n_constants: int, n: int) -> tuple[Jaxpr, tuple[int, ...]]:
     """Rewrite a step, whose last input is its index below `n`, to take elements of constants instead of the constants.
 
-    Only the constants, among the first `n_consts` inputs, that it reads at its index alone are replaced.
+    Only the constants, among the first `n_constants` inputs, that it reads at its index alone are replaced.
     Returns: the step, whose last inputs are these elements; the positions of the constants that they replace.
     """
-    found = tuple(_read_at_the_index(jaxpr, n_consts, n))
+    found = tuple(_read_at_the_index(jaxpr, n_constants, n))
     if not found:
         return jaxpr, ()
     arrays = [jaxpr.invars[at] for at in found]
@@ -35,14 +35,14 @@ def with_scanned_elements(jaxpr: Jaxpr, n_consts: int, n: int) -> tuple[Jaxpr, t
     return w.finish().replace(invars=[*others, *elements.values()]), found
 
 
-def _read_at_the_index(jaxpr: Jaxpr, n_consts: int, n: int) -> Iterator[int]:
+def _read_at_the_index(jaxpr: Jaxpr, n_constants: int, n: int) -> Iterator[int]:
     """Yield the positions of the constants of `n` rows that a step reads only at its index."""
     readers = dict[Var, list[Equation]]()
     for eqn in jaxpr.eqns:
         for v in eqn.invars:
             if isinstance(v, Var):
                 readers.setdefault(v, []).append(eqn)
-    for at, x in enumerate(jaxpr.invars[:n_consts]):
+    for at, x in enumerate(jaxpr.invars[:n_constants]):
         has_rows = x in readers and x not in jaxpr.outvars and x.aval.shape[:1] == (n,)
         if has_rows and all(_is_element(eqn, x, jaxpr.invars[-1]) for eqn in readers[x]):
             yield at

@@ -15,16 +15,19 @@ Source: Griewank & Walther 2008, chapter 13; McIlroy 1999, "Power series, power 
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
 import numpy as np
 
 from tapeless.interpreters import jvp
+from tapeless.interpreters.transformed_bodies import pushed
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.bodies import described
 from tapeless.tracer.core import Primitive, Trace, Tracer
-from tapeless.tracer.flags import where_true
+from tapeless.tracer.flags import Flags, where_true
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import convert_element_type, div, div_p, mul, sub
 from tapeless.tracer.primitives.operands import constant
@@ -140,6 +143,10 @@ class JetTrace(Trace):
     def _apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Sequence[Any]:
         if primitive in rules:
             return rules[primitive](self, args, **params)
+        bodies = described(primitive, params)
+        if bodies is not None and not bodies.fixed:
+            avals = primitive.type(tuple(map(aval_of, args)), params)
+            return self.series(avals, Whole(self, partial(_bodies, primitive, params), args))
         avals = primitive.type(tuple(map(aval_of, args)), params)
         if not any(dtypes.is_inexact(aval.dtype) for aval in avals):  # integers and booleans are constant
             return primitive.apply(*[value_of(self, x) for x in args], **params)
@@ -417,10 +424,21 @@ class _Quotient(Terms):
         return (left if type(left) is Zero else div(left, value_of(self._trace, b)),)
 
 
+def _bodies(
+    primitive: Primitive, params: dict[str, Any], primals: Sequence[Any], series: Sequence[Any], order: int
+) -> tuple[list[Any], list[Any]]:
+    """Push coefficients through the bodies of a call, a loop or branches."""
+
+    def push(jaxpr: Jaxpr, moving: Flags, wanted: Flags) -> tuple[Jaxpr, Sequence[Any], Flags]:
+        return jet_jaxpr(jaxpr, order, moving, wanted)
+
+    return pushed(primitive, params, primals, series, order, push)
+
+
 rules: Final = Rules(
     "jet",
     "rule(trace, args, **params) -> results, series among them: of primitives that carry programs, and of division",
-    absent="its linearity determines its series, or else its jvp rule",
+    absent="its bodies carry series, if it has any; else its linearity determines its series, or else its jvp rule",
 )
 
 

@@ -1,7 +1,6 @@
 """Rules of Taylor mode for primitives that carry programs: calls, control flow, linear solves, callbacks.
 
-Calls are inlined, except checkpoints. Loops and branches carry coefficients next to values; which carried values of a
-loop have coefficients is iterated to a fixed point first, as in forward mode. A linear system A(t) x(t) = b(t) is
+Calls are inlined; other bodies (jet.py) carry coefficients next to values. A linear system A(t) x(t) = b(t) is
 solved order by order, A0 xk = bk - (A1 x(k-1) + .. + Ak x0), by the solver for A0.
 Source: Griewank & Walther 2008, chapter 13.
 """
@@ -17,21 +16,16 @@ from tapeless.interpreters.jet import (
     JetTrace,
     Whole,
     flags_of,
-    flat_terms,
     jet,
-    jet_jaxpr,
     rules,
     value_of,
-    with_series,
 )
-from tapeless.interpreters.transformed_bodies import pushed
 from tapeless.interpreters.zero import instantiate, zero_of, zeros_of
 from tapeless.tracer import core
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.flags import Flags, split_list
+from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
-from tapeless.tracer.primitives import call, callback, checkpoint, custom
-from tapeless.tracer.primitives import control_flow as c
+from tapeless.tracer.primitives import call, callback, custom
 from tapeless.tracer.primitives import linear_solve as s
 from tapeless.tracer.primitives.elementwise import sub
 from tapeless.tracer.types import aval_of
@@ -59,21 +53,6 @@ def _custom(primitive: Primitive, trace: JetTrace, args: Values, /, **params: An
     types = tuple(map(aval_of, args))
     program = params["jaxpr"] or params["custom"].traced(types)[0]
     return trace.series(program.out_avals, ByRule(trace, primitive, tuple(args), params))
-
-
-def _checkpoint(primals: Values, series: Series, order: int, /, *, jaxpr: Jaxpr, **how: Any) -> Any:
-    program, consts, moving = jet_jaxpr(jaxpr, order, flags_of(series))
-    outs = checkpoint.checkpoint(program, *consts, *primals, *flat_terms(series), **how)
-    return with_series(outs, moving, order)
-
-
-def _bodies(primitive: Primitive, primals: Values, series: Series, order: int, /, **params: Any) -> Any:
-    """Push coefficients through the bodies of a loop or of branches."""
-
-    def push(jaxpr: Jaxpr, moving: Flags, wanted: Flags) -> tuple[Jaxpr, Sequence[Any], Flags]:
-        return jet_jaxpr(jaxpr, order, moving, wanted)
-
-    return pushed(primitive, params, primals, series, order, push)
 
 
 # ---- linear solves and callbacks -----------------------------------------------------------------------------
@@ -119,9 +98,6 @@ def _opaque(primitive: Primitive, trace: JetTrace, args: Values, /, **params: An
 rules[call.jit_p] = _written_out
 for _primitive in (custom.custom_jvp_p, custom.custom_vjp_p):
     rules[_primitive] = partial(_custom, _primitive)
-_whole(checkpoint.checkpoint_p, _checkpoint)
-for _primitive in (c.cond_p, c.scan_p, c.while_p):
-    _whole(_primitive, partial(_bodies, _primitive))
 _whole(s.linear_solve_p, _linear_solve)
 for _primitive in (callback.pure_callback_p, callback.io_callback_p):
     rules[_primitive] = partial(_opaque, _primitive)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tapeless.interpreters import rematerialization
 from tapeless.interpreters.rematerialization import Asked, ProgramPolicy, SavedEquations, save_all, save_none
+from tapeless.tracer.bodies import CARRY, bodies_of
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.late_imports import LateModule
@@ -122,12 +123,16 @@ def call(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
 
 
 def loop(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
-    """Build the nodes of a scan; return those of its results. A carry joins its start and the body's result (cycle)."""
-    start, end = eqn.params["n_consts"], eqn.params["n_consts"] + eqn.params["n_carry"]
-    carry = [_CostNode([x]) for x in reads[start:end]]
-    outs = _results(eqn.params["jaxpr"], [*reads[:start], *carry, *reads[end:]], path, times * eqn.params["length"])
-    for node, out in zip(carry, outs):
-        node.reads += [out] if out else []
+    """Build the nodes of a loop; return those of its results. A carry joins its start and the body's result (cycle)."""
+    bodies = bodies_of(eqn)
+    assert bodies is not None
+    (body,), steps = bodies.each, bodies.steps
+    carry = {at: _CostNode([reads[at]]) for at in bodies.operands(CARRY)}
+    given = [carry.get(at, reads[at]) for at in body.operands]
+    outs = _results(body.jaxpr, given, path, times * len(steps or ()))
+    for (at, _), k in zip(body.carries(), body.outputs(CARRY)):
+        node = outs[k]
+        carry[at].reads += [node] if node else []
     return outs
 
 

@@ -11,8 +11,10 @@ from tapeless.interpreters import rematerialization, residual_placement
 from tapeless.interpreters.partial_eval import UnzippedJaxpr
 from tapeless.interpreters.rematerialization import Asked, RematerializationPlan
 from tapeless.tracer import core, passes
+from tapeless.tracer.bodies import CARRY, CONST, EACH, bodies_of, in_groups, rebuilt
 from tapeless.tracer.check import checked
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
+from tapeless.tracer.primitives.control_flow import stacked_type
 
 Two = tuple[Equation, Equation | None]  # with additional results to save; the one that computes `wanted` again
 
@@ -29,19 +31,27 @@ def call(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
 
 
 def loop(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
-    """Split a loop with the params of `scan` in two; the second is None if all `wanted` results are saved."""
-    n_consts, n_carry, length = (eqn.params[name] for name in ("n_consts", "n_carry", "length"))
-    parts = _parts(eqn.params["jaxpr"], n_consts, n_carry, _positions(eqn, wanted), policy)
+    """Split a loop of a known number of steps in two; the second is None if all `wanted` results are saved."""
+    bodies = bodies_of(eqn)
+    assert bodies is not None and bodies.steps is not None
+    (body,), length = bodies.each, len(bodies.steps)
+    start, n_carry = body.count(CONST), body.count(CARRY)
+    parts = _parts(body.jaxpr, start, n_carry, _positions(eqn, wanted), policy)
     if parts.again is None:
         return eqn, None
-    extra = [Var(aval.update(shape=(length, *aval.shape))) for aval in parts.primal.out_avals[len(eqn.outvars) :]]
+    extra = [Var(stacked_type(aval, length)) for aval in parts.primal.out_avals[len(eqn.outvars) :]]
     outvars = [*eqn.outvars, *extra]
     operands = [eqn.invars[i] for i in parts.inputs] + [outvars[i] for i in parts.saved]
     carried = [eqn.outvars[k] if k in parts.computed else Var(eqn.outvars[k].aval) for k in parts.carried]
     computed = [eqn.outvars[i] for i in parts.computed if i >= n_carry]
-    counts = {"n_consts": sum(i < n_consts for i in parts.inputs), "n_carry": len(carried)}
-    primal = _with_program(eqn, parts.primal, eqn.invars, outvars)
-    return primal, _with_program(eqn, parts.again, operands, [*carried, *computed], **counts)
+    first = body._replace(
+        jaxpr=parts.primal, outs=(*body.outs, *[EACH] * len(extra)), results=tuple(range(len(outvars)))
+    )
+    primal = rebuilt(eqn, [first], eqn.invars, outvars) if extra else eqn
+    n_fixed, n_carried = sum(i < start for i in parts.inputs), len(carried)
+    inputs = [(CONST, n_fixed), (CARRY, n_carried), (EACH, len(operands) - n_fixed - n_carried)]
+    second = in_groups(parts.again, inputs, [(CARRY, n_carried), (EACH, len(computed))])
+    return primal, rebuilt(eqn, [second], operands, [*carried, *computed])
 
 
 def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
@@ -72,8 +82,8 @@ def _positions(eqn: Equation, wanted: Sequence[Var]) -> tuple[int, ...]:
     return tuple(i for i, v in enumerate(eqn.outvars) if v in wanted)
 
 
-def _with_program(eqn: Equation, jaxpr: Jaxpr, invars: Any, outvars: Any, /, **params: Any) -> Equation:
-    return eqn.replace(params={**eqn.params, "jaxpr": jaxpr, **params}, invars=invars, outvars=outvars)
+def _with_program(eqn: Equation, jaxpr: Jaxpr, invars: Any, outvars: Any) -> Equation:
+    return eqn.replace(params={**eqn.params, "jaxpr": jaxpr}, invars=invars, outvars=outvars)
 
 
 class _RematerializedHalves(NamedTuple):
@@ -93,16 +103,14 @@ class _RematerializedHalves(NamedTuple):
 
 
 @core.remembered
-def _parts(
-    jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
-) -> _RematerializedHalves:
+def _parts(jaxpr: Jaxpr, start: int, n_carry: int, positions: tuple[int, ...], policy: Asked) -> _RematerializedHalves:
     """Split a program for the results at `positions`. Remembered while the program lives: always the same objects."""
-    plan, carried = _plan(jaxpr, n_consts, n_carry, positions, policy)
+    plan, carried = _plan(jaxpr, start, n_carry, positions, policy)
     computed = _computed(jaxpr, positions, plan)
     if not computed:
         return _RematerializedHalves(jaxpr)
     place = {v: i for i, v in enumerate(jaxpr.invars)}
-    kept = {place[v] for v in plan.saved if v in place} | {n_consts + k for k in carried}
+    kept = {place[v] for v in plan.saved if v in place} | {start + k for k in carried}
     saved = [v for v in plan.saved if v not in place]
     stacked = jaxpr.outvars[n_carry:]
     outvars = [*jaxpr.outvars, *[v for v in saved if v not in stacked]]
@@ -120,7 +128,7 @@ def _parts(
 
 
 def _plan(
-    jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
+    jaxpr: Jaxpr, start: int, n_carry: int, positions: tuple[int, ...], policy: Asked
 ) -> tuple[RematerializationPlan, list[int]]:
     """Plan how to get the results at `positions`; return also the carried values that the second loop must carry.
 
@@ -130,7 +138,7 @@ def _plan(
     while True:
         outs = [jaxpr.outvars[i] for i in (*positions, *sorted(carried))]
         plan = rematerialization.split(jaxpr, outs, policy)
-        read = {k for k in range(n_carry) if jaxpr.invars[n_consts + k] in plan.saved}
+        read = {k for k in range(n_carry) if jaxpr.invars[start + k] in plan.saved}
         found = carried | read | {i for i in _computed(jaxpr, positions, plan) if i < n_carry}
         if found == carried:
             return plan, sorted(carried)

@@ -28,8 +28,8 @@ _VALUES = 1 << 32  # more than the values of a program, so that one byte outweig
 class Loop(NamedTuple):
     """A scan, for whose body residuals are chosen: its numbers of primal constants, carried values and steps."""
 
-    n_consts: int
-    n_carry: int
+    constants: int
+    carries: int
     length: int
 
 
@@ -184,7 +184,7 @@ def masked(plan: RematerializationPlan, program: Jaxpr, n: int, loop: Loop | Non
     and for multilinear functions of inputs, whose derivatives are finite where their operands are. The linear half
     keeps its mask for tangents that are infinite there.
     """
-    results = program.outvars[loop.n_carry if loop else 0 : len(program.outvars) - n]
+    results = program.outvars[loop.carries if loop else 0 : len(program.outvars) - n]
     unbounded = _with_unbounded_derivatives(program.eqns).difference(results)
     found = {v: y for v in plan.saved if v in unbounded and (y := _only_choice(plan, v)) is not None}
     price = _prices(program, n, loop) if found else None

@@ -45,10 +45,10 @@ class ScanBody(NamedTuple):
     residuals: tuple[ResidualLocation, ...]
 
 
-def scan_body(halves: UnzippedJaxpr, n_consts: int, n_carry: int) -> ScanBody:
+def scan_body(halves: UnzippedJaxpr, n_constants: int, n_carry: int) -> ScanBody:
     """Place the residuals of a body with these numbers of primal constants and carried values. Remembered with it."""
     cache = _scan_bodies.setdefault(halves.primal, {})
-    key = (n_consts, n_carry, halves.residuals)
+    key = (n_constants, n_carry, halves.residuals)
     if key not in cache:
         cache[key] = _scan_body(*key, halves.primal)
     return cache[key]
@@ -104,21 +104,21 @@ def branches(halves: Sequence[UnzippedJaxpr]) -> Branches:
 # ---- scans
 
 
-def _scan_body(n_consts: int, n_carry: int, n_residuals: int, primal: Jaxpr) -> ScanBody:
+def _scan_body(n_constants: int, n_carry: int, n_residuals: int, primal: Jaxpr) -> ScanBody:
     n = len(primal.outvars) - n_residuals
     inputs, residuals = primal.invars, primal.outvars[n:]
-    moved = licm.needed_for(licm.invariant(primal, range(n_consts), lambda eqn: True), residuals)
+    moved = licm.needed_for(licm.invariant(primal, range(n_constants), lambda eqn: True), residuals)
     rest, shared = licm.without(primal, moved)
-    before = primal.replace(invars=inputs[:n_consts], eqns=moved, outvars=shared)
-    consts = [*shared, *inputs[:n_consts]]
-    elements = inputs[n_consts + n_carry :]
+    before = primal.replace(invars=inputs[:n_constants], eqns=moved, outvars=shared)
+    consts = [*shared, *inputs[:n_constants]]
+    elements = inputs[n_constants + n_carry :]
     stacked: list[Atom] = []
     kept = {"const": consts, "element": elements, "result": [*[None] * n_carry, *primal.outvars[n_carry:n]]}
     places = [_place(r, kept, stacked) for r in residuals]
     body = rest.replace(outvars=[*primal.outvars[:n], *stacked])
     read = passes.used_variables(body)
     used = tuple(k for k, v in enumerate(consts) if v in read)
-    body = body.replace(invars=[*[consts[k] for k in used], *inputs[n_consts:]])
+    body = body.replace(invars=[*[consts[k] for k in used], *inputs[n_constants:]])
     return ScanBody(before, body, used, n, tuple(places))
 
 

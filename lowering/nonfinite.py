@@ -34,12 +34,12 @@ def check(primitive: Primitive, outs: Sequence[DeviceArray], operands: Sequence[
 
 
 def check_program(
-    jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any], n_consts: int = 0, name: str = ""
+    jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any], n_constants: int = 0, name: str = ""
 ) -> None:
     """Check the results `outs` of a program; if one is not finite, run its equations one by one.
 
     Args:
-      n_consts: how many of `args` come first that are constants of the program.
+      n_constants: how many of `args` come first that are constants of the program.
       name: what the program is called in messages, if not by its own name.
     Raises: FloatingPointError naming the first equation with a result that is not finite, or the program if it gives
       such a constant. An argument that is handed back is no result of anything.
@@ -48,7 +48,7 @@ def check_program(
         return
     with config.scope(debug_key_reuse=False):  # keys were followed when the program was run
         _run_by_equations(jaxpr, args)
-    consts = set(jaxpr.invars[:n_consts])
+    consts = set(jaxpr.invars[:n_constants])
     for i, (v, x) in enumerate(zip(jaxpr.outvars, outs)):
         found = "" if isinstance(v, Var) and v not in consts else found_in([x])
         if found:

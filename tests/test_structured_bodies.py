@@ -13,6 +13,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.interpreters.analysis import cost
+from tapeless.interpreters.simplify import simplified
 
 Function = Callable[..., Any]
 
@@ -89,3 +91,70 @@ def test_gradients_agree(body: Function):
 
         pushed, pulled = tl.jit(both)(*args)
         np.testing.assert_allclose(np.sum(np.asarray(pulled) * tangents), np.sum(pushed * cotangent), rtol=1e-10)
+
+
+# ---- parts of what bodies take and give -----------------------------------------------------------------------
+
+
+def outer(x: Any) -> Any:
+    return tnp.outer(x, tnp.sin(x))
+
+
+def looped(body: Any, x: Any) -> Any:
+    return lax.scan(lambda c, _: (body(c), None), x, None, length=3)[0]
+
+
+# A program with a body, and the same without.
+PARTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "result of a call": (lambda x: tl.jit(outer)(x)[:, 0], lambda x: outer(x)[:, 0]),
+    "diagonal of a call": (lambda x: tnp.diag(tl.jit(outer)(x)), lambda x: tnp.diag(outer(x))),
+    "masked in a call": (tl.jit(lambda x: masked(x).sum(0)), lambda x: masked(x).sum(0)),
+    "result of a checkpoint": (lambda x: tl.checkpoint(outer)(x)[:, 0], lambda x: outer(x)[:, 0]),
+    "result of branches": (
+        lambda x: lax.cond(x[1] < 0, outer, lambda x: 2 * outer(x), x)[1],
+        lambda x: 2 * outer(x)[1],
+    ),
+    "operand of a call": (lambda x: tl.jit(lambda a: tnp.sin(a[:, 0]))(outer(x)), lambda x: tnp.sin(outer(x)[:, 0])),
+    "constant of a loop": (
+        lambda x: (lambda a: looped(lambda c: c * tnp.sin(a[:, 0]), x))(outer(x)),
+        lambda x: x * tnp.sin(outer(x)[:, 0]) ** 3,
+    ),
+    "two parts of two calls": (
+        lambda x: tl.jit(outer)(x)[0] + tl.jit(lambda x: (outer(x), x))(x)[0][:, 1],
+        lambda x: outer(x)[0] + outer(x)[:, 1],
+    ),
+}
+
+
+def masked(x: Any) -> Any:
+    return tnp.where(tnp.eye(len(x), dtype=bool), outer(x), 0)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_go_through_bodies(name: str):
+    """Values and derivatives are those without bodies; work and memory are linear."""
+    f, plain = PARTS[name]
+    x = np.linspace(0.5, 1.5, 6)
+    second = lambda f: tl.hessian(lambda x: f(x).sum())  # noqa: E731
+    for transform in (lambda f: f, tl.jit, tl.jacrev, lambda f: tl.jit(tl.jacfwd(f)), second):
+        np.testing.assert_allclose(transform(f)(x), transform(plain)(x), rtol=1e-12, atol=1e-14)
+    gradient = tl.grad(lambda x: f(x).sum())
+    for n in (32, 128):
+        given = tl.ShapeDtypeStruct((n,), "float64")
+        assert cost.work(simplified(tl.make_jaxpr(f)(given).jaxpr)) <= 12 * n
+        assert cost.work(simplified(tl.make_jaxpr(gradient)(given).jaxpr)) <= 32 * n
+    compiled = tl.jit(gradient).lower(tl.ShapeDtypeStruct((4000,), "float32")).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes <= 64 * 4 * 4000
+
+
+def test_results_that_nobody_reads_are_not_computed():
+    """Nor are carries that only they, and carries of the same kind, depend on."""
+    x = np.linspace(0.5, 1.5, 6)
+
+    def f(x: Any) -> Any:
+        step = lambda c, a: ((c[0] * a, tnp.log(c[1]) + c[0], tnp.exp(c[2])), tnp.cos(a))  # noqa: E731
+        return lax.scan(step, (x[0], x[1], x[2]), x)[0][0]
+
+    text = str(simplified(tl.make_jaxpr(f)(x).jaxpr))
+    assert "n_carry=1" in text and not any(word in text for word in ("log", "exp", "cos"))
+    np.testing.assert_allclose(tl.grad(f)(x), tl.grad(lambda x: x[0] * tnp.prod(x))(x), rtol=1e-14)

@@ -1,7 +1,6 @@
 """Partition and merge lists by flags, a boolean for each element; split them by counts; let flags of a carry grow."""
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import count
 from typing import Any, TypeVar
 
 Flags = tuple[bool, ...]
@@ -46,19 +45,3 @@ def fixed_point(carry: Sequence[bool], step: Callable[[Flags], tuple[T, Sequence
         if grown == before:
             return made, before
         before = grown
-
-
-def paired_positions(groups: Sequence[int], some: Sequence[bool], start: int = 0, order: int = 1) -> list[int]:
-    """List the positions that order primals in `groups` (sizes), the tangents of each group after its primals.
-
-    Positions count `start` others, then all primals, then the tangents of those flagged in `some`, `order` of each.
-    """
-    found = count(start + len(some))
-    tangents = [[next(found) for _ in range(order)] if yes else [] for yes in some]
-    listed: list[int] = []
-    at = 0
-    for n in groups:
-        listed += range(start + at, start + at + n)
-        listed += [place for each in tangents[at : at + n] for place in each]
-        at += n
-    return listed

@@ -276,8 +276,8 @@ class OpenJaxpr(Jaxpr):
 
     __slots__ = ("whole",)
 
-    def __init__(self, whole: Jaxpr, n_consts: int) -> None:
-        super().__init__(whole.invars[n_consts:], whole.eqns, whole.outvars, whole.name)
+    def __init__(self, whole: Jaxpr, n_constants: int) -> None:
+        super().__init__(whole.invars[n_constants:], whole.eqns, whole.outvars, whole.name)
         self.whole: Final = whole
 
     @property
@@ -291,7 +291,7 @@ class OpenJaxpr(Jaxpr):
         return OpenJaxpr(self.whole.replace(invars=inputs, **fields), len(self.constvars))
 
     def _text(self, with_source: bool = False) -> str:
-        return printing.jaxpr_text(self.whole, n_consts=len(self.constvars), with_source=with_source)
+        return printing.jaxpr_text(self.whole, n_constants=len(self.constvars), with_source=with_source)
 
 
 def whole(jaxpr: Jaxpr) -> Jaxpr:
@@ -365,7 +365,7 @@ class ClosedJaxpr:
 
     def pretty_print(self, *, source_info: bool = False, use_color: bool = False, **_: Any) -> str:
         """Return the text of the program, as `Jaxpr.pretty_print` does."""
-        text = printing.jaxpr_text(whole(self.jaxpr), n_consts=len(self.consts), with_source=source_info)
+        text = printing.jaxpr_text(whole(self.jaxpr), n_constants=len(self.consts), with_source=source_info)
         return printing.colored(text) if use_color else text
 
     def __str__(self) -> str:

@@ -70,15 +70,15 @@ class Names:
         return f"{self(var)}:{var.aval.str_short()}"
 
 
-def jaxpr_text(jaxpr: Any, n_consts: int = 0, values: Sequence[str] = (), with_source: bool = False) -> str:
-    """Print a whole program; its first `n_consts` inputs are constants, printed in brackets, with `values` if given.
+def jaxpr_text(jaxpr: Any, n_constants: int = 0, values: Sequence[str] = (), with_source: bool = False) -> str:
+    """Print a whole program; its first `n_constants` inputs are constants, printed in brackets, with `values` if given.
 
     Args:
       with_source: print the user's line behind each equation, as a comment.
     """
     titles = titles_inside(jaxpr)
     texts = [f"{title} = {_program(program, titles, with_source=with_source)}" for program, title in titles.items()]
-    return "\n".join([*texts, _program(jaxpr, titles, n_consts, values, with_source)])
+    return "\n".join([*texts, _program(jaxpr, titles, n_constants, values, with_source)])
 
 
 def colored(text: str) -> str:
@@ -142,10 +142,10 @@ def typed_literal_text(literal: Any, types: Iterable[ShapedArray] = ()) -> str:
 
 
 def _program(
-    jaxpr: Any, titles: dict[Any, str], n_consts: int = 0, values: Sequence[str] = (), with_source: bool = False
+    jaxpr: Any, titles: dict[Any, str], n_constants: int = 0, values: Sequence[str] = (), with_source: bool = False
 ) -> str:
     names = Names()
-    head = _head(jaxpr, names, n_consts, values)
+    head = _head(jaxpr, names, n_constants, values)
     body = [f"    {equation_text(eqn, names, titles)}" for eqn in jaxpr.eqns]
     if with_source:
         body = _with_places(body, [eqn.source for eqn in jaxpr.eqns])
@@ -163,11 +163,11 @@ def _with_places(lines: Sequence[str], places: Sequence[Any]) -> list[str]:
     return [line.rstrip() for line in shown]
 
 
-def _head(jaxpr: Any, names: Names, n_consts: int, values: Sequence[str]) -> str:
-    consts = [names.typed(v) for v in jaxpr.invars[:n_consts]]
+def _head(jaxpr: Any, names: Names, n_constants: int, values: Sequence[str]) -> str:
+    consts = [names.typed(v) for v in jaxpr.invars[:n_constants]]
     if values:
         consts = [f"{const}={value}" for const, value in zip(consts, values, strict=True)]
-    rest = _sides(jaxpr.invars[n_consts:], names.typed, " ")
+    rest = _sides(jaxpr.invars[n_constants:], names.typed, " ")
     return f"[{' '.join(consts)}] {rest}".rstrip() if consts else rest
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from tapeless.interpreters.analysis import cost as counting
 from tapeless.lowering.optimized_program import SourcePlace
+from tapeless.tracer.bodies import bodies_of
 from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
-from tapeless.tracer.primitives import control_flow, linear_solve
 
 
 def operations_by_line(jaxpr: Jaxpr) -> Counter[SourcePlace | None]:
@@ -32,12 +32,10 @@ def _of_equation(eqn: Equation) -> Counter[SourcePlace | None]:
 
 def _programs_that_count(eqn: Equation) -> Iterator[tuple[Jaxpr, int]]:
     """Yield the programs that an equation carries, and how often they count in its cost."""
-    programs = list(subjaxprs(eqn.params))
-    if eqn.primitive is control_flow.scan_p:
-        yield programs[0], eqn.params["length"]
-    elif eqn.primitive is control_flow.cond_p:
-        yield max(programs, key=counting.work), 1
-    elif eqn.primitive is linear_solve.linear_solve_p:
-        yield programs[2], 1
+    bodies = bodies_of(eqn)
+    if bodies is None:
+        yield from ((program, 1) for program in subjaxprs(eqn.params))
+    elif bodies.index is not None:
+        yield max([body.jaxpr for body in bodies.each], key=counting.work), 1
     else:
-        yield from ((program, 1) for program in programs)
+        yield from ((body.jaxpr, 1 if bodies.steps is None else len(bodies.steps)) for body in bodies.each)

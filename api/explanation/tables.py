@@ -13,8 +13,8 @@ from tapeless.explanation.provenance import made_from, marked
 from tapeless.interpreters import transpose
 from tapeless.interpreters.analysis import cost as counting
 from tapeless.interpreters.analysis.cost import Cost
+from tapeless.tracer.bodies import bodies_of
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, subjaxprs
-from tapeless.tracer.primitives import control_flow, linear_solve
 from tapeless.tracer.printing import Names, titles_inside
 from tapeless.tracer.source import Source
 
@@ -223,15 +223,16 @@ class _RowWriter:
 
 def _how_often(eqn: Equation, i: int) -> str:
     """Say how often the i-th program of an equation runs, and how it is counted."""
-    if eqn.primitive is control_flow.scan_p:
-        return _times(eqn.params["length"])
-    if eqn.primitive is control_flow.while_p:
+    bodies, programs = bodies_of(eqn), list(subjaxprs(eqn.params))
+    if bodies is None:
+        return ""
+    if len(programs) > len(bodies.each):
+        return "counted" if programs[i] is bodies.each[0].jaxpr else "not counted"
+    if bodies.index is not None:
+        return f"branch {i} of {len(bodies.each)}; the dearest counts"
+    if bodies.steps is None:
         return "as long as the loop runs; counted once"
-    if eqn.primitive is control_flow.cond_p:
-        return f"branch {i} of {len(eqn.params['branches'])}; the dearest counts"
-    if eqn.primitive is linear_solve.linear_solve_p:
-        return "counted" if i == 2 else "not counted"
-    return ""
+    return _times(len(bodies.steps)) if bodies.loops else ""
 
 
 def _times(n: int) -> str:

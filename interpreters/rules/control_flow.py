@@ -294,18 +294,34 @@ def _cond_vmap(size: int, args: Any, dims: Any, *, branches: tuple[Jaxpr, ...]) 
     return outs, [0] * len(outs)
 
 
-for _primitive in (c.scan_p, c.while_p, c.cond_p):
+def enter_loop(primitive: Primitive) -> None:
+    """Enter the rules of a primitive that describes one body and a known number of steps: those of such a scan.
+
+    Tangents and mapped axes go through an equation of the primitive itself; its linear half is a scan.
+    """
+
+    def partial_eval_rule(trace: UnzipTrace, args: Any, **params: Any) -> Any:
+        return _scan_partial_eval(trace, args, **c.as_scan_params(primitive, params))
+
+    def transpose_rule(cts: Any, totals: Any, *args: Any, **params: Any) -> Any:
+        return _scan_transpose(cts, totals, *args, **c.as_scan_params(primitive, params))
+
+    jvp.rules[primitive] = partial(jvp_of_bodies, primitive)
+    vmap.rules[primitive] = partial(vmap_of_bodies, primitive)
+    partial_eval.rules[primitive] = partial_eval_rule
+    transpose.rules[primitive] = transpose.Accumulating(transpose_rule)
+    rematerialization.rules[primitive] = lambda eqn, *how: rematerialization_control_flow.loop(c.as_scan(eqn), *how)
+    rematerialization_budget.rules[primitive] = rematerialization_budget.loop
+
+
+for _primitive in (c.while_p, c.cond_p):
     jvp.rules[_primitive] = partial(jvp_of_bodies, _primitive)
-partial_eval.rules[c.scan_p] = _scan_partial_eval
+enter_loop(c.scan_p)
 partial_eval.rules[c.while_p] = _while_partial_eval
 partial_eval.rules[c.cond_p] = _cond_partial_eval
-transpose.rules[c.scan_p] = transpose.Accumulating(_scan_transpose)
 transpose.rules[c.while_p] = _while_transpose
 transpose.rules[c.cond_p] = transpose.Accumulating(_cond_transpose)
-rematerialization.rules[c.scan_p] = rematerialization_control_flow.loop
 rematerialization.rules[c.cond_p] = rematerialization_control_flow.choice
-rematerialization_budget.rules[c.scan_p] = rematerialization_budget.loop
 rematerialization_budget.rules[c.cond_p] = rematerialization_budget.choice
-vmap.rules[c.scan_p] = partial(vmap_of_bodies, c.scan_p)
 vmap.rules[c.while_p] = _while_vmap
 vmap.rules[c.cond_p] = _cond_vmap

@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.lowering import dispatch, emit, hlo, in_place_loops, nonfinite
 from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -211,7 +212,6 @@ def _row(f: Function, y: Value) -> Value:
 
 emit.rules[c.cond_p] = _cond
 emit.rules[c.while_p] = _while
-emit.rules[c.scan_p] = _scan
 
 # ---- eager mode ----------------------------------------------------------------------------------------------
 
@@ -260,4 +260,19 @@ def _step_through_scan(
 
 dispatch.inline[c.cond_p] = _run_cond
 dispatch.inline[c.while_p] = _run_while
-dispatch.inline[c.scan_p] = _run_scan
+
+
+def enter_loop(primitive: Primitive) -> None:
+    """Enter the rules of a primitive that describes one body and a known number of steps: those of such a scan."""
+
+    def emitted(f: Function, outs: Any, *operands: Value, **params: Any) -> Sequence[Value]:
+        return _scan(f, outs, *operands, **c.as_scan_params(primitive, params))
+
+    def run(*operands: Any, **params: Any) -> Any:
+        return _run_scan(*operands, **c.as_scan_params(primitive, params))
+
+    emit.rules[primitive] = emitted
+    dispatch.inline[primitive] = run
+
+
+enter_loop(c.scan_p)

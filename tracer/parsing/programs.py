@@ -28,7 +28,7 @@ class ReadProgram(NamedTuple):
     """A parsed program, how many of its inputs are constants, and their values, None if these are not written."""
 
     jaxpr: Jaxpr
-    n_consts: int
+    n_constants: int
     values: tuple[Any, ...] | None
 
 

@@ -18,12 +18,14 @@ from tapeless.tracer.bodies import (
     Body,
     Description,
     bodies_of,
+    described,
     descriptions,
     in_groups,
     rebuilt,
 )
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Equation, Jaxpr
+from tapeless.tracer.errors import InternalError
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives.call import check_takes, check_types
 from tapeless.tracer.types import ShapedArray
@@ -195,11 +197,27 @@ descriptions[scan_p] = Description(_scan_bodies, _scan_with)
 descriptions[while_p] = Description(_while_bodies, _while_with)
 
 
+def as_scan_params(primitive: Primitive, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the params of the scan that a primitive is, which describes one body and a known number of steps."""
+    found = described(primitive, params)
+    if found is None or found.steps is None or len(found.each) > 1:
+        raise InternalError(f"{primitive} is not described as a loop of one body and a known number of steps")
+    return params if primitive is scan_p else scan_params(found.each[0], found.steps)
+
+
 def as_scan(eqn: Equation) -> Equation:
     """Write a loop of one body, whose number of steps is known, as a scan; other equations stay as they are."""
     found = bodies_of(eqn)
     if eqn.primitive is scan_p or found is None or not found.loops or found.steps is None or len(found.each) > 1:
         return eqn
-    loop = {"length": len(found.steps), "reverse": found.steps.step < 0, "unroll": 1}
-    empty = eqn.replace(primitive=scan_p, params={"jaxpr": found.each[0].jaxpr, "n_consts": 0, "n_carry": 0, **loop})
-    return rebuilt(empty, found.each, eqn.invars, eqn.outvars)
+    return scan_of(eqn, found.each[0], found.steps, eqn.invars, eqn.outvars)
+
+
+def scan_of(eqn: Equation, body: Body, steps: range, operands: Sequence[Atom], outvars: Sequence[Var]) -> Equation:
+    """Write a scan of this body in the place of an equation."""
+    return rebuilt(eqn.replace(primitive=scan_p, params=scan_params(body, steps)), [body], operands, outvars)
+
+
+def scan_params(body: Body, steps: range) -> dict[str, Any]:
+    """Return the params of a scan of a body, whose constants, carries and elements come in this order."""
+    return _scan_with({"length": len(steps), "reverse": steps.step < 0, "unroll": 1}, [body])

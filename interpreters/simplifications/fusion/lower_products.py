@@ -16,11 +16,12 @@ from tapeless.interpreters.simplifications.fusion.plan import Tree, ordered
 from tapeless.interpreters.simplifications.fusion.steps import Labels, size_along
 from tapeless.interpreters.simplify import Writer, filled, literal, typed
 from tapeless.tracer import dtypes
+from tapeless.tracer.bodies import CARRY, CONST, EACH, in_groups
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p
 from tapeless.tracer.primitives.contraction import Precision, dot_general_p
-from tapeless.tracer.primitives.control_flow import cond_p, scan_p
+from tapeless.tracer.primitives.control_flow import cond_p, scan_p, scan_params
 from tapeless.tracer.primitives.reduction import reduce_and_p, reduce_sum_p
 from tapeless.tracer.primitives.shape import transpose_p
 from tapeless.tracer.terms.affine import Variable
@@ -249,7 +250,8 @@ def _one_by_one(w: Writer, p: MaskedProduct) -> Atom:
     step = Writer(Jaxpr(invars, [], [], "step"))
     products = _whole(step, p._replace(factors=tuple(given[:n]), masks=tuple(given[n:])))
     body = Jaxpr(invars, step.eqns, [step.write(e.add_p, total, products)], "step")
-    params = {"jaxpr": body, "n_consts": len(fixed), "n_carry": 1, "length": p.sizes[v], "reverse": False, "unroll": 1}
+    groups = [(CONST, len(fixed)), (CARRY, 1), (EACH, len(moving))]
+    params = scan_params(in_groups(body, groups, [(CARRY, 1)]), range(p.sizes[v]))
     values = [*[operands[k] for k in fixed], filled(w, 0, total.aval), *[operands[k] for k in moving]]
     return _applied(w, scan_p, values, params, total.aval)
 

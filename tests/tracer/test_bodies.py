@@ -1,0 +1,137 @@
+"""Descriptions of bodies: every primitive that carries programs, and a loop that has nothing but a description."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.rules import control_flow as transformed
+from tapeless.interpreters.simplify import simplified
+from tapeless.lowering.rules import control_flow as lowered
+from tapeless.tracer.bodies import CARRY, CONST, Bodies, Description, bodies_of, descriptions, in_groups, rebuilt
+from tapeless.tracer.core import Primitive, all_primitives
+from tapeless.tracer.jaxpr import Equation, Jaxpr
+
+# Their programs are functions of the user, or the linear map of a rule.
+NOT_DESCRIBED = {"pure_callback", "io_callback", "debug_callback", "custom_linear"}
+
+
+def test_every_primitive_that_carries_programs_describes_them():
+    carrying = {p.name for p in all_primitives() if p.carries_programs}
+    assert carrying - {p.name for p in descriptions} == NOT_DESCRIBED
+
+
+def loops() -> dict[str, Any]:
+    step = lambda c, a: (c * tnp.sin(a) + 2, c)  # noqa: E731
+    return {
+        "scan": lambda x: lax.scan(step, x[0], x)[1],
+        "reversed": lambda x: lax.scan(step, x[0], x, reverse=True)[1],
+        "while": lambda x: lax.while_loop(lambda c: c[0] < x[2], lambda c: (c[0] + 1, c[1] * x[1]), (x[0], x))[1],
+        "cond": lambda x: lax.cond(x[0] > 0, lambda y: tnp.sin(x) * y, lambda y: y - x, x),
+        "jit": lambda x: tl.jit(lambda y: tnp.sin(x) * y)(x),
+        "checkpoint": lambda x: tl.checkpoint(lambda y: tnp.sin(x) * y)(x),
+    }
+
+
+@pytest.mark.parametrize("name", loops())
+def test_rebuilt_with_operands_in_another_order_it_computes_the_same(name):
+    """Operands, and inputs of bodies, are brought into the order of the primitive."""
+    x = np.array([0.5, 1.5, 3.0])
+    jaxpr = tl.make_jaxpr(loops()[name])(x).jaxpr
+    eqns = [_turned(eqn) if bodies_of(eqn) is not None else eqn for eqn in jaxpr.eqns]
+    turned = jaxpr.replace(eqns=eqns)
+    assert any(new is not old for new, old in zip(eqns, jaxpr.eqns))
+    np.testing.assert_array_equal(*[tl.core.eval_jaxpr(program, (), x)[0] for program in (turned, jaxpr)])
+
+
+def _turned(eqn: Equation) -> Equation:
+    bodies = bodies_of(eqn)
+    assert bodies is not None
+    last = len(eqn.invars) - 1
+    turned = [body._replace(operands=tuple([last - at for at in body.operands])) for body in bodies.each]
+    if bodies.index is not None:  # which stays the first operand
+        order = [0, *range(last, 0, -1)]
+        turned = [body._replace(operands=tuple([order.index(at) for at in body.operands])) for body in bodies.each]
+        return rebuilt(eqn, turned, [eqn.invars[k] for k in order])
+    return rebuilt(eqn, turned, eqn.invars[::-1])
+
+
+# ---- a loop that has nothing but a description ----------------------------------------------------------------
+
+
+def _repeat_type(*avals: Any, jaxpr: Jaxpr, n: int, fixed: int) -> Any:
+    return jaxpr.out_avals
+
+
+def _repeat_bodies(jaxpr: Jaxpr, n: int, fixed: int) -> Bodies:
+    carries = len(jaxpr.outvars)
+    return Bodies((in_groups(jaxpr, [(CONST, fixed), (CARRY, carries)], [(CARRY, carries)]),), range(n))
+
+
+repeat_p = Primitive("repeat", _repeat_type, remember=False, registered=False)
+descriptions[repeat_p] = Description(
+    _repeat_bodies, lambda params, bodies: {**params, "jaxpr": bodies[0].jaxpr, "fixed": bodies[0].count(CONST)}
+)
+transformed.enter_loop(repeat_p)
+lowered.enter_loop(repeat_p)
+
+
+def repeat(n: int, body: Any, x: Any) -> Any:
+    """Apply `body` n times."""
+    closed = tl.make_jaxpr(body)(x)
+    return repeat_p.bind(*closed.consts, x, jaxpr=closed.jaxpr, n=n, fixed=len(closed.consts))[0]
+
+
+def by_repeat(x: Any) -> Any:
+    return repeat(3, lambda c: tnp.where(c > 0.8, tnp.sqrt(c), tnp.sin(c)) + 0.1, x)
+
+
+def by_scan(x: Any) -> Any:
+    step = lambda c, _: (tnp.where(c > 0.8, tnp.sqrt(c), tnp.sin(c)) + 0.1, None)  # noqa: E731
+    return lax.scan(step, x, None, length=3)[0]
+
+
+TRANSFORMATIONS = {
+    "eager": lambda f: f,
+    "jit": tl.jit,
+    "jvp": lambda f: lambda x: tl.jvp(f, (x,), (tnp.cos(x),))[1],
+    "grad": lambda f: tl.grad(lambda x: f(x).sum()),
+    "jit grad": lambda f: tl.jit(tl.grad(lambda x: f(x).sum())),
+    "Hessian": lambda f: tl.hessian(lambda x: f(x).sum()),
+    "vmap": lambda f: lambda x: tl.vmap(f)(tnp.stack([x, x + 1])),
+    "vmap grad": lambda f: lambda x: tl.vmap(tl.grad(lambda x: f(x).sum()))(tnp.stack([x, x + 1])),
+    "linearize": lambda f: lambda x: tl.linearize(f, x)[1](x),
+    "jacrev": tl.jacrev,
+    "checkpoint": lambda f: tl.grad(tl.checkpoint(lambda x: f(x).sum())),
+    "budget": lambda f: tl.grad(tl.checkpoint(lambda x: f(x).sum(), policy=tl.checkpoint_policies.budget(64))),
+    "Taylor mode": lambda f: lambda x: tl.experimental.jet.jet(f, (x,), ((np.ones(4), np.zeros(4)),))[1],
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_a_described_loop_has_all_transformations(name):
+    x = np.array([0.0, 0.5, 0.9, 2.0])
+    ours, wanted = [TRANSFORMATIONS[name](f)(x) for f in (by_repeat, by_scan)]
+    for a, b in zip(tl.tree.leaves(ours), tl.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=0)  # the same operations in the same order
+
+
+def test_analyses_and_passes_know_it():
+    x = np.arange(1.0, 5.0)
+    assert tl.cost(by_repeat, x).work == tl.cost(by_scan, x).work
+    tl.check_linear(lambda x: repeat(3, lambda c: 2 * c, x), x)
+    with pytest.raises(tl.errors.LinearityError, match="bilinear"):
+        tl.check_linear(lambda x: repeat(3, lambda c: c * c, x), x)
+    program = simplified(
+        tl.make_jaxpr(lambda x: repeat(3, lambda c: c + tl.jit(lambda a, b: a)(x, tnp.log(x)), x))(x).jaxpr
+    )
+    assert "log" not in str(program)
+
+
+def test_it_has_no_index_row():
+    (eqn,) = tl.make_jaxpr(lambda x: repeat(3, tnp.sin, x))(np.ones(3)).jaxpr.eqns
+    assert index_row(eqn) is None
