@@ -35,7 +35,7 @@ def loop(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
     bodies = bodies_of(eqn)
     assert bodies is not None and bodies.steps is not None
     (body,), length = bodies.each, len(bodies.steps)
-    start, n_carry = body.count(CONST), body.count(CARRY)
+    start, n_carry = body.number_of(CONST), body.number_of(CARRY)
     parts = _parts(body.jaxpr, start, n_carry, _positions(eqn, wanted), policy)
     if parts.again is None:
         return eqn, None

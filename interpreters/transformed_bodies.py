@@ -92,7 +92,7 @@ def _iterated(
             made.append(new)
             for at, yes in zip(body.results, found, strict=True):
                 outs[at] |= yes
-        followed = [yes and (at in begun or len(each) > 1) for at, yes in enumerate(outs)]
+        followed = tuple([yes and (at in begun or len(each) > 1) for at, yes in enumerate(outs)])
         return (made, tuple(outs)), followed
 
     (made, outs), _ = fixed_point([out in begun and some[begun[out]] for out in range(n)], step)

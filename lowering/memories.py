@@ -142,8 +142,8 @@ class _Placement:
     def _bodies(self, eqn: Equation, bodies: Bodies) -> None:
         """Write an equation with bodies: what loops carry and branches return is in the device's own memory."""
         carry, n_here, inside = bodies.operands(CARRY), self._results_here(eqn, bodies), self._inside
-        if bodies.loops or bodies.index is not None:
-            inside = "branch" if bodies.index is not None else inside or "loop"
+        if bodies.loops or bodies.selector is not None:
+            inside = "branch" if bodies.selector is not None else inside or "loop"
         places = [None if at in carry else place for at, place in enumerate(self._places(eqn.invars))]
         programs = list[Jaxpr]()
         meant: list[Memory] = [None] * len(eqn.outvars)
@@ -154,7 +154,7 @@ class _Placement:
             programs.append(program)
             for k in body.outputs(VALUE, EACH):
                 meant[body.results[k]] = meant[body.results[k]] or found[k]
-        here = {*carry, bodies.index}
+        here = {*carry, bodies.selector}
         operands = [(self._in_device if at in here else self._where_meant)(v) for at, v in enumerate(eqn.invars)]
         self._write(eqn, operands, with_programs(eqn, bodies, programs), meant, n_here)
         if inside != self._inside:
@@ -166,7 +166,7 @@ class _Placement:
         Steps that are written out are followed by a concatenation. What a loop in a loop stacks must be here.
         """
         if not bodies.loops:
-            return 0 if bodies.index is None else len(eqn.outvars)
+            return 0 if bodies.selector is None else len(eqn.outvars)
         alone = bodies.steps is not None and not self._inside and eqn.params.get("unroll", 1) < len(bodies.steps)
         return len(bodies.operands(CARRY)) if alone else len(eqn.outvars)
 

@@ -63,7 +63,7 @@ class Body(NamedTuple):
         """List the positions of the equation's results that stack what steps give."""
         return [self.results[k] for k in self.outputs(EACH)]
 
-    def count(self, role: Role) -> int:
+    def number_of(self, role: Role) -> int:
         """Count its inputs of a role."""
         return self.ins.count(role)
 
@@ -71,15 +71,15 @@ class Body(NamedTuple):
 class Bodies(NamedTuple):
     """The programs of an equation.
 
-    each: the bodies; in a step all of them run in this order, or if there is an index only one. steps: the steps, in
-    the order in which they run, by the elements that they take; None if their number is not known. index: the position
-    of the operand that chooses one body, which no body takes. fixed: whether a user's rule takes the operands, too, so
-    that they stay.
+    each: the bodies; in a step all of them run in this order, or if there is a selector only one. steps: the steps, in
+    the order in which they run, by the elements that they take; None if their number is not known. selector: the
+    position of the operand that chooses one body, which no body takes. fixed: whether a user's rule takes the operands,
+    too, so that they stay.
     """
 
     each: tuple[Body, ...]
     steps: range | None = range(1)
-    index: int | None = None
+    selector: int | None = None
     fixed: bool = False
 
     def operands(self, role: Role) -> list[int]:
@@ -91,6 +91,11 @@ class Bodies(NamedTuple):
     def loops(self) -> bool:
         """Whether bodies may run several times, or not at all."""
         return self.steps is None or self.steps != range(1) or any(CARRY in body.ins for body in self.each)
+
+    @property
+    def loop_body(self) -> Body | None:
+        """The body of a loop that has no other one, and a known number of steps; else None."""
+        return self.each[0] if self.loops and self.steps is not None and len(self.each) == 1 else None
 
 
 class Description(NamedTuple):
@@ -305,7 +310,7 @@ class Forward(Generic[T]):
         if bodies.loops:
             return _Following(self, eqn, bodies, given).results()
         some = bodies.each
-        chosen = None if bodies.index is None else self.selected(given[bodies.index])
+        chosen = None if bodies.selector is None else self.selected(given[bodies.selector])
         if chosen is not None:
             some = (some[min(max(chosen, 0), len(some) - 1)],)
         runs = [lambda body=body: self._counted(eqn, body, [given[at] for at in body.operands]) for body in some]

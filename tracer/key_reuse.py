@@ -256,7 +256,7 @@ class _Following(Forward[Known]):
 def _bodies(reader: KeyReader, eqn: Equation, *keys: Any) -> Values | None:
     """Read the bodies of an equation; None if it has none, or a call that is linear, which spends nothing."""
     bodies = bodies_of(eqn)
-    if bodies is None or (not bodies.loops and bodies.index is None and any(bodies.each[0].jaxpr.linear_in)):
+    if bodies is None or (not bodies.loops and bodies.selector is None and any(bodies.each[0].jaxpr.linear_in)):
         return None
     return _Following(reader, keys).through(eqn, bodies, keys)
 
@@ -274,4 +274,4 @@ def _one_of(results: Sequence[Any]) -> Known:
 def _stacked(steps: Values, aval: ShapedArray) -> Known:
     if not holds_keys(aval):
         return None
-    return np.stack(steps) if steps else new_keys(aval.shape)
+    return np.stack([keys for keys in steps if keys is not None]) if steps else new_keys(aval.shape)

@@ -68,7 +68,7 @@ def marked_params(eqn: Equation, linear_in: Sequence[bool]) -> tuple[dict[str, A
 def _marked_bodies(eqn: Equation, found: Bodies, linear_in: Sequence[bool]) -> tuple[dict[str, Any], Sequence[bool]]:
     marking = _Marking()
     outs = marking.through(eqn, found, linear_in)
-    by_index = found.index is not None and linear_in[found.index]
+    by_index = found.selector is not None and linear_in[found.selector]
     return with_programs(eqn, found, marking.programs), [by_index or linear for linear in outs]
 
 

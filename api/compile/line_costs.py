@@ -35,7 +35,7 @@ def _programs_that_count(eqn: Equation) -> Iterator[tuple[Jaxpr, int]]:
     bodies = bodies_of(eqn)
     if bodies is None:
         yield from ((program, 1) for program in subjaxprs(eqn.params))
-    elif bodies.index is not None:
+    elif bodies.selector is not None:
         yield max([body.jaxpr for body in bodies.each], key=counting.work), 1
     else:
         yield from ((body.jaxpr, 1 if bodies.steps is None else len(bodies.steps)) for body in bodies.each)

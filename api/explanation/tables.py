@@ -228,7 +228,7 @@ def _how_often(eqn: Equation, i: int) -> str:
         return ""
     if len(programs) > len(bodies.each):
         return "counted" if programs[i] is bodies.each[0].jaxpr else "not counted"
-    if bodies.index is not None:
+    if bodies.selector is not None:
         return f"branch {i} of {len(bodies.each)}; the dearest counts"
     if bodies.steps is None:
         return "as long as the loop runs; counted once"

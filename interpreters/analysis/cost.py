@@ -213,7 +213,7 @@ def _with_bodies(eqn: Equation, bodies: Bodies) -> Cost:
     The linear constants of a loop are dropped after the last step.
     """
     each = [cost(body.jaxpr) for body in bodies.each]
-    if bodies.index is not None:
+    if bodies.selector is not None:
         return max(each, key=lambda found: found.work)
     total = reduce(plus, each).times(1 if bodies.steps is None else len(bodies.steps))
     constants = bodies.operands(CONST) if bodies.loops else ()

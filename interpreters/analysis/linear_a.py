@@ -226,7 +226,7 @@ _INPUTS, _OUTPUTS = (CONST, CARRY, EACH), (VALUE, CARRY, EACH)
 def _groups(eqn: Equation) -> _Groups:
     bodies = bodies_of(eqn)
     assert bodies is not None
-    body, before = bodies.each[0], 0 if bodies.index is None else 1
+    body, before = bodies.each[0], 0 if bodies.selector is None else 1
     return _Groups(before, tuple(map(body.ins.count, _INPUTS)), tuple(map(body.outs.count, _OUTPUTS)))
 
 

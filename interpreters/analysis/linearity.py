@@ -157,9 +157,9 @@ class Check:
         bodies = bodies_of(eqn)
         if bodies is None:
             return (self.primitive(eqn, facts),) * len(eqn.outvars)
-        index = None if bodies.index is None else facts[bodies.index]
+        index = None if bodies.selector is None else facts[bodies.selector]
         if isinstance(index, Equation):
-            raise self.decided(eqn, eqn.invars[bodies.index or 0], index)
+            raise self.decided(eqn, eqn.invars[bodies.selector or 0], index)
         return tuple(_Bodies(self).through(eqn, bodies, facts))
 
     def primitive(self, eqn: Equation, facts: Facts) -> Fact | Equation:

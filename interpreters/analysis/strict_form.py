@@ -104,7 +104,7 @@ def _with_linear_zeros(jaxpr: Jaxpr, zero_in: Sequence[bool], linear_out: Sequen
 def _linear_positions(eqn: Equation) -> Sequence[int]:
     """Return the positions of operands that must all be linear if one is; of bodies, those linear in one of them."""
     bodies = bodies_of(eqn)
-    if bodies is not None and (bodies.loops or bodies.index is not None):
+    if bodies is not None and (bodies.loops or bodies.selector is not None):
         each = [pair for body in bodies.each for pair in zip(body.operands, body.jaxpr.linear_in, strict=True)]
         return sorted({at for at, linear in each if linear})
     is_product = jvp.structurally_linear.get(eqn.primitive) is jvp.All.SEPARATELY
@@ -115,9 +115,9 @@ def _linear_positions(eqn: Equation) -> Sequence[int]:
 def with_constants_carried(eqn: Equation) -> Equation:
     """Turn the linear constants of a loop, which all steps read, into carries; other equations stay as they are."""
     bodies = bodies_of(eqn)
-    if bodies is None or not bodies.loops or len(bodies.each) > 1:
+    body = None if bodies is None else bodies.loop_body
+    if body is None:
         return eqn
-    (body,) = bodies.each
     moved = [k for k in body.inputs(CONST) if eqn.invars[body.operands[k]].linear]
     if not moved:
         return eqn

@@ -81,7 +81,7 @@ def _without_dead_operands(w: Writer, eqn: Equation) -> Equation:
     carried = set(bodies.operands(CARRY))
     zero = carried - read if bodies.steps else set[int]()
     operands = [_begun(w, x) if at in zero else x for at, x in enumerate(eqn.invars)]
-    dropped = set(range(len(operands))) - read - carried - {bodies.index}
+    dropped = set(range(len(operands))) - read - carried - {bodies.selector}
     if dropped:
         return rebuilt(eqn, [without(body, dropped) for body in bodies.each], operands)
     return eqn if all(new is old for new, old in zip(operands, eqn.invars)) else eqn.replace(invars=operands)

@@ -53,7 +53,7 @@ def _turned(eqn: Equation) -> Equation:
     assert bodies is not None
     last = len(eqn.invars) - 1
     turned = [body._replace(operands=tuple([last - at for at in body.operands])) for body in bodies.each]
-    if bodies.index is not None:  # which stays the first operand
+    if bodies.selector is not None:  # which stays the first operand
         order = [0, *range(last, 0, -1)]
         turned = [body._replace(operands=tuple([order.index(at) for at in body.operands])) for body in bodies.each]
         return rebuilt(eqn, turned, [eqn.invars[k] for k in order])
@@ -74,7 +74,7 @@ def _repeat_bodies(jaxpr: Jaxpr, n: int, fixed: int) -> Bodies:
 
 repeat_p = Primitive("repeat", _repeat_type, remember=False, registered=False)
 descriptions[repeat_p] = Description(
-    _repeat_bodies, lambda params, bodies: {**params, "jaxpr": bodies[0].jaxpr, "fixed": bodies[0].count(CONST)}
+    _repeat_bodies, lambda params, bodies: {**params, "jaxpr": bodies[0].jaxpr, "fixed": bodies[0].number_of(CONST)}
 )
 transformed.enter_loop(repeat_p)
 lowered.enter_loop(repeat_p)

@@ -159,7 +159,7 @@ def _check_gives(who: str, jaxpr: Jaxpr, wanted: Sequence[ShapedArray]) -> None:
 
 
 def _cond_bodies(branches: tuple[Jaxpr, ...]) -> Bodies:
-    return Bodies(tuple([call.as_called(branch, first=1) for branch in branches]), index=0)
+    return Bodies(tuple([call.as_called(branch, first=1) for branch in branches]), selector=0)
 
 
 def _scan_bodies(jaxpr: Jaxpr, n_consts: int, n_carry: int, length: int, reverse: bool, unroll: int) -> Bodies:
@@ -179,7 +179,7 @@ def _while_bodies(condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) 
 
 def _scan_with(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any]:
     (body,) = bodies
-    return {**params, "jaxpr": body.jaxpr, "n_consts": body.count(CONST), "n_carry": body.count(CARRY)}
+    return {**params, "jaxpr": body.jaxpr, "n_consts": body.number_of(CONST), "n_carry": body.number_of(CARRY)}
 
 
 def _while_with(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any]:
@@ -187,8 +187,8 @@ def _while_with(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any
     return {
         "condition": test.jaxpr,
         "body": body.jaxpr,
-        "n_condition": test.count(CONST),
-        "n_body": body.count(CONST),
+        "n_condition": test.number_of(CONST),
+        "n_body": body.number_of(CONST),
     }
 
 
@@ -200,17 +200,19 @@ descriptions[while_p] = Description(_while_bodies, _while_with)
 def as_scan_params(primitive: Primitive, params: dict[str, Any]) -> dict[str, Any]:
     """Return the params of the scan that a primitive is, which describes one body and a known number of steps."""
     found = described(primitive, params)
-    if found is None or found.steps is None or len(found.each) > 1:
+    body = None if found is None else found.loop_body
+    if found is None or body is None or found.steps is None:
         raise InternalError(f"{primitive} is not described as a loop of one body and a known number of steps")
-    return params if primitive is scan_p else scan_params(found.each[0], found.steps)
+    return params if primitive is scan_p else scan_params(body, found.steps)
 
 
 def as_scan(eqn: Equation) -> Equation:
     """Write a loop of one body, whose number of steps is known, as a scan; other equations stay as they are."""
     found = bodies_of(eqn)
-    if eqn.primitive is scan_p or found is None or not found.loops or found.steps is None or len(found.each) > 1:
+    body = None if found is None else found.loop_body
+    if eqn.primitive is scan_p or found is None or body is None or found.steps is None:
         return eqn
-    return scan_of(eqn, found.each[0], found.steps, eqn.invars, eqn.outvars)
+    return scan_of(eqn, body, found.steps, eqn.invars, eqn.outvars)
 
 
 def scan_of(eqn: Equation, body: Body, steps: range, operands: Sequence[Atom], outvars: Sequence[Var]) -> Equation:

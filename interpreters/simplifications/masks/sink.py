@@ -19,7 +19,7 @@ from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
 from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer import core, passes
-from tapeless.tracer.bodies import CARRY, CONST, EACH, Bodies, Body, rebuilt, taking_first
+from tapeless.tracer.bodies import CARRY, CONST, EACH, Bodies, Body, Role, rebuilt, taking_first
 from tapeless.tracer.check import checked
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.reduction import reduce_or_p
@@ -238,11 +238,11 @@ def _call(sinking: Sinking, eqn: Equation, bodies: Bodies, out: Out) -> Found:
     places = _places(sinking, eqn, [dict(enumerate(operands))] * len(out), out)
     finite = tuple(map(sinking.is_finite, operands))
     found = [_within(body.jaxpr, places, finite) for body in bodies.each]
-    given = [dict(zip(body.jaxpr.invars, operands)) for body in bodies.each]
+    given: list[dict[Atom, Atom]] = [dict(zip(body.jaxpr.invars, operands)) for body in bodies.each]
     each = [_where_of_call(sinking, within, out, known) for within, known in zip(found, given)]
     where: list[Region | None] = [None] * len(eqn.invars)
     for at, x, of_bodies in zip(positions, operands, zip(*each)):
-        where[at] = of_bodies[0] if bodies.index is None else _by_branch(eqn.invars[bodies.index], of_bodies, x)
+        where[at] = of_bodies[0] if bodies.selector is None else _by_branch(eqn.invars[bodies.selector], of_bodies, x)
     if not any(within.changed for within in found):
         return eqn, where
     new, n = _new(sinking, places, out), len(eqn.invars)
@@ -347,12 +347,9 @@ def _joint(jaxpr: Jaxpr, n_carry: int, i: int, out: Out) -> Region | None:
 
 def _where_of_loop(w: Writer, eqn: Equation, bodies: Bodies, within: Within, out: Out) -> list[Region | None]:
     (body,), steps = bodies.each, bodies.steps
-    inputs, length = body.jaxpr.invars, len(steps or ())
-    n_carry = len(body.inputs(CARRY))
+    length, n_carry = len(steps or ()), len(body.inputs(CARRY))
     # A mask that is the same in every step, and one of which every step has its own, all of them.
-    constants, stacked = [
-        {inputs[k]: eqn.invars[body.operands[k]] for k in body.inputs(role)} for role in (CONST, EACH)
-    ]
+    constants, stacked = _by_input(eqn, body, CONST), _by_input(eqn, body, EACH)
     of_all = _meaning(within.truths[:n_carry], out[:n_carry], _Outside(w, within, constants))
     of_each = _meaning(within.truths[n_carry:], out[n_carry:], _Outside(w, within, stacked, _is_the_same_stacked))
 
@@ -376,6 +373,11 @@ def _where_of_loop(w: Writer, eqn: Equation, bodies: Bodies, within: Within, out
         elif length:  # what a loop without steps returns is the carry that it was given
             where[at] = _translated(within, region, once)
     return where
+
+
+def _by_input(eqn: Equation, body: Body, role: Role) -> dict[Atom, Atom]:
+    """Map the inputs of a role to the operands that they are, or are elements of."""
+    return {body.jaxpr.invars[k]: eqn.invars[body.operands[k]] for k in body.inputs(role)}
 
 
 def _is_the_same_stacked(eqn: Equation) -> bool:
