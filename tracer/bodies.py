@@ -180,7 +180,7 @@ class _Arranged(NamedTuple):
 
 def _arranged(primitive: Primitive, params: dict[str, Any], bodies: Sequence[Body]) -> _Arranged:
     found = descriptions[primitive]
-    index = found.describe(**params).index
+    index = found.describe(**params).selector
     common = Bodies(tuple(bodies)).operands(CARRY if index is None else CONST)
     every = [_taking_all(body, common, bodies) for body in bodies] if len(bodies) > 1 else bodies
     order, outs = _order_of_operands(every, index), _order_of_results(bodies)
