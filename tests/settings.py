@@ -1,9 +1,12 @@
-"""Settings of the process that end with a block."""
+"""Settings of the process, and primitives, that end with a test."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tapeless.tracer import core
 from tapeless.tracer.config import _fields, config
+from tapeless.tracer.rules import Table
 
 
 @contextmanager
@@ -16,3 +19,13 @@ def restored_settings() -> Iterator[None]:
         for name, value in before.items():
             if _fields[name].everywhere != value:
                 config.update(name, value)
+
+
+def forget(primitives: set[core.Primitive]) -> None:
+    """Remove primitives of tests from the registry, and their entries from all tables."""
+    for primitive in primitives:
+        core._registry.pop(primitive.name, None)
+    ours = [module for name, module in sys.modules.items() if name.startswith("tapeless.")] if primitives else []
+    for table in [x for module in ours for x in vars(module).values() if isinstance(x, Table)]:
+        for primitive in primitives & table.keys():
+            del table[primitive]

@@ -14,7 +14,6 @@ import contextlib
 import doctest
 import io
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +22,7 @@ import pytest
 
 from tapeless.tracer import core
 from tapeless.tracer.config import config
-from tapeless.tracer.rules import Table
-from tests.settings import restored_settings
+from tests.settings import forget, restored_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [
@@ -111,17 +109,6 @@ def test_blocks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         # A primitive of the docs is gone with its test; those of modules that a page was the first to import stay.
         new = [p for name, p in core._registry.items() if name not in before]
         forget({p for p in new if not p.family.startswith("tapeless.")})
-
-
-def forget(primitives: set[core.Primitive]) -> None:
-    """Remove primitives from the registry, and their entries from all tables."""
-    for primitive in primitives:
-        del core._registry[primitive.name]
-    if primitives:
-        ours = [module for name, module in sys.modules.items() if name.startswith("tapeless.")]
-        for table in [x for module in ours for x in vars(module).values() if isinstance(x, Table)]:
-            for primitive in primitives & table.keys():
-                del table[primitive]
 
 
 @each_file

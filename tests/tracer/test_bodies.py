@@ -15,6 +15,7 @@ from tapeless.lowering.rules import control_flow as lowered
 from tapeless.tracer.bodies import CARRY, CONST, Bodies, Description, bodies_of, descriptions, in_groups, rebuilt
 from tapeless.tracer.core import Primitive, all_primitives
 from tapeless.tracer.jaxpr import Equation, Jaxpr
+from tests.settings import forget
 
 # Their programs are functions of the user, or the linear map of a rule.
 NOT_DESCRIBED = {"pure_callback", "io_callback", "debug_callback", "custom_linear"}
@@ -73,11 +74,17 @@ def _repeat_bodies(jaxpr: Jaxpr, n: int, fixed: int) -> Bodies:
 
 
 repeat_p = Primitive("repeat", _repeat_type, remember=False, registered=False)
-descriptions[repeat_p] = Description(
-    _repeat_bodies, lambda params, bodies: {**params, "jaxpr": bodies[0].jaxpr, "fixed": bodies[0].number_of(CONST)}
-)
-transformed.enter_loop(repeat_p)
-lowered.enter_loop(repeat_p)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def described():
+    """Describe the loop, and enter its rules, for these tests alone."""
+    with_body = lambda params, bodies: {**params, "jaxpr": bodies[0].jaxpr, "fixed": bodies[0].number_of(CONST)}  # noqa: E731
+    descriptions[repeat_p] = Description(_repeat_bodies, with_body)
+    transformed.enter_loop(repeat_p)
+    lowered.enter_loop(repeat_p)
+    yield
+    forget({repeat_p})
 
 
 def repeat(n: int, body: Any, x: Any) -> Any:
