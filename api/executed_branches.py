@@ -6,7 +6,6 @@ by `sys.monitoring`, and before Python 3.12 by `sys.settrace`. (From 3.12 on the
 leaves out the instructions of a function that had begun when they were asked for.)
 """
 
-import functools
 import os
 import sys
 import sysconfig
@@ -44,11 +43,24 @@ def branch_between(one: Executed, other: Executed) -> Source | None:
 
 
 def _is_users(frame: FrameType) -> bool:
-    """Tell whether code is a user's: neither of a library nor made of text, as methods of dataclasses of ours are."""
-    return _is_of_users(frame.f_code, frame.f_globals.get("__name__", ""))
+    """Tell whether code is a user's: neither of a library nor made of text, as methods of dataclasses of ours are.
+
+    It is asked at every call of every function. The answers are kept by the identity of the code, as Python hashes all
+    instructions of a code for its hash. A code stays alive as long as its answer.
+    """
+    code, module = frame.f_code, frame.f_globals.get("__name__", "")
+    found = _answers.get(id(code))
+    if found is None or found[1] != module:
+        if len(_answers) >= _MOST_ANSWERS:
+            _answers.clear()
+        found = _answers[id(code)] = code, module, _is_of_users(code, module)
+    return found[2]
 
 
-@functools.lru_cache(maxsize=8192)  # asked at every call of every function
+_answers = dict[int, tuple[CodeType, Any, bool]]()  # by the identity of the code
+_MOST_ANSWERS = 8192
+
+
 def _is_of_users(code: CodeType, module: Any) -> bool:
     file = code.co_filename
     of_library = file.startswith((*_MADE, *_LIBRARY)) or any(folder in file for folder in _PACKAGES)

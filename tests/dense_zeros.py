@@ -40,13 +40,16 @@ def faults(jaxpr: Jaxpr) -> Iterator[str]:
     readers = _readers(jaxpr)
     for eqn in jaxpr.eqns:
         read = readers.get(eqn.outvars[0], []) if len(eqn.outvars) == 1 else []
-        place = f" at {eqn.source.describe()}" if eqn.source else ""
         if _is_dense(eqn.outvars, made) and read and all(r in ADDING for r in read):
-            yield f"zeros that are only added: {eqn}{place}"
+            yield f"zeros that are only added: {eqn}{_place(eqn)}"
         if read and all(r is dot_general_p for r in read) and _is_one_hot(eqn, made):
-            yield f"a one-hot that is only contracted: {eqn}{place}"
+            yield f"a one-hot that is only contracted: {eqn}{_place(eqn)}"
         for inner in subjaxprs(eqn.params):
             yield from faults(inner)
+
+
+def _place(eqn: Equation) -> str:
+    return f" at {eqn.source.describe()}" if eqn.source else ""
 
 
 def _readers(jaxpr: Jaxpr) -> dict[Any, list[Any]]:

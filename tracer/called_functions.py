@@ -4,11 +4,12 @@
 raised, the stack is walked from the user's frame inwards, to the first frame of a function of a public namespace.
 """
 
+import functools
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from types import CodeType, FrameType
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from tapeless.tracer import source
@@ -108,19 +109,35 @@ def _public_names(frame: FrameType, name: str) -> tuple[str, ...]:
     Functions that one factory made share their code: of these, the one called `name`.
     """
     found = dict[int, list[str]]()
-    for public, function in _public_functions():
-        if _code_of(function) is frame.f_code:
-            found.setdefault(id(function), []).append(public)
+    for public, function in _public_functions().get(id(frame.f_code), ()):
+        found.setdefault(id(function), []).append(public)
     groups = [names for names in found.values() if len(found) == 1 or name in names]
     own = frame.f_code.co_name
     return tuple(sorted(set(groups[0]), key=lambda each: (each != own, each))) if len(groups) == 1 else ()
 
 
-def _public_functions() -> Iterator[tuple[str, Any]]:
-    """Yield the functions of the public namespaces that are imported, by their names there."""
-    for module in [module for path, module in sys.modules.items() if path.startswith(_PUBLIC)]:
+def _public_functions() -> Mapping[int, Sequence[tuple[str, Any]]]:
+    """Map codes, by identity, to the functions that run them, with their names in the public namespaces.
+
+    It searches some thousands of names, again only when a namespace or a name is added, as those imported late are.
+    """
+    modules = _public_modules()
+    return _functions_by_code(len(modules), sum(len(vars(module)) for module in modules))
+
+
+def _public_modules() -> list[ModuleType]:
+    return [module for path, module in sys.modules.items() if path.startswith(_PUBLIC)]
+
+
+@functools.lru_cache(maxsize=1)
+def _functions_by_code(_modules: int, _names: int) -> Mapping[int, Sequence[tuple[str, Any]]]:
+    found = dict[int, list[tuple[str, Any]]]()
+    for module in _public_modules():
         names = vars(module)
-        yield from [(name, names[name]) for name in names.get("__all__", ()) if callable(names.get(name))]
+        for name in names.get("__all__", ()):
+            if callable(names.get(name)) and (code := _code_of(names[name])) is not None:
+                found.setdefault(id(code), []).append((name, names[name]))
+    return found
 
 
 def _code_of(function: Any) -> CodeType | None:
