@@ -89,8 +89,9 @@ class Bodies(NamedTuple):
 
     @property
     def loops(self) -> bool:
-        """Whether bodies may run several times, or not at all."""
-        return self.steps is None or self.steps != range(1) or any(CARRY in body.ins for body in self.each)
+        """Whether bodies may run several times, or not at all, or take elements, as those of a loop of one step do."""
+        elements = any(role in (CARRY, EACH) for body in self.each for role in (*body.ins, *body.outs))
+        return self.steps is None or self.steps != range(1) or elements
 
     @property
     def loop_body(self) -> Body | None:

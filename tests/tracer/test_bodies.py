@@ -142,3 +142,27 @@ def test_analyses_and_passes_know_it():
 def test_it_has_no_index_row():
     (eqn,) = tl.make_jaxpr(lambda x: repeat(3, tnp.sin, x))(np.ones(3)).jaxpr.eqns
     assert index_row(eqn) is None
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+@pytest.mark.parametrize("carries", [False, True])
+@pytest.mark.parametrize("scans", [False, True])
+@pytest.mark.parametrize("stacks", [False, True])
+def test_loops_of_every_form_are_loops(length, carries, scans, stacks):
+    """Also those of one step, without a carry, without elements, or without results: values, costs and derivatives."""
+    x = np.arange(1.0, 1.0 + length)
+
+    def looped(w: Any) -> Any:
+        step = lambda c, a: ((c * w if carries else ()), (w * (1 if a is None else a) if stacks else None))  # noqa: E731
+        c, ys = lax.scan(step, w if carries else (), x if scans else None, length=length)
+        return (c if carries else 0 * w) + (ys.sum() if stacks else 0)
+
+    power = 1.5 ** (1 + length) if carries else 0.0
+    slope = (1 + length) * 1.5**length if carries else 0.0
+    total = (x.sum() if scans else length) if stacks else 0.0
+    for f in (looped, tl.jit(looped)):
+        assert f(1.5) == pytest.approx(power + 1.5 * total, rel=1e-6)
+        assert tl.grad(f)(1.5) == pytest.approx(slope + total, rel=1e-6)
+        assert tl.vmap(tl.grad(f))(tnp.array([1.5, 0.0]))[0] == pytest.approx(slope + total, rel=1e-6)
+    assert tl.cost(looped, 1.5).work >= 0
+    tl.check_linear(lambda w: lax.scan(lambda c, a: (c, w), (), x)[1], 1.5)

@@ -199,11 +199,12 @@ descriptions[while_p] = Description(_while_bodies, _while_with)
 
 def as_scan_params(primitive: Primitive, params: dict[str, Any]) -> dict[str, Any]:
     """Return the params of the scan that a primitive is, which describes one body and a known number of steps."""
+    if primitive is scan_p:
+        return params
     found = described(primitive, params)
-    body = None if found is None else found.loop_body
-    if found is None or body is None or found.steps is None:
+    if found is None or found.steps is None or len(found.each) > 1:
         raise InternalError(f"{primitive} is not described as a loop of one body and a known number of steps")
-    return params if primitive is scan_p else scan_params(body, found.steps)
+    return scan_params(found.each[0], found.steps)
 
 
 def as_scan(eqn: Equation) -> Equation:
