@@ -118,8 +118,14 @@ descriptions: Final[Table[Description]] = Table(
 
 
 def bodies_of(eqn: Equation) -> Bodies | None:
-    """Describe the programs of an equation; None if its primitive does not."""
-    return described(eqn.primitive, eqn.params)
+    """Describe the programs of an equation; None if its primitive does not. Kept with the equation."""
+    if not eqn.primitive.carries_programs:
+        return None
+    try:
+        return eqn.described
+    except AttributeError:
+        eqn.described = described(eqn.primitive, eqn.params)
+        return eqn.described
 
 
 def described(primitive: Primitive, params: dict[str, Any]) -> Bodies | None:
@@ -137,8 +143,8 @@ def in_groups(jaxpr: Jaxpr, inputs: Groups, results: Groups, first: int = 0) -> 
     Args:
       first: the position of the operand that its first input is; the others follow.
     """
-    ins, outs = [[role for role, n in groups for _ in range(n)] for groups in (inputs, results)]
-    return Body(jaxpr, tuple(ins), tuple(range(first, first + len(ins))), tuple(outs), tuple(range(len(outs))))
+    ins, outs = [sum([(role,) * n for role, n in groups], ()) for groups in (inputs, results)]
+    return Body(jaxpr, ins, tuple(range(first, first + len(ins))), outs, tuple(range(len(outs))))
 
 
 def rebuilt(

@@ -81,10 +81,11 @@ Atom = Var | Literal
 class Equation:
     """`outvars = primitive[params] invars`, from a line of the user's program.
 
-    linear: whether some result is linear, or, without results, some operand.
+    linear: whether some result is linear, or, without results, some operand. described: what `bodies.bodies_of` found.
     """
 
-    __slots__ = ("invars", "linear", "outvars", "params", "primitive", "source")
+    __slots__ = ("described", "invars", "linear", "outvars", "params", "primitive", "source")
+    described: Any
 
     def __init__(
         self,
