@@ -17,6 +17,7 @@ from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.promotion import (
     apply_inexact,
     array_operand,
+    as_weak_as,
     inexact,
     mixing_inside,
     promoted_inexact_dtypes,
@@ -169,11 +170,12 @@ def soft_sign(x: ArrayLike) -> Array:
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Compute (x + sqrt(x² + b)) / 2, elementwise."""
-    x, b = (array_operand("squareplus", v) for v in promoted_inexact_dtypes("squareplus", x, b))
+    given = promoted_inexact_dtypes("squareplus", x, b)
+    x, b = (array_operand("squareplus", v) for v in given)
     result, x, b = x.dtype, with_range(x), with_range(b)
     large = tnp.abs(x) > math.sqrt(float(dtypes.finfo(x.dtype).max)) / 2  # of which the square may overflow
     root = tnp.where(large, tnp.abs(x), tnp.sqrt(tnp.square(tnp.where(large, 1, x)) + b))
-    return ((x + root) / 2).astype(result)
+    return as_weak_as(((x + root) / 2).astype(result), *given)
 
 
 def log1mexp(x: ArrayLike) -> Array:
