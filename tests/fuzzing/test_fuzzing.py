@@ -3,6 +3,7 @@
 `python -m tests.fuzzing` runs on with other seeds. What it finds becomes a test where it belongs, not a seed here.
 """
 
+import platform
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.interpreters import lower_ein, roots
+from tapeless.lowering.rules import elementwise as elementwise_rules
+from tapeless.lowering.rules import shape as shape_rules
 from tests.fuzzing.builder import Session, build, fit
 from tests.fuzzing.families import TABLE
 from tests.fuzzing.judge import judge
@@ -87,6 +91,43 @@ def test_a_wrong_rule_is_found_in_every_mode():
     wrong = {d.mode for d in verdict.disagreements}
     assert {"jvp jit", "jvp eager", "linearize jit", "vjp jit", "vjp eager", "vmap vjp", "checkpoint dots"} <= wrong
     assert not wrong & {"eager", "jit", "vmap"}
+
+
+def _with_reverses(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lower_ein, "in_periods", lambda term, operands, shape: (term,))
+    patch.setattr(shape_rules, "MOST_ROWS", 0)
+
+
+def _with_signed_products(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(elementwise_rules, "in_unsigned", lambda rule: rule)
+
+
+def _with_roots(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(roots, "even_power", lambda *args: None)
+
+
+# What keeps a defect out, and the mode that shows it. `sizes` has none here: YNN ends the process.
+REMOVED = {
+    "rotations": (_with_reverses, "jit"),
+    "integers": (_with_signed_products, "jit"),
+    "kinks": (_with_roots, "jvp of vjp"),
+}
+
+
+@pytest.mark.parametrize("profile", REMOVED)
+@pytest.mark.filterwarnings("ignore")
+def test_a_profile_finds_its_defect_where_nothing_keeps_it_out(profile: str, monkeypatch: pytest.MonkeyPatch):
+    if profile == "rotations" and platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("LLVM errs with AVX")
+    remove, mode = REMOVED[profile]
+    with monkeypatch.context() as patch:
+        remove(patch)
+        tl.clear_caches()
+        programs = (Case(build(PROFILES[profile], seed, TABLE)[0], seed) for seed in range(60))
+        found = next((case for case in programs if judge(case, only=[mode]).disagreements), None)
+    tl.clear_caches()
+    assert found is not None, "none of 60 programs"
+    assert not judge(found, only=[mode]).disagreements
 
 
 def test_a_program_shrinks_to_the_statement_that_is_wrong():
