@@ -340,10 +340,13 @@ def _lowered(name: str, x: ArrayLike, axis: Axis, where: ArrayLike | None) -> tu
     """Subtract from x its maximum along axes, which is not differentiated; return the dtype of the result, too."""
     x = inexact(name, array_operand(name, x))
     result, x = x.dtype, with_range(x)
-    x = x if where is None else tnp.where(where, x, tnp.min(x))  # masked elements must not overflow
     none = least(x.dtype)
-    top = tnp.max(stop_gradient(x), axis, keepdims=True, where=where, initial=none)
-    return x - (top if where is None else tnp.where(top == none, 0, top)), result
+    known = x if where is None else tnp.where(where, x, none)
+    top = tnp.max(stop_gradient(known), axis, keepdims=True, initial=none)
+    if where is not None:
+        top = tnp.where(top == none, 0, top)
+        x = tnp.where(where, x, top)  # masked elements must not overflow, and may be nan
+    return x - top, result
 
 
 def _total(terms: Array, axis: Axis, where: ArrayLike | None) -> Array:
