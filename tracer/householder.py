@@ -78,7 +78,7 @@ def _compact(a: ArrayLike, taus: ArrayLike) -> tuple[Any, Any]:
     """Compute V [.., m, k] and T [.., k, k] with 1 - V T V^H the product of the reflections."""
     k = aval_of(taus).shape[-1]
     below = tril(slice_in_dim(a, 0, k, axis=-1), -1)
-    vectors = e.add(below, _spread(_identity(*aval_of(below).shape[-2:], a), below))
+    vectors = e.add(below, _spread(_identity(aval_of(a).shape[-2], k, a), below))
     above = triu(full_matmul(adjoint(vectors), vectors), 1)
     shape, n = aval_of(above).shape, aval_of(above).ndim
     by_rows = broadcast_in_dim(taus, shape, range(n - 1))
