@@ -26,6 +26,7 @@ from tests.fuzzing.program import Program, Statement, Var
 from tests.fuzzing.report import script
 from tests.fuzzing.shrink import same_way, shrink
 from tests.fuzzing.sizes import MOST
+from tests.lowering.test_xla_defects import DEFECTS, VERSION
 from tests.settings import restored_settings
 
 SEEDS = {
@@ -106,20 +107,23 @@ def _with_roots(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(roots, "even_power", lambda *args: None)
 
 
-# What keeps a defect out, and the mode that shows it. `sizes` has none here: YNN ends the process.
+# What keeps a defect out, the mode that shows it, and the name of XLA's defect. `sizes` has none: YNN ends the process.
 REMOVED = {
-    "rotations": (_with_reverses, "jit"),
-    "integers": (_with_signed_products, "jit"),
-    "kinks": (_with_roots, "jvp of vjp"),
+    "rotations": (_with_reverses, "jit", "reversed_rows"),
+    "integers": (_with_signed_products, "jit", "square_of_integers"),
+    "kinks": (_with_roots, "jvp of vjp", ""),
 }
 
 
 @pytest.mark.parametrize("profile", REMOVED)
 @pytest.mark.filterwarnings("ignore")
 def test_a_profile_finds_its_defect_where_nothing_keeps_it_out(profile: str, monkeypatch: pytest.MonkeyPatch):
+    remove, mode, name = REMOVED[profile]
     if profile == "rotations" and platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("LLVM errs with AVX")
-    remove, mode = REMOVED[profile]
+    mended = DEFECTS[name].mended if name else None
+    if mended is not None and mended <= VERSION:
+        pytest.skip("this release of XLA has not the defect")
     with monkeypatch.context() as patch:
         remove(patch)
         tl.clear_caches()
