@@ -17,6 +17,7 @@ from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.promotion import (
     apply_inexact,
     array_operand,
+    as_weak_as,
     inexact,
     mixing_inside,
     promoted_inexact_dtypes,
@@ -169,11 +170,12 @@ def soft_sign(x: ArrayLike) -> Array:
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Compute (x + sqrt(x² + b)) / 2, elementwise."""
-    x, b = (array_operand("squareplus", v) for v in promoted_inexact_dtypes("squareplus", x, b))
+    given = promoted_inexact_dtypes("squareplus", x, b)
+    x, b = (array_operand("squareplus", v) for v in given)
     result, x, b = x.dtype, with_range(x), with_range(b)
     large = tnp.abs(x) > math.sqrt(float(dtypes.finfo(x.dtype).max)) / 2  # of which the square may overflow
     root = tnp.where(large, tnp.abs(x), tnp.sqrt(tnp.square(tnp.where(large, 1, x)) + b))
-    return ((x + root) / 2).astype(result)
+    return as_weak_as(((x + root) / 2).astype(result), *given)
 
 
 def log1mexp(x: ArrayLike) -> Array:
@@ -338,10 +340,13 @@ def _lowered(name: str, x: ArrayLike, axis: Axis, where: ArrayLike | None) -> tu
     """Subtract from x its maximum along axes, which is not differentiated; return the dtype of the result, too."""
     x = inexact(name, array_operand(name, x))
     result, x = x.dtype, with_range(x)
-    x = x if where is None else tnp.where(where, x, tnp.min(x))  # masked elements must not overflow
     none = least(x.dtype)
-    top = tnp.max(stop_gradient(x), axis, keepdims=True, where=where, initial=none)
-    return x - (top if where is None else tnp.where(top == none, 0, top)), result
+    known = x if where is None else tnp.where(where, x, none)
+    top = tnp.max(stop_gradient(known), axis, keepdims=True, initial=none)
+    if where is not None:
+        top = tnp.where(top == none, 0, top)
+        x = tnp.where(where, x, top)  # masked elements must not overflow, and may be nan
+    return x - top, result
 
 
 def _total(terms: Array, axis: Axis, where: ArrayLike | None) -> Array:

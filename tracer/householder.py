@@ -10,6 +10,7 @@ from typing import Any
 
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.matrices import eye, tril, triu
+from tapeless.tracer.numpy.promotion import as_weak_as
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.linalg import adjoint, check_matrix, triangular_solve
@@ -35,7 +36,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
         raise ValueError(f"householder_product: there are more columns than rows: {aval_of(a)}.")
     vectors, inner = _compact(a, taus)
     applied = full_matmul(vectors, full_matmul(inner, adjoint(slice_in_dim(vectors, 0, n, axis=-2))))
-    return e.sub(_spread(eye(m, n, dtype=aval_of(a).dtype), applied), applied)
+    return e.sub(_spread(_identity(m, n, a), applied), applied)
 
 
 def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
@@ -75,14 +76,18 @@ def _check(who: str, a: ArrayLike, taus: ArrayLike, *others: ArrayLike) -> None:
 
 def _compact(a: ArrayLike, taus: ArrayLike) -> tuple[Any, Any]:
     """Compute V [.., m, k] and T [.., k, k] with 1 - V T V^H the product of the reflections."""
-    k, dtype = aval_of(taus).shape[-1], aval_of(a).dtype
+    k = aval_of(taus).shape[-1]
     below = tril(slice_in_dim(a, 0, k, axis=-1), -1)
-    vectors = e.add(below, _spread(eye(*aval_of(below).shape[-2:], dtype=dtype), below))
+    vectors = e.add(below, _spread(_identity(aval_of(a).shape[-2], k, a), below))
     above = triu(full_matmul(adjoint(vectors), vectors), 1)
     shape, n = aval_of(above).shape, aval_of(above).ndim
     by_rows = broadcast_in_dim(taus, shape, range(n - 1))
-    diagonal = e.mul(by_rows, _spread(eye(k, dtype=dtype), above))
+    diagonal = e.mul(by_rows, _spread(_identity(k, k, a), above))
     return vectors, triangular_solve(e.mul(by_rows, above), diagonal, left_side=True, unit_diagonal=True)
+
+
+def _identity(m: int, n: int, like: ArrayLike) -> Array:
+    return as_weak_as(eye(m, n, dtype=aval_of(like).dtype), like)
 
 
 def _spread(matrix: Any, like: Any) -> Any:

@@ -189,7 +189,7 @@ def _coefficients(name: str, a: ArrayLike, least: int) -> Array:
 
 
 def _zeros(x: Array) -> Array:
-    return tnp.zeros((1,), x.dtype)
+    return tnp.zeros_like(x, shape=(1,))
 
 
 def _picked(name: str, parts: list[Array], places: np.ndarray[Any, Any]) -> Array:

@@ -16,7 +16,14 @@ from tapeless.tracer import dtypes, source
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import fourier
-from tapeless.tracer.numpy.promotion import array_operand, common_shape, inexact, mixing_inside, promoted_inexact_dtypes
+from tapeless.tracer.numpy.promotion import (
+    array_operand,
+    as_weak_as,
+    common_shape,
+    inexact,
+    mixing_inside,
+    promoted_inexact_dtypes,
+)
 from tapeless.tracer.primitives.contraction import Precision
 
 # ---- trends --------------------------------------------------------------------------------------------------
@@ -63,7 +70,7 @@ def _without_line(x: Any) -> Any:
     n = x.shape[-1]
     basis = np.linalg.qr(np.stack([np.ones(n), np.arange(n) - (n - 1) / 2], 1)[:, : min(n, 2)])[0].astype(x.dtype)
     along = tnp.matmul(x, basis, precision=Precision.HIGHEST)
-    return x - tnp.matmul(along, basis.T, precision=Precision.HIGHEST)
+    return as_weak_as(x - tnp.matmul(along, basis.T, precision=Precision.HIGHEST), x)
 
 
 # ---- windows -------------------------------------------------------------------------------------------------

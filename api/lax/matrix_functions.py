@@ -9,6 +9,7 @@ from tapeless.control_flow.scan import scan
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.promotion import as_weak_as
 from tapeless.tracer.numpy.triangles import exchange
 from tapeless.tracer.primitives.contraction import full_matmul
 from tapeless.tracer.primitives.indexing import dynamic_index_in_dim
@@ -67,7 +68,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     places = np.arange(r.shape[-1], dtype=np.int32)
     rows = tnp.moveaxis(tnp.asarray(r_matrix), -2, 0)
     _, found = scan(rotate, tnp.asarray(w_vector), (places, rows))
-    return tnp.moveaxis(found, 0, -2)
+    return as_weak_as(tnp.moveaxis(found, 0, -2), r_matrix, w_vector)
 
 
 def _rotation(x: Any, y: Any) -> tuple[Any, Any]:

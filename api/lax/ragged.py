@@ -7,6 +7,7 @@ from typing import Any
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.promotion import as_weak_as
 from tapeless.tracer.primitives.contraction import dot_general
 from tapeless.tracer.primitives.operands import argsort, canonical_axis
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota
@@ -112,7 +113,7 @@ def ragged_dot_general(
     group = len(batch) + len(free) + rest.index(numbers.rhs_group_dimensions[0])
     axes = tuple(range(len(batch))) + tuple(len(batch) + free.index(i) for i in (*outer, ragged))
     own = _membership(group_sizes, found.shape, axes[:-1], axes[-1], group)
-    return tnp.sum(tnp.where(own, found, 0), group, dtype=found.dtype)
+    return as_weak_as(tnp.sum(tnp.where(own, found, 0), group, dtype=found.dtype), found)
 
 
 def _by_contracted(

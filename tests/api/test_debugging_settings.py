@@ -284,3 +284,25 @@ def test_settings_with_one_value():
         pass
     with pytest.raises(ValueError, match="must be 'allow', not 'log'"), tl.array_garbage_collection_guard("log"):
         pass
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, m: tnp.std(x, where=m),
+        lambda x, m: tnp.var(x, where=m),
+        lambda x, m: tnp.mean(x, where=m),
+        lambda x, m: tl.nn.softmax(x, where=m),
+        lambda x, m: tl.nn.logsumexp(x, where=m),
+        lambda x, m: tnp.lexsort((x,)),
+        lambda x, m: tnp.argsort(x),
+        lambda x, m: tnp.argmax(x),
+        lambda x, m: tnp.histogram(x, bins=2, range=(0, 4)),
+        lambda x, m: tnp.nanquantile(x, 0.5),
+        lambda x, m: tnp.nanvar(x),
+    ],
+)
+def test_nan_in_operands_is_no_result(f):
+    """Neither where it does not count, nor where results are positions."""
+    with tl.debug_nans():
+        f(np.array([1.0, np.nan, 3.0], "float32"), np.array([True, False, True]))

@@ -1,4 +1,4 @@
-"""Compare backward errors of ours with those of NumPy and SciPy."""
+"""Compare backward errors of ours with those of SciPy."""
 
 import warnings
 from typing import Any
@@ -59,5 +59,5 @@ def _judged(row: Any, a: Any, b: Any, found: Any, what: str) -> str:
             return ""
     eps = float(np.finfo(a.dtype).eps)
     return (
-        "" if error <= FACTOR * max(other, eps) or not np.isfinite(other) else f"{what}: {error:.1e}, NumPy {other:.1e}"
+        "" if error <= FACTOR * max(other, eps) or not np.isfinite(other) else f"{what}: {error:.1e}, SciPy {other:.1e}"
     )

@@ -66,7 +66,7 @@ PROFILES: dict[str, Profile] = {
             rounded=True,
             bits=32,
         ),
-        Profile("integers", {"grown": 1.0, "tested": 2.0}, statements=(3, 8)),  # which wrap
+        Profile("integers", {"grown": 1.0, "tested": 2.0, "wrapped": 1.0}, statements=(3, 8)),  # which wrap
         # as users begin: Python's numbers have 32 bits
         Profile("default", _ALL, floats=("float32",), bits=32),
         # one or two kernels, which read an array several times: lengths on both sides of what LLVM vectorizes by

@@ -3,6 +3,7 @@
 `python -m tests.fuzzing` runs on with other seeds. What it finds becomes a test where it belongs, not a seed here.
 """
 
+import platform
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.interpreters import lower_ein, roots
+from tapeless.lowering.rules import elementwise as elementwise_rules
+from tapeless.lowering.rules import shape as shape_rules
 from tests.fuzzing.builder import Session, build, fit
 from tests.fuzzing.families import TABLE
 from tests.fuzzing.judge import judge
@@ -22,6 +26,7 @@ from tests.fuzzing.program import Program, Statement, Var
 from tests.fuzzing.report import script
 from tests.fuzzing.shrink import same_way, shrink
 from tests.fuzzing.sizes import MOST
+from tests.lowering.test_xla_defects import DEFECTS, VERSION
 from tests.settings import restored_settings
 
 SEEDS = {
@@ -87,6 +92,46 @@ def test_a_wrong_rule_is_found_in_every_mode():
     wrong = {d.mode for d in verdict.disagreements}
     assert {"jvp jit", "jvp eager", "linearize jit", "vjp jit", "vjp eager", "vmap vjp", "checkpoint dots"} <= wrong
     assert not wrong & {"eager", "jit", "vmap"}
+
+
+def _with_reverses(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lower_ein, "in_periods", lambda term, operands, shape: (term,))
+    patch.setattr(shape_rules, "MOST_ROWS", 0)
+
+
+def _with_signed_products(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(elementwise_rules, "in_unsigned", lambda rule: rule)
+
+
+def _with_roots(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(roots, "even_power", lambda *args: None)
+
+
+# What keeps a defect out, the mode that shows it, and the name of XLA's defect. `sizes` has none: YNN ends the process.
+REMOVED = {
+    "rotations": (_with_reverses, "jit", "reversed_rows"),
+    "integers": (_with_signed_products, "jit", "square_of_integers"),
+    "kinks": (_with_roots, "jvp of vjp", ""),
+}
+
+
+@pytest.mark.parametrize("profile", REMOVED)
+@pytest.mark.filterwarnings("ignore")
+def test_a_profile_finds_its_defect_where_nothing_keeps_it_out(profile: str, monkeypatch: pytest.MonkeyPatch):
+    remove, mode, name = REMOVED[profile]
+    if profile == "rotations" and platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("LLVM errs with AVX")
+    mended = DEFECTS[name].mended if name else None
+    if mended is not None and mended <= VERSION:
+        pytest.skip("this release of XLA has not the defect")
+    with monkeypatch.context() as patch:
+        remove(patch)
+        tl.clear_caches()
+        programs = (Case(build(PROFILES[profile], seed, TABLE)[0], seed) for seed in range(60))
+        found = next((case for case in programs if judge(case, only=[mode]).disagreements), None)
+    tl.clear_caches()
+    assert found is not None, "none of 60 programs"
+    assert not judge(found, only=[mode]).disagreements
 
 
 def test_a_program_shrinks_to_the_statement_that_is_wrong():

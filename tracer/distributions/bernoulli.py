@@ -60,7 +60,7 @@ def _cdf(k: Any, p: Any, loc: Any) -> Any:
 
 
 def _ppf(q: Any, p: Any, loc: Any) -> Any:
-    return only((p >= 0) & (p <= 1), loc + quantile(q, lambda q: tnp.where(q <= 1 - p, 0, 1).astype(q.dtype)))
+    return only((p >= 0) & (p <= 1), loc + quantile(q, lambda q: tnp.where(q <= 1 - p, 0.0, 1.0)))
 
 
 def _pmf(k: Any, p: Any, loc: Any) -> Any:

@@ -253,7 +253,7 @@ def _interp(x: Array, xp: Array, fp: Array) -> Array:
     flat = lax.eq(width, 0)
     share = lax.div(lax.sub(x, x0), arithmetic.select(flat, 1.0, width))
     rise = arithmetic.multiply(share, lax.sub(y1, y0))
-    return arithmetic.add(y0, arithmetic.select(flat, full((), 0, rise.dtype), rise))
+    return arithmetic.add(y0, arithmetic.select(flat, 0.0, rise))
 
 
 @core.compound

@@ -12,7 +12,7 @@ from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.indexing import take
-from tapeless.tracer.numpy.promotion import array_operand, as_array, check_no_out, number_operand
+from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check_no_out, number_operand, strong
 from tapeless.tracer.numpy.reductions import total
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis, constant, exact_integer, known_elements
@@ -231,8 +231,7 @@ def trace(
     check_no_out("trace", out)
     x = diagonal(_matrices("trace", a, number_operand), offset, axis1, axis2)
     wanted = dtypes.canonical(dtype) if dtype is not None else _sum_dtype(x.dtype)
-    x = x if x.dtype == wanted else lax.convert_element_type(x, wanted)
-    return total(x, (x.ndim - 1,))
+    return total(strong(cast(x, wanted)), (x.ndim - 1,))
 
 
 def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

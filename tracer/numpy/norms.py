@@ -11,7 +11,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import select
-from tapeless.tracer.numpy.promotion import array_operand, cast, inexact
+from tapeless.tracer.numpy.promotion import array_operand, cast, inexact, strong
 from tapeless.tracer.numpy.reductions import Axis, checked_axes, total
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.primitives import elementwise as lax
@@ -95,7 +95,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
 def _vectors(name: str, x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
     if isinstance(ord, str):
         raise ValueError(f"{name}: vectors have no norm ord={ord!r}: it is a number, or None for 2.")
-    y = _vector_norm(x, ord=2 if ord is None else ord, axes=axes)
+    y = _vector_norm(strong(x), ord=2 if ord is None else ord, axes=axes)
     return expand_dims(y, axes) if keepdims and axes else y
 
 
@@ -159,7 +159,7 @@ def _matrices(name: str, x: Array, ord: Order, axes: tuple[int, ...], keepdims: 
         raise ValueError(
             f"{name}: matrices have no norm ord={ord!r}: it is 'fro', 'nuc', 1, -1, 2, -2, inf, -inf or None."
         )
-    y = _matrix_norm(x, ord=ord, axes=axes)
+    y = _matrix_norm(strong(x), ord=ord, axes=axes)
     return expand_dims(y, tuple(sorted(axes))) if keepdims else y
 
 

@@ -316,6 +316,11 @@ def as_weak_as(found: Array, *operands: Any) -> Array:
     return convert_element_type_p.bind(found, dtype=found.dtype, weak_type=True)[0]
 
 
+def strong(x: Array) -> Array:
+    """Make a weakly typed array strong: results of reductions are, as in JAX."""
+    return convert_element_type_p.bind(x, dtype=x.dtype, weak_type=False)[0] if x.aval.weak_type else x
+
+
 def mixing_inside(f: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Decorate a public function that mixes dtypes inside: its operands alone follow `config.numpy_dtype_promotion`.
 

@@ -28,6 +28,7 @@ from tapeless.tracer.numpy.promotion import (
     check_operands,
     fitted,
     number_operand,
+    strong,
 )
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import reduction
@@ -141,7 +142,7 @@ def reduced(
     y = reduce(x, axes)
     if initial is not None:
         y = combine(y, _checked_initial(name, y, initial))
-    y = _strong(y)
+    y = strong(y)
     return expand_dims(y, axes) if keepdims and axes else y
 
 
@@ -173,10 +174,6 @@ def _checked_initial(name: str, y: Array, initial: ArrayLike) -> Any:
     if number is None or number != known:
         raise TypeError(f"{name}: initial, {aval}, cannot begin a result of {y.dtype}. Pass dtype, or convert it.")
     return as_array(number)
-
-
-def _strong(x: Array) -> Array:
-    return lax.convert_element_type(x, x.dtype) if x.aval.weak_type else x
 
 
 def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
@@ -376,7 +373,7 @@ def cumulative_prod(
 def _running(
     name: str, x: ArrayLike, axis: int | None, dtype: Any, include_initial: bool, primitive: Any, neutral: int
 ) -> Array:
-    x = _strong(_accumulated(name, x, dtype))
+    x = strong(_accumulated(name, x, dtype))
     if axis is None and x.ndim != 1:
         raise ValueError(f"{name}: axis is needed for an array of {x.ndim} axes: {x.aval}.")
     at = canonical_axis(0 if axis is None else axis, x.ndim, f"{name}: axis")
@@ -388,7 +385,7 @@ def _running(
 
 
 def _cumulative(name: str, a: ArrayLike, axis: int | None, dtype: Any, primitive: Any) -> Array:
-    x = _strong(_accumulated(name, a, dtype, promote_integers=False))
+    x = strong(_accumulated(name, a, dtype, promote_integers=False))
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     return _accumulate(primitive, x, canonical_axis(axis, x.aval.ndim))

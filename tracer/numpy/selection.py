@@ -19,6 +19,7 @@ from tapeless.tracer.numpy.logic import choose_between, truth
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
+    as_weak_as,
     cast,
     check_no_out,
     common_shape,
@@ -169,7 +170,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     values = cast(asarray(vals), x.dtype)
     if there.size != x.size or (x.size and not values.size):
         raise ValueError(f"place: mask {there.aval} must have the size of {x.aval}, and vals {values.aval} an element.")
-    return _place(x, there, reshape(values, (values.size,))) if x.size else x
+    return as_weak_as(_place(x, there, reshape(values, (values.size,))), x) if x.size else x
 
 
 @core.compound

@@ -144,8 +144,13 @@ def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
     if not xs:
         raise TypeError("lexsort: there must be at least one key.")
     axis = canonical_axis(axis, xs[0].ndim)
-    places = broadcasted_iota(dtypes.default_dtype("i"), xs[0].shape, axis)
-    return sorting.sort((*xs[::-1], places), axis, num_keys=len(xs))[-1]
+    return _places_by_keys(*xs[::-1], axis=axis)
+
+
+@core.compound
+def _places_by_keys(*keys: Array, axis: int) -> Array:
+    places = broadcasted_iota(dtypes.default_dtype("i"), keys[0].shape, axis)
+    return sorting.sort((*keys, places), axis, num_keys=len(keys))[-1]
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:

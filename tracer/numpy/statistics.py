@@ -242,6 +242,8 @@ def _general_variance(
 ) -> Array:
     elements = reductions.wide(x)
     centre = mean(elements, axes, keepdims=True, where=where) if centre is None else centre
+    if where is not None:
+        elements = choose_between(where, elements, centre)  # what does not count may be nan
     squares = _squared_size(subtract(elements, centre))
     total = reductions.sum(squares, axes, keepdims=keepdims, where=where)
     counted = stretched(as_array(True if where is None else where), x.shape)

@@ -93,7 +93,8 @@ def _solve(a: Array, b: Array) -> Array:
     batch = common_shape("solve", a.shape[:-2], b.shape[:-2])
     a, b = (stretched(x, (*batch, *x.shape[-2:])) for x in (a, b))
     factors, _, permutation = factorization.lu(lax.stop_gradient(a))
-    system = _system(a.aval.strong(), b.aval.strong())
+    weak = a.aval.weak_type and b.aval.weak_type
+    system = _system(a.aval.update(weak_type=weak), b.aval.update(weak_type=weak))
     known = (factors, permutation)
     return linear_solve(system, [(a,), (a,), known, known], [b])[0]
 
@@ -101,7 +102,7 @@ def _solve(a: Array, b: Array) -> Array:
 @functools.lru_cache(maxsize=256)
 def _system(a: ShapedArray, b: ShapedArray) -> System:
     """Trace the maps and solvers of a @ x = b and of a^T @ x = b."""
-    permutation = a.update(shape=a.shape[:-1], dtype=np.dtype(np.int32))
+    permutation = a.update(shape=a.shape[:-1], dtype=np.dtype(np.int32), weak_type=False)
     known = (a, permutation, b)
 
     def turned(a: Array, x: Array) -> Array:

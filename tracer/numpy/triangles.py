@@ -34,10 +34,10 @@ def exchange(i: Any, rows: Any, pivots: Any) -> Array:
 
 
 def parity(pivots: Any, dtype: DTypeLike) -> Array:
-    """Return 1 or -1, [..] in a dtype: the sign of the permutation that the row exchanges pivots [.., k] make."""
+    """Return 1 or -1, [..] in a dtype, weak: the sign of the permutation that the row exchanges pivots [.., k] make."""
     moved = lax.ne(pivots, broadcasted_iota(np.int32, pivots.shape, pivots.ndim - 1))
     count = reduce_sum(lax.convert_element_type(moved, np.int32), (pivots.ndim - 1,))
-    odd = lax.convert_element_type(lax.rem(count, 2), dtype)
+    odd = lax.convert_element_type(lax.rem(count, 2), dtype, weak_type=True)
     return lax.sub(1.0, lax.mul(odd, 2.0))
 
 

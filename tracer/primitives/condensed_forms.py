@@ -67,18 +67,18 @@ def schur(
 
 def _hessenberg_type(a: ShapedArray) -> tuple[ShapedArray, ...]:
     _check_nonempty("hessenberg", a)
-    return a.strong(), _one_less(a)
+    return a, _one_less(a)
 
 
 def _tridiagonal_type(a: ShapedArray, *, lower: bool) -> tuple[ShapedArray, ...]:
     _check_nonempty("tridiagonal", a)
-    real = a.update(dtype=dtypes.real_part_dtype(a.dtype), weak_type=False)
-    return a.strong(), real.update(shape=a.shape[:-1]), _one_less(real), _one_less(a)
+    real = a.update(dtype=dtypes.real_part_dtype(a.dtype))
+    return a, real.update(shape=a.shape[:-1]), _one_less(real), _one_less(a)
 
 
 def _schur_type(x: ShapedArray, *, compute_schur_vectors: bool) -> tuple[ShapedArray, ...]:
     check_square("schur", x, f"{x}")
-    return (x.strong(),) * (2 if compute_schur_vectors else 1)
+    return (x,) * (2 if compute_schur_vectors else 1)
 
 
 def _check_nonempty(who: str, a: ShapedArray) -> None:
@@ -88,7 +88,7 @@ def _check_nonempty(who: str, a: ShapedArray) -> None:
 
 
 def _one_less(a: ShapedArray) -> ShapedArray:
-    return a.update(shape=(*a.shape[:-2], a.shape[-1] - 1), weak_type=False)
+    return a.update(shape=(*a.shape[:-2], a.shape[-1] - 1))
 
 
 hessenberg_p: Final = Primitive("hessenberg", _hessenberg_type)

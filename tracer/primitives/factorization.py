@@ -34,7 +34,7 @@ def _lu_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
     check_matrix("lu", x)
     *batch, m, n = x.shape
     integers = x.update(dtype=np.dtype(np.int32), weak_type=False)
-    return x.strong(), integers.update(shape=(*batch, min(m, n))), integers.update(shape=(*batch, m))
+    return x, integers.update(shape=(*batch, min(m, n))), integers.update(shape=(*batch, m))
 
 
 lu_p: Final = Primitive("lu", _lu_type)
@@ -65,7 +65,7 @@ def _qr_type(x: ShapedArray, *, full_matrices: bool, pivoting: bool) -> tuple[Sh
     check_matrix("qr", x)
     *batch, m, n = x.shape
     k = m if full_matrices else min(m, n)
-    factors = x.update(shape=(*batch, m, k), weak_type=False), x.update(shape=(*batch, k, n), weak_type=False)
+    factors = x.update(shape=(*batch, m, k)), x.update(shape=(*batch, k, n))
     places = x.update(shape=(*batch, n), dtype=np.dtype(np.int32), weak_type=False)
     return (*factors, places) if pivoting else factors
 
@@ -90,7 +90,7 @@ def geqrf(x: ArrayLike) -> tuple[Array, Array]:
 def _geqrf_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
     check_matrix("geqrf", x)
     *batch, m, n = x.shape
-    return x.strong(), x.update(shape=(*batch, min(m, n)), weak_type=False)
+    return x, x.update(shape=(*batch, min(m, n)))
 
 
 geqrf_p: Final = Primitive("geqrf", _geqrf_type)
@@ -113,12 +113,12 @@ def adjugate(x: ArrayLike) -> Array:
 
 def _det_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
     check_square("det", x, f"{x}")
-    return (x.update(shape=x.shape[:-2], weak_type=False),)
+    return (x.update(shape=x.shape[:-2]),)
 
 
 def _adjugate_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
     check_square("adjugate", x, f"{x}")
-    return (x.strong(),)
+    return (x,)
 
 
 det_p: Final = Primitive("det", _det_type)
@@ -149,7 +149,7 @@ def _pinv_type(x: ShapedArray, rtol: ShapedArray, *, hermitian: bool) -> tuple[S
     wanted = rtol.update(shape=(*batch, 1, 1), dtype=dtypes.real_part_dtype(x.dtype))
     if rtol != wanted:
         raise TypeError(f"pinv: rtol must be {wanted} beside {x}, not {rtol}.")
-    return (x.update(shape=(*batch, n, m), weak_type=False),)
+    return (x.update(shape=(*batch, n, m)),)
 
 
 pinv_p: Final = Primitive("pinv", _pinv_type)
@@ -173,7 +173,8 @@ def _least_squares_type(x: ShapedArray, b: ShapedArray, rtol: ShapedArray) -> tu
     (inverse,) = _pinv_type(x, rtol, hermitian=False)
     if b.dtype != x.dtype or b.shape[:-1] != x.shape[:-1]:
         raise TypeError(f"lstsq: the right side must have the rows and dtype of the matrix: {x} and {b}.")
-    return x.update(shape=(*inverse.shape[:-1], b.shape[-1]), weak_type=False), inverse
+    weak = x.weak_type and b.weak_type
+    return x.update(shape=(*inverse.shape[:-1], b.shape[-1]), weak_type=weak), inverse
 
 
 least_squares_p: Final = Primitive("least_squares", _least_squares_type)

@@ -26,7 +26,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """
     check_square("cholesky", aval_of(x), f"{aval_of(x)}")
     if symmetrize_input:
-        half = constant(0.5, aval_of(x).update(shape=(), weak_type=False))
+        half = constant(0.5, aval_of(x).update(shape=()))
         x = mul(add(x, adjoint(x)), half)
     return cholesky_p.bind(x)[0]
 
@@ -40,7 +40,7 @@ def adjoint(x: ArrayLike) -> Array:
 
 def _cholesky_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
     check_square("cholesky", x, f"{x}")
-    return (x.strong(),)
+    return (x,)
 
 
 cholesky_p: Final = Primitive("cholesky", _cholesky_type)
@@ -90,7 +90,7 @@ def _triangular_solve_type(
     axis = -2 if left_side else -1
     if b.shape[axis] != a.shape[-1]:
         raise ValueError(f"triangular_solve: axis {axis} of the right side must have {a.shape[-1]} elements: {given}.")
-    return (b.strong(),)
+    return (b.update(weak_type=a.weak_type and b.weak_type),)
 
 
 triangular_solve_p: Final = Primitive("triangular_solve", _triangular_solve_type)

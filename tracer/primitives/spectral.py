@@ -83,13 +83,13 @@ def eigvalsh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True)
 
 def hermitian_part(x: ArrayLike) -> Array:
     """Compute the mean of x [.., n, n] and its adjoint."""
-    return mul(add(x, adjoint(x)), constant(0.5, aval_of(x).update(shape=(), weak_type=False)))
+    return mul(add(x, adjoint(x)), constant(0.5, aval_of(x).update(shape=())))
 
 
 def _eigh_type(x: ShapedArray, *, lower: bool, compute_v: bool) -> tuple[ShapedArray, ...]:
     check_square("eigh", x, f"{x}")
     w = _real(x, x.shape[:-1])
-    return (x.strong(), w) if compute_v else (w,)
+    return (x, w) if compute_v else (w,)
 
 
 eigh_p: Final = Primitive("eigh", _eigh_type)
@@ -127,7 +127,7 @@ def eig(
 
 def _eig_type(x: ShapedArray, *, left: bool, right: bool, vector_derivatives: bool) -> tuple[ShapedArray, ...]:
     check_square("eig", x, f"{x}")
-    vectors = x.update(dtype=dtypes.complex_of(x.dtype), weak_type=False)
+    vectors = x.update(dtype=dtypes.complex_of(x.dtype))
     return vectors.update(shape=x.shape[:-1]), *[vectors] * (left + right)
 
 
@@ -187,7 +187,7 @@ def _svd_type(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, routine:
     if not compute_uv:
         return (s,)
     p, q = (m, n) if full_matrices else (k, k)
-    return x.update(shape=(*batch, m, p), weak_type=False), s, x.update(shape=(*batch, q, n), weak_type=False)
+    return x.update(shape=(*batch, m, p)), s, x.update(shape=(*batch, q, n))
 
 
 svd_p: Final = Primitive("svd", _svd_type)
@@ -196,7 +196,7 @@ svd_p: Final = Primitive("svd", _svd_type)
 
 
 def _real(x: ShapedArray, shape: tuple[int, ...]) -> ShapedArray:
-    return x.update(shape=shape, dtype=dtypes.real_part_dtype(x.dtype), weak_type=False)
+    return x.update(shape=shape, dtype=dtypes.real_part_dtype(x.dtype))
 
 
 def _subset(who: str, n: int, subset: tuple[int, int] | None) -> tuple[int, int]:

@@ -38,7 +38,7 @@ def _tridiagonal_solve_type(
     check_dtype("tridiagonal_solve", d, given)
     if not d.ndim or dl.shape != d.shape or du.shape != d.shape or b.ndim < 2 or b.shape[:-1] != d.shape:
         raise ValueError(f"tridiagonal_solve: three diagonals [.., n] and a right side [.., n, m], not {given}.")
-    return (b.strong(),)
+    return (b.update(weak_type=all(x.weak_type for x in (dl, d, du, b))),)
 
 
 tridiagonal_solve_p: Final = Primitive("tridiagonal_solve", _tridiagonal_solve_type)

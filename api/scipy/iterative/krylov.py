@@ -16,7 +16,7 @@ from tapeless.control_flow.branches_and_loops import fori_loop, while_loop
 from tapeless.custom.linear_solves import custom_linear_solve
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.array import Array
+from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.indices.sparse import SparseArray
 from tapeless.tracer.numpy.promotion import array_operand, as_weak_as, inexact, mixing_inside
 from tapeless.tracer.primitives.contraction import Precision
@@ -114,8 +114,6 @@ def gmres(
         if system.size
         else system.b
     )
-    matrix = (A,) if is_arraylike(A) else ()
-    x = pytree.tree_map(lambda v, b: as_weak_as(v, b, *matrix), x, b)
     return x, tnp.where(tnp.isnan(_norm(x)), -1, 0).astype(np.int32)
 
 
@@ -128,6 +126,7 @@ class _Unknown(NamedTuple):
     maxiter: int
     m: Map
     size: int
+    matrix: tuple[ArrayLike, ...]
 
 
 def _system(who: str, a: Any, b: Any, x0: Any, maxiter: int | None, m: Any) -> _Unknown:
@@ -144,7 +143,8 @@ def _system(who: str, a: Any, b: Any, x0: Any, maxiter: int | None, m: Any) -> _
             if v.shape != y.shape:
                 raise ValueError(f"{who}: x0 has {v.aval} where b has {y.aval}.")
     steps = 10 * size if maxiter is None else operator.index(maxiter)
-    return _Unknown(_function(who, "A", a), right, begin, steps, _function(who, "M", m), size)
+    matrix = (a,) if is_arraylike(a) else ()
+    return _Unknown(_function(who, "A", a), right, begin, steps, _function(who, "M", m), size, matrix)
 
 
 def _function(who: str, name: str, f: Any) -> Map:
@@ -172,7 +172,8 @@ def _relative(tol: Any, rtol: Any) -> Any:
 
 
 def _solved(system: _Unknown, solve: Callable[[Map, Any], Any], symmetric: bool = False) -> Any:
-    return custom_linear_solve(system.a, system.b, solve, solve, symmetric)
+    found = custom_linear_solve(system.a, system.b, solve, solve, symmetric)
+    return pytree.tree_map(lambda x, b: as_weak_as(x, b, *system.matrix), found, system.b)
 
 
 # ---- methods -------------------------------------------------------------------------------------------------

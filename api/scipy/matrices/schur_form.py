@@ -24,7 +24,7 @@ from tapeless.tracer.matrix_systems import solved
 from tapeless.tracer.numpy import triangles
 from tapeless.tracer.numpy.decompositions import matrix_operand
 from tapeless.tracer.numpy.norms import norm
-from tapeless.tracer.numpy.promotion import array_operand, promoted_inexact_dtypes
+from tapeless.tracer.numpy.promotion import array_operand, as_weak_as, cast, promoted_inexact_dtypes, strong
 from tapeless.tracer.primitives import condensed_forms
 from tapeless.tracer.primitives.contraction import Precision
 from tapeless.tracer.primitives.elementwise import stop_gradient
@@ -64,7 +64,8 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     check_square("rsf2csf", z.aval, f"{t.aval} and {z.aval}")
     if t.shape[-1] != z.shape[-1]:
         raise ValueError(f"rsf2csf: T and Z must have one size: {t.aval} and {z.aval}.")
-    return _triangular(t, z)
+    new_t, new_z = _triangular(strong(t), strong(z))
+    return as_weak_as(new_t, t, z), as_weak_as(new_z, t, z)
 
 
 @jit
@@ -321,7 +322,7 @@ def _solve_upper(matrix: Any, vector: Any) -> Any:
 
 
 def _complex(x: Array) -> Array:
-    return x if dtypes.is_complex(x.dtype) else x.astype(dtypes.complex_of(x.dtype))
+    return cast(x, dtypes.complex_of(x.dtype), x.aval.weak_type)
 
 
 def _product(x: Any, y: Any) -> Any:

@@ -3,29 +3,35 @@
 A few operations each, which read one array several times: that is one kernel of the compiled program.
 """
 
+import itertools
+
 from tests.fuzzing.builder import Builder, Unfit
 from tests.fuzzing.program import Var
 
 
-def _vector(b: Builder) -> Var:
-    x = b.pick("f", least=1, most=2, full=True)
+def _array(b: Builder, most: int) -> Var:
+    x = b.pick("f", least=1, most=most, full=True)
     if min(x.shape) < 2:
         raise Unfit
     return x
 
 
 def periodic(b: Builder) -> None:
-    """Write a sum of products of elements, at offsets up to several periods."""
-    x = _vector(b)
-    names = "ij"[: x.ndim]
+    """Write a sum of products of elements, of a few neighbours, or at strides and offsets up to several periods."""
+    x = _array(b, most=1 if b.chance(0.7) else 2)
+    names, of_neighbours = "ij"[: x.ndim], b.chance(0.6)
+    near = itertools.cycle((b.choice((1, 1, 2)), b.choice((-1, -1, -2))))  # both are read
 
     def place() -> str:
+        if of_neighbours:
+            return ", ".join(f"{v} + {0 if b.chance(0.2) else next(near)}" for v in names)
         steps = [b.choice(("", "", "", "-", "2 * ")) for _ in names]
         return ", ".join(
             f"{k}{v} + {b.choice((-1, 1, 1, 2, 0, 3 * n + 1, -n - 1))}" for k, v, n in zip(steps, names, x.shape)
         )
 
-    terms = [" * ".join(f"{{0}}[{place()}]" for _ in range(b.integer(1, 2))) for _ in range(b.integer(2, 3))]
+    count = b.integer(1, 2) if of_neighbours else b.integer(2, 3)  # a kernel of two reads is written otherwise
+    terms = [" * ".join(f"{{0}}[{place()}]" for _ in range(b.integer(1, 2))) for _ in range(count)]
     ranges = ", ".join(f"tl.index.range('{v}', {n}, periodic=True)" for v, n in zip(names, x.shape))
     body = " + ".join(terms)
     text = f"tl.index.build(({ranges},), lambda {', '.join(names)}: {body})"
@@ -34,9 +40,7 @@ def periodic(b: Builder) -> None:
 
 def rows(b: Builder) -> None:
     """Write two reductions over reversed rows that are cut from a padded array, behind masks."""
-    x = _vector(b)
-    if x.ndim > 1:
-        raise Unfit
+    x = _array(b, most=1)
     (n,), count = x.shape, b.choice((2, 2, 3, 4))
 
     def part() -> str:

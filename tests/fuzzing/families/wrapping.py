@@ -14,6 +14,8 @@ TESTING = (
     "abs({0}).astype('float64')", "tnp.clip({0}, 0, 99)", "-abs({0})", "tnp.argmax({0})", "tnp.sort({0}.ravel())",
 )  # fmt: skip
 SIGNED = ("int8", "int16", "int32", "int64")
+SQUARES = ("{0} * {0}", "{0} ** 2", "tnp.square({0})", "lax.integer_pow({0}, 2)", "{0} ** 4")
+BEYOND = {"int8": 13, "int16": 182, "int32": 46_341, "int64": 3_037_000_500}  # whose squares wrap to negative numbers
 
 
 def grown(b: Builder) -> None:
@@ -30,4 +32,12 @@ def tested(b: Builder) -> None:
     b.emit(b.choice(TESTING), x, bound=5)
 
 
-FAMILIES = {"grown": grown, "tested": tested}
+def squared(b: Builder) -> None:
+    """A test of squares that wrap: XLA takes squares of signed integers for non-negative."""
+    x = b.pick("i", least=1, full=True)
+    dtype = b.choice(SIGNED)
+    large = b.emit(f"{{0}}.astype('{dtype}') * tnp.asarray({BEYOND[dtype]}, '{dtype}')", x, bound=5)
+    b.emit(b.choice(TESTING), b.emit(b.choice(SQUARES), large, bound=5), bound=5)
+
+
+FAMILIES = {"grown": grown, "tested": tested, "wrapped": squared}
