@@ -11,7 +11,7 @@ from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.differentiate.residuals import argument_names, differentiated
 from tapeless.differentiate.unzip import Unzipped, unzip_program
 from tapeless.interpreters.analysis import cost as counting
-from tapeless.interpreters.index_bodies import Body, recorded_bodies
+from tapeless.interpreters.index_bodies import IndexBody, recorded_bodies
 from tapeless.interpreters.lower_ein import without_ein
 from tapeless.interpreters.normal_forms import tensor_ssa
 from tapeless.interpreters.simplify import simplified
@@ -41,7 +41,7 @@ class IndexExplanation:
     cost: operations of the three, as `tl.cost` counts them; 0 for a program that is None.
     """
 
-    def __init__(self, name: str, bodies: list[Body], program: ClosedJaxpr, unzipped: Unzipped | None) -> None:
+    def __init__(self, name: str, bodies: list[IndexBody], program: ClosedJaxpr, unzipped: Unzipped | None) -> None:
         self.name: Final = name
         self.bodies: Final = tuple(bodies)
         self.tensor_ssa: Final = ClosedJaxpr(tensor_ssa.apply(simplified(program.jaxpr)), program.consts)
@@ -94,7 +94,7 @@ def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> IndexExpla
     return IndexExplanation(getattr(fun, "__name__", "f"), bodies, program, unzipped)
 
 
-def _body_text(body: Body) -> str:
+def _body_text(body: IndexBody) -> str:
     names = Names()
     inputs = [names(v) for v in body.program.invars]
     indices = [f"{name} < {n}" for name, n in zip(inputs[len(inputs) - len(body.sizes) :], body.sizes, strict=True)]

@@ -30,20 +30,20 @@ from tapeless.tracer.staging import StagingTrace, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
-class Body(NamedTuple):
+class IndexBody(NamedTuple):
     """A body as it was traced, for one element: its last inputs are the indices, each below its entry of `sizes`."""
 
     program: Jaxpr
     sizes: tuple[int, ...]
 
 
-_recording: ContextVar[list[Body] | None] = ContextVar("recording", default=None)
+_recording: ContextVar[list[IndexBody] | None] = ContextVar("recording", default=None)
 
 
 @contextmanager
-def recorded_bodies() -> Generator[list[Body]]:
+def recorded_bodies() -> Generator[list[IndexBody]]:
     """Record the bodies that are traced in a `with` block, inner ones first."""
-    found = list[Body]()
+    found = list[IndexBody]()
     token = _recording.set(found)
     try:
         yield found
@@ -73,7 +73,7 @@ def over(
     jaxpr, consts = trace_to_jaxpr(indexed, [index] * len(sizes), what=BODY, function=function)
     jaxpr, recording = with_brackets(jaxpr, indices_of_body(jaxpr, consts, axes)), _recording.get()
     if recording is not None:
-        recording.append(Body(jaxpr, tuple(sizes)))
+        recording.append(IndexBody(jaxpr, tuple(sizes)))
 
     def bulk(*consts: Any) -> Sequence[Any]:
         return then(_batched(lambda *indices: eval_jaxpr(jaxpr, [*consts, *indices]), axes))

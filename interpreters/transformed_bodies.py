@@ -47,7 +47,7 @@ def pushed(
     return outs[:n], [[next(left) for _ in range(order)] if yes else None for yes in flags]
 
 
-class _Pushed(NamedTuple):
+class _PushedBody(NamedTuple):
     """A body with terms: the program, its constants, which of the old inputs and results have terms."""
 
     program: Jaxpr
@@ -56,12 +56,12 @@ class _Pushed(NamedTuple):
     out_some: Flags
 
 
-def _pushed_bodies(bodies: Bodies, some: Sequence[bool], push: Push) -> tuple[list[_Pushed | None], list[bool]]:
+def _pushed_bodies(bodies: Bodies, some: Sequence[bool], push: Push) -> tuple[list[_PushedBody | None], list[bool]]:
     """Push all bodies but tests; return them, None for tests, and which results of the equation have terms."""
 
-    def transform(body: Body, flags: Flags, must: Flags) -> tuple[_Pushed, Flags]:
+    def transform(body: Body, flags: Flags, must: Flags) -> tuple[_PushedBody, Flags]:
         program, consts, outs = push(body.jaxpr, flags, must)
-        return _Pushed(program, consts, flags, outs), outs
+        return _PushedBody(program, consts, flags, outs), outs
 
     return _iterated(bodies, some, transform)
 
@@ -101,7 +101,7 @@ def _iterated(
 
 def _with_terms(
     body: Body,
-    made: _Pushed,
+    made: _PushedBody,
     consts: Sequence[int],
     of_operand: Mapping[int, Sequence[int]],
     of_result: Mapping[int, int],
@@ -139,8 +139,8 @@ def _described(primitive: Primitive, params: dict[str, Any]) -> Bodies:
 # ---- vmap ----------------------------------------------------------------------------------------------------
 
 
-class Batched(NamedTuple):
-    """Batched bodies: the bodies, the values that they take, and the mapped axis of each result.
+class BatchedBodies(NamedTuple):
+    """BatchedBodies bodies: the bodies, the values that they take, and the mapped axis of each result.
 
     differs: whether the value by which a loop goes on is mapped, so that examples take steps of their own.
     """
@@ -153,7 +153,7 @@ class Batched(NamedTuple):
 
 def batched(
     primitive: Primitive, params: dict[str, Any], size: int, args: Sequence[Any], dims: Sequence[Any]
-) -> Batched:
+) -> BatchedBodies:
     """Batch the bodies of a primitive; the mapped axis of sequences, and of stacked results, is axis 1, of others 0."""
     bodies = _described(primitive, params)
     mapped = [d is not None for d in dims]
@@ -180,7 +180,7 @@ def batched(
         for x, d, place, yes in zip(args, dims, places, mapped, strict=True)
     ]
     axes = [(1 if at in stacked else 0) if yes else None for at, yes in enumerate(out_mapped)]
-    return Batched(after, operands, axes, differs)
+    return BatchedBodies(after, operands, axes, differs)
 
 
 def dims_of(flags: Sequence[bool]) -> tuple[Any, ...]:

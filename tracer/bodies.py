@@ -3,7 +3,7 @@
 Each primitive that carries programs has one description, beside it. Of every input of a body it says whether this is a
 constant, a carry or the element of a sequence, and of which operand; of every result whether it is a value, a carry or
 an element that is stacked, and of which result of the equation. Analyses and passes go by descriptions, so that a new
-primitive needs no entries in their tables. `Forward` and `Backward` take an analysis through an equation; each analysis
+primitive needs no entries in their tables. `ForwardAnalysis` and `BackwardAnalysis` go through an equation; an analysis
 keeps only its lattice. Descriptions of the same kind: MLIR's RegionBranchOpInterface and LoopLikeOpInterface.
 """
 
@@ -89,7 +89,7 @@ class Bodies(NamedTuple):
 
     @property
     def loops(self) -> bool:
-        """Whether bodies may run several times, or not at all, or take elements, as those of a loop of one step do."""
+        """True if bodies may run several times or not at all, or take elements, as those of a loop of one step do."""
         elements = any(role in (CARRY, EACH) for body in self.each for role in (*body.ins, *body.outs))
         return self.steps is None or self.steps != range(1) or elements
 
@@ -100,7 +100,7 @@ class Bodies(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What a primitive says of its programs.
+    """Description of the programs of a primitive.
 
     describe: its params -> the bodies. with_bodies: its params, new bodies, whose inputs are in the order of the
     operands -> params.
@@ -258,7 +258,7 @@ def taking_first(body: Body, jaxpr: Jaxpr, new: Sequence[tuple[int, Role]]) -> B
 # ---- drivers -------------------------------------------------------------------------------------------------
 
 
-class Forward(Generic[T]):
+class ForwardAnalysis(Generic[T]):
     """A forward analysis: abstract values of results from those of operands. Subclasses say what the values are.
 
     joins: whether steps that are not followed one by one are joined; they are left out if not.
@@ -315,7 +315,7 @@ class Forward(Generic[T]):
     def through(self, eqn: Equation, bodies: Bodies, given: Sequence[T]) -> list[T]:
         """Return the values of an equation's results from those of its operands."""
         if bodies.loops:
-            return _Following(self, eqn, bodies, given).results()
+            return _LoopAnalysis(self, eqn, bodies, given).results()
         some = bodies.each
         chosen = None if bodies.selector is None else self.selected(given[bodies.selector])
         if chosen is not None:
@@ -329,10 +329,10 @@ class Forward(Generic[T]):
         return self.run(eqn, body, given)
 
 
-class _Following(Generic[T]):
+class _LoopAnalysis(Generic[T]):
     """The course of a forward analysis through one loop."""
 
-    def __init__(self, analysis: Forward[T], eqn: Equation, bodies: Bodies, given: Sequence[T]) -> None:
+    def __init__(self, analysis: ForwardAnalysis[T], eqn: Equation, bodies: Bodies, given: Sequence[T]) -> None:
         self._analysis, self._eqn, self._bodies, self._given = analysis, eqn, bodies, given
 
     def results(self) -> list[T]:
@@ -404,13 +404,13 @@ class _Following(Generic[T]):
 
 
 class Demanded(NamedTuple):
-    """What a backward analysis finds: of each operand, a carry's in any step; of the inputs of each body."""
+    """The demands of each operand, a carry's in any step, and of the inputs of each body."""
 
     operands: list[Any]
     inputs: list[Sequence[Any]]
 
 
-class Backward(Generic[T]):
+class BackwardAnalysis(Generic[T]):
     """A backward analysis: what is demanded of operands from what is of results. Subclasses say what a demand is.
 
     nothing: the demand of a value that nobody reads.

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.bodies import EACH, Body, Forward, bodies_of
+from tapeless.tracer.bodies import EACH, Body, ForwardAnalysis, bodies_of
 from tapeless.tracer.errors import KeyReuseError
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives import checkpoint as c
@@ -218,7 +218,7 @@ rules[c.optimization_barrier_p] = lambda reader, eqn, *keys: keys
 # ---- primitives that carry programs --------------------------------------------------------------------------
 
 
-class _Following(Forward[Known]):
+class _KeysOfBodies(ForwardAnalysis[Known]):
     """The reading of the bodies of one equation. Loops are read as two steps, or step by step if keys are stacked."""
 
     joins = False
@@ -258,7 +258,7 @@ def _bodies(reader: KeyReader, eqn: Equation, *keys: Any) -> Values | None:
     bodies = bodies_of(eqn)
     if bodies is None or (not bodies.loops and bodies.selector is None and any(bodies.each[0].jaxpr.linear_in)):
         return None
-    return _Following(reader, keys).through(eqn, bodies, keys)
+    return _KeysOfBodies(reader, keys).through(eqn, bodies, keys)
 
 
 def _one_of(results: Sequence[Any]) -> Known:

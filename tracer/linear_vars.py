@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tapeless.tracer import core
-from tapeless.tracer.bodies import Bodies, Body, Forward, bodies_of, with_programs
+from tapeless.tracer.bodies import Bodies, Body, ForwardAnalysis, bodies_of, with_programs
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.rules import Rules
 
@@ -72,7 +72,7 @@ def _marked_bodies(eqn: Equation, found: Bodies, linear_in: Sequence[bool]) -> t
     return with_programs(eqn, found, marking.programs), [by_index or linear for linear in outs]
 
 
-class _Marking(Forward[bool]):
+class _Marking(ForwardAnalysis[bool]):
     """The forward analysis of whether values are linear; `programs` are the marked bodies."""
 
     def __init__(self) -> None:

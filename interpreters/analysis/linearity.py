@@ -14,7 +14,7 @@ import numpy as np
 
 from tapeless.interpreters import jvp
 from tapeless.tracer import core, dtypes, printing
-from tapeless.tracer.bodies import CONST, Body, Forward, bodies_of
+from tapeless.tracer.bodies import CONST, Body, ForwardAnalysis, bodies_of
 from tapeless.tracer.config import config
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
@@ -160,7 +160,7 @@ class Check:
         index = None if bodies.selector is None else facts[bodies.selector]
         if isinstance(index, Equation):
             raise self.decided(eqn, eqn.invars[bodies.selector or 0], index)
-        return tuple(_Bodies(self).through(eqn, bodies, facts))
+        return tuple(_FactsOfBodies(self).through(eqn, bodies, facts))
 
     def primitive(self, eqn: Equation, facts: Facts) -> Fact | Equation:
         """Compute the fact of the results of an equation without bodies. Raises: LinearityError."""
@@ -235,7 +235,7 @@ def linear_operands(eqn: Equation) -> Sequence[int]:
     return range(n) if isinstance(positions, jvp.All) else [k for k in positions if k < n]
 
 
-class _Bodies(Forward[Fact | Equation]):
+class _FactsOfBodies(ForwardAnalysis[Fact | Equation]):
     """The check of the bodies of one equation, in a program."""
 
     def __init__(self, check: Check) -> None:

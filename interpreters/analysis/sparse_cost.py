@@ -36,7 +36,7 @@ from tapeless.interpreters.analysis.sparsity import (
 )
 from tapeless.interpreters.analysis.sparsity_rules import Support
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.bodies import Body, Forward, bodies_of
+from tapeless.tracer.bodies import Body, ForwardAnalysis, bodies_of
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.primitives import contraction, control_flow, special
@@ -258,7 +258,7 @@ counts[i.scatter_mul_p] = lambda eqn, x, indices, updates: Arithmetic(0, updates
 # ---- programs ------------------------------------------------------------------------------------------------
 
 
-class _Counting(Forward[Known]):
+class _Counting(ForwardAnalysis[Known]):
     """The forward analysis of sparsity, with the `total` cost of what runs."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer import core, dtypes, passes
-from tapeless.tracer.bodies import CARRY, Backward, Bodies, Body, bodies_of, rebuilt, without
+from tapeless.tracer.bodies import CARRY, BackwardAnalysis, Bodies, Body, bodies_of, rebuilt, without
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.linear_vars import linear_results
@@ -49,7 +49,7 @@ def _without_dead_results(eqn: Equation, bodies: Bodies, used: Collection[Atom])
     return rebuilt(eqn, [without(body, dead, gone) for body in bodies.each], eqn.invars) if gone else eqn
 
 
-class _Liveness(Backward[bool]):
+class _Liveness(BackwardAnalysis[bool]):
     """The backward analysis of which values are needed."""
 
     nothing = False
