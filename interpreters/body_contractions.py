@@ -13,7 +13,13 @@ from tapeless.interpreters.entry_extremes import extreme_of_entries
 from tapeless.interpreters.index_rows import Combination, rows
 from tapeless.interpreters.simplifications.fusion.fuse import exactly
 from tapeless.interpreters.simplifications.fusion.licence import summed
-from tapeless.interpreters.simplifications.fusion.statements import MOVES, Statement, may_compose, statement
+from tapeless.interpreters.simplifications.fusion.statements import (
+    MOVES,
+    Statement,
+    compressed,
+    may_compose,
+    statement,
+)
 from tapeless.interpreters.simplify import Writer, uses
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
@@ -64,7 +70,7 @@ def _contraction(w: Writer, eqn: Equation, read: dict[Var, int]) -> Atom | None:
     found = _statement(w, eqn, operands)
     if found is None or len(found.terms) != 1:
         return None
-    todo, done = list(found.terms), list[Term]()
+    todo, done = list(found.numbered_terms), list[Term]()
     while todo:
         t = todo.pop()
         after = next(_composed(w, t, operands, read), None)
@@ -87,7 +93,7 @@ def _statement(w: Writer, eqn: Equation, operands: list[Atom]) -> Statement | No
     if row.combination is not Combination.TERMS or any(0 in x.aval.shape for x in eqn.invars):
         return None
     terms = [solved(t.with_operands(lambda k: _number(operands, eqn.invars[k]))) for t in row.results[0]]
-    return Statement(tuple([t for t in terms if t is not None]), exact=True)
+    return Statement(*compressed(tuple([t for t in terms if t is not None])), exact=True)
 
 
 def _has_a_free_index(t: Term) -> bool:
@@ -110,10 +116,11 @@ def _composed(w: Writer, t: Term, operands: list[Atom], read: dict[Var, int]) ->
         if eqn.primitive in _SUMS and not sparse:
             continue
         found = _statement(w, eqn, operands)
-        if found is None or f.operand in looked_up(t) or not may_compose((t,), f.operand, found.terms):
+        terms = None if found is None else found.numbered_terms
+        if terms is None or f.operand in looked_up(t) or not may_compose((t,), f.operand, terms):
             continue
-        if sparse or _may_be_written_in(found.terms, read.get(v, 0)):  # type: ignore[arg-type]
-            yield substituted(t, k, found.terms)
+        if sparse or _may_be_written_in(terms, read.get(v, 0)):  # type: ignore[arg-type]
+            yield substituted(t, k, terms)
 
 
 def _may_be_written_in(producer: Sum, readers: int) -> bool:

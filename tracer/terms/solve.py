@@ -463,6 +463,11 @@ def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
 
 def write_apart(a: Term, b: Term) -> bool:
     """Tell whether no element of the result is written by both."""
+    if 0 not in a.sizes and 0 not in b.sizes:
+        for x, y in zip(a.out, b.out):
+            (low, high), (first, last) = x.bounds(a.sizes), y.bounds(b.sizes)
+            if high < first or last < low:
+                return True
     out, _, brackets = renumbered(b, len(a.sizes))
     meeting = [IsZero(x - y) for x, y in zip(a.out, out)]
     return solved(term(a.out, (*a.sizes, *b.sizes), (), (*meeting, *a.brackets, *brackets))) is None

@@ -286,7 +286,7 @@ def _without_zeros(w: Writer, terms: Sequence[Term], eqn: Equation, atoms: list[
         return len(atoms) - 1
 
     joined = statement(eqn, w.definition, numbered)
-    found = None if joined is None else inlined(tuple(terms), 0, joined.terms, TERMS)
+    found = None if joined is None else inlined(tuple(terms), 0, joined.numbered_terms, TERMS)
     return terms if found is None else found
 
 

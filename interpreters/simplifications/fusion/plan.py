@@ -127,6 +127,13 @@ def cost_of(
     return total
 
 
+@lru_cache(maxsize=4096)
+def cost_over(terms: Sum, operands: tuple[Shape, ...], shape: Shape, exact: bool = False) -> ContractionCost | None:
+    """Compute the cost of a sum of terms over operands of these shapes, as `cost_of` does."""
+    shapes = tuple([tuple([operands[k] for k, _ in t.reads]) for t in terms])
+    return cost_of(terms, shapes, shape, exact)
+
+
 def _estimated(t: Term, shape: Shape) -> ContractionCost:
     """Estimate the cost of a term as if brackets were free; looked-up variables count as those of their arrays."""
     given = {v: variables_in(b.access) for b in t.brackets if isinstance(b, Lookup)
