@@ -308,6 +308,8 @@ def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) ->
 
     Raises: InternalError if they form a cycle.
     """
+    if _is_in_order(eqns):
+        return passes.dead_code(jaxpr.replace(eqns=eqns, outvars=outvars))
     made = {v: eqn for eqn in eqns for v in eqn.outvars}
     begun: set[Equation] = set()
     done: set[Equation] = set()
@@ -328,6 +330,16 @@ def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) ->
                 done.add(last)
                 ordered.append(last)
     return passes.dead_code(jaxpr.replace(eqns=ordered, outvars=outvars))
+
+
+def _is_in_order(eqns: Sequence[Equation]) -> bool:
+    """Tell whether each equation reads only what is computed before it, and no equation occurs twice."""
+    later = {v for eqn in eqns for v in eqn.outvars}
+    for eqn in eqns:
+        if not later.isdisjoint(eqn.invars):
+            return False
+        later.difference_update(eqn.outvars)
+    return len({*eqns}) == len(eqns)
 
 
 def _remembered(jaxpr: Jaxpr, whole: bool) -> Jaxpr:

@@ -103,7 +103,7 @@ def _sharings(
 
 
 def _work(t: Term) -> int:
-    labels = [variables_in(f.access) for f in t.factors]
+    labels = tuple([variables_in(f.access) for f in t.factors])
     return ordered(labels, variables_in(t.out), t.sizes)[1].work
 
 

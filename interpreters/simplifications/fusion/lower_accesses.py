@@ -44,6 +44,11 @@ class Accesses:
 
     def read(self, x: Atom, access: Access) -> tuple[Atom, Order]:
         """Write a read of an array at an access, arbitrary out of bounds; return it with the variable of each axis."""
+        axes = axes_of(access, x.aval.shape, self._sizes)
+        return self._copied(x, access) if axes is None else viewed(self._w, x, axes, self._sizes)
+
+    def _copied(self, x: Atom, access: Access) -> tuple[Atom, Order]:
+        """Write a read that is no view of the array."""
         if any(a.symbols for a in access):
             if not all(self._stays_inside(a, n) for a, n in zip(access, x.aval.shape) if a.symbols):
                 return self._gathered(x, access)

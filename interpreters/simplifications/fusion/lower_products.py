@@ -50,7 +50,7 @@ class MaskedProduct(NamedTuple):
     factors: tuple[Indexed, ...]  # of one dtype; there may be none, whose product is 1
     masks: tuple[Indexed, ...]  # of booleans
     kept: Order
-    sizes: Sequence[int]
+    sizes: tuple[int, ...]
     aval: ShapedArray  # the type of one element of the result
     precision: Any  # of contractions; None for the full one
     exact: bool
@@ -106,7 +106,7 @@ def _contracted(w: Writer, p: MaskedProduct) -> Indexed:
     """Contract the factors in the cheapest order, without masks."""
     if not p.factors:
         return Indexed(literal(1, p.aval), ())
-    tree, _ = ordered([f.labels for f in p.factors], frozenset(p.kept), p.sizes)
+    tree, _ = ordered(tuple([f.labels for f in p.factors]), frozenset(p.kept), p.sizes)
     return _Contraction(w, p).joined(tree, frozenset(p.kept))
 
 

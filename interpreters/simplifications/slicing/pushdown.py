@@ -50,24 +50,25 @@ LEAST = 8  # elements that must be saved
 
 _CUTS = frozenset((slice_p, dynamic_slice_p))
 _IN_PARTS = frozenset((cond_p, checkpoint_p))  # their bodies can take parts of operands; these are the last ones
+_NARROWING = _CUTS | _IN_PARTS | {ein_p}  # they may read parts of operands even if all of their results is read
 Views = tuple[View, ...]
 
 
 def narrowed(jaxpr: Jaxpr) -> Jaxpr:
     """Rewrite a program to compute only the elements that are read; the same object if nothing can be saved."""
-    return _Narrowing(jaxpr).run() if _promising(jaxpr) else jaxpr
+    if jaxpr.primitives.isdisjoint(_NARROWING):
+        return jaxpr
+    whole = _read_whole(jaxpr)
+    return _Narrowing(jaxpr, whole).run() if _promising(jaxpr, whole) else jaxpr
 
 
-def _promising(jaxpr: Jaxpr) -> bool:
+def _promising(jaxpr: Jaxpr, whole: set[Atom]) -> bool:
     """Tell whether a slice, or a body, reads only a part of a computed value: a quick test before the pass."""
-    if jaxpr.primitives.isdisjoint(_CUTS | _IN_PARTS | {ein_p}):
-        return False
     inputs = set(jaxpr.invars)
     sums = [eqn for eqn in jaxpr.eqns if eqn.primitive is ein_p]
     if any(not inputs.issuperset([eqn.invars[k] for k in read_in_boxes(eqn)]) for eqn in sums):
         return True
-    cut = [eqn.invars[0] for eqn in jaxpr.eqns if eqn.primitive in _CUTS and eqn.invars[0] not in inputs]
-    if cut and not _read_whole(jaxpr).issuperset(cut):
+    if any(eqn.primitive in _CUTS and eqn.invars[0] not in inputs and eqn.invars[0] not in whole for eqn in jaxpr.eqns):
         return True
     programs = [p for eqn in jaxpr.eqns if eqn.primitive in _IN_PARTS for p in subjaxprs(eqn.params)]
     return any(any(_inputs_in_parts(p)) for p in programs)
@@ -77,13 +78,14 @@ def _read_whole(jaxpr: Jaxpr) -> set[Atom]:
     """Return the values that are computed whole: a reader needs all elements."""
     found, read = set[Atom](jaxpr.outvars), dict[Atom, int]()
     for eqn in reversed(jaxpr.eqns):
-        out, x = [next(iter(vs), None) for vs in (eqn.outvars, eqn.invars)]
-        if eqn.primitive in VIEWS and out is not None and x is not None:
-            read[x] = max(read.get(x, 0), out.aval.size if out in found else read.get(out, 0))
+        if eqn.primitive in VIEWS:
+            out, x = eqn.outvars[0], eqn.invars[0]
+            if x not in found:
+                read[x] = max(read.get(x, 0), out.aval.size if out in found else read.get(out, 0))
+                if read[x] == x.aval.size:
+                    found.add(x)
             found.update(eqn.invars[1:])
-            if read[x] == x.aval.size:
-                found.add(x)
-        elif eqn.primitive not in _IN_PARTS and (out in found or len(eqn.outvars) != 1):
+        elif eqn.primitive not in _IN_PARTS and (len(eqn.outvars) != 1 or eqn.outvars[0] in found):
             found.update(eqn.invars)
     return found
 
@@ -91,11 +93,11 @@ def _read_whole(jaxpr: Jaxpr) -> set[Atom]:
 class _Narrowing:
     """One backward visit of a program that replaces values by the views of them that are read."""
 
-    def __init__(self, jaxpr: Jaxpr) -> None:
+    def __init__(self, jaxpr: Jaxpr, read_whole: set[Atom] | None = None) -> None:
         self._jaxpr = jaxpr
         self._w = Writer(jaxpr)
         self._place = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
-        self._whole = _read_whole(jaxpr)
+        self._whole = _read_whole(jaxpr) if read_whole is None else read_whole
         self._readings: dict[Var, dict[Var, View]] = {}  # for each value, the variables that stand for its views
         self._kept: dict[Equation, int] = {}
         self._same: dict[Atom, Atom] = {}
@@ -143,9 +145,14 @@ class _Narrowing:
         return after if after is not before else None
 
     def _visit_all(self) -> None:
+        views, kept_whole = self._readings.keys(), self._whole.issuperset
         for eqn in reversed(self._jaxpr.eqns):
-            self._w.place = eqn.source
-            self._visit(eqn)
+            if eqn.primitive not in _NARROWING and kept_whole(eqn.outvars) and views.isdisjoint(eqn.outvars):
+                self._kept[eqn] = self._place[eqn]
+                self._whole.update(eqn.invars)
+            else:
+                self._w.place = eqn.source
+                self._visit(eqn)
         self._w.place = None
 
     def _written(self, jaxpr: Jaxpr) -> Jaxpr:
@@ -327,6 +334,8 @@ class _Narrowing:
         return v
 
     def _renamed(self, eqn: Equation) -> Equation:
+        if self._same.keys().isdisjoint(eqn.invars):
+            return eqn
         return eqn.replace(invars=[self._now(v) for v in eqn.invars])
 
 
