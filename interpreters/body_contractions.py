@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tapeless.interpreters.entry_extremes import extreme_of_entries
 from tapeless.interpreters.index_rows import Combination, rows
-from tapeless.interpreters.simplifications.fusion.fuse import exactly
+from tapeless.interpreters.simplifications.fusion.fuse import as_one_ein
 from tapeless.interpreters.simplifications.fusion.licence import summed
 from tapeless.interpreters.simplifications.fusion.statements import (
     MOVES,
@@ -82,7 +82,7 @@ def _contraction(w: Writer, eqn: Equation, read: dict[Var, int]) -> Atom | None:
     entries = any(map(_looks_entries_up, done))
     if any(len(t.factors) > MOST_FACTORS for t in done) or not (entries or all(map(_has_a_free_index, done))):
         return None
-    return exactly(w, tuple(done), operands.__getitem__, eqn.outvars[0].aval, found.precision) if done else None
+    return as_one_ein(w, tuple(done), operands, eqn.outvars[0].aval, found.precision) if done else None
 
 
 def _statement(w: Writer, eqn: Equation, operands: list[Atom]) -> Statement | None:

@@ -89,6 +89,7 @@ class Writer:
         linear = any(jaxpr.linear_in)
         self._mixed = linear and not all(v.linear for v in jaxpr.outvars)
         self.linear: bool = linear and not self._mixed  # do only linear results depend on what is written?
+        self._is_linear = linear, self._mixed
         self.changed: bool = False
         self.sparser: bool = False  # was a linear value replaced by one that is not linear, a zero?
         self.eqns: list[Equation] = []
@@ -96,19 +97,36 @@ class Writer:
         self._same: dict[Var, Atom] = {}
         self.place: Source | None = None  # source line of the equations that are written next
 
-    def rewritten(self) -> Jaxpr:
-        """Rewrite the whole program by the rules."""
-        self.visit_all()
+    def rewritten(self, before: "Writer | None" = None) -> Jaxpr:
+        """Rewrite the whole program by the rules. Args: as in `visit_all`."""
+        self.visit_all(before)
         return self.finish()
 
-    def visit_all(self) -> None:
-        """Write all equations of the old program, by the rules."""
+    def visit_all(self, before: "Writer | None" = None) -> None:
+        """Write all equations of the old program, by the rules.
+
+        Args:
+          before: the writer of an earlier form of the program. An equation that it left as it is, and that depends on
+            none that is new since then, is not looked at again.
+        """
         wanted = {p: None if p.carries_programs else rules.get(p, _NO_RULE).looks_at for p in self.jaxpr.primitives}
+        known = self._known_from(before)
+        new = set[Atom]()  # the results of the equations that are new, or that depend on such
         for eqn in self.jaxpr.eqns:
+            if known and eqn in known and new.isdisjoint(eqn.invars) and not self.sparser:
+                self.keep(eqn)
+                continue
+            new.update(eqn.outvars)
             if self._is_idle(eqn, wanted[eqn.primitive]) and not (self.sparser and _is_of_zeros(eqn)):
                 self.keep(eqn)
             else:
                 self.visit(eqn)
+
+    def _known_from(self, before: "Writer | None") -> set[Equation]:
+        """Return the equations that another writer has written, unless it wrote them by other rules than this one."""
+        if before is None or before.sparser or before._is_linear != self._is_linear:
+            return set()
+        return set(before.eqns)
 
     def visit(self, eqn: Equation) -> None:
         """Write an equation of the old program: its replacement by a rule, or itself with its bodies simplified."""
@@ -368,14 +386,14 @@ class AfterPass(NamedTuple):
 
 def after_passes(jaxpr: Jaxpr, whole: bool = True) -> Iterator[AfterPass]:
     """Yield the program after each pass that changes it; the rules run first, then the passes of `simplifications`."""
-    every = [_rewritten, *(simplifications.programs if whole else simplifications.bodies)]
+    every = [_Rewrites().run, *(simplifications.programs if whole else simplifications.bodies)]
     found, idle = jaxpr, 0
     for run in islice(cycle(every), ROUNDS * len(every)):
         after = run(found)
         if after is found:
             idle += 1
         else:
-            found, idle = after, 1 if run is _rewritten else 0  # a second run of the rules would change nothing
+            found, idle = after, 1 if run is every[0] else 0  # a second run of the rules would change nothing
             yield AfterPass(name_of(run), found)
         if idle == len(every):
             return
@@ -383,11 +401,20 @@ def after_passes(jaxpr: Jaxpr, whole: bool = True) -> Iterator[AfterPass]:
 
 def name_of(run: Callable[[Jaxpr], Jaxpr]) -> str:
     """Return the name of a pass: `rewrites`, or the name of its module in `simplifications`."""
-    return "rewrites" if run is _rewritten else run.__module__.partition(".simplifications.")[2]
+    return run.__module__.partition(".simplifications.")[2] or "rewrites"
 
 
-def _rewritten(jaxpr: Jaxpr) -> Jaxpr:
-    return Writer(jaxpr).rewritten()
+class _Rewrites:
+    """The rules as a pass, which remembers what it has looked at."""
+
+    def __init__(self) -> None:
+        self._before: Writer | None = None
+
+    def run(self, jaxpr: Jaxpr) -> Jaxpr:
+        """Rewrite a program; equations that did not change since the last run are not looked at again."""
+        w = Writer(jaxpr)
+        after, self._before = w.rewritten(self._before), w
+        return after
 
 
 def _is_of_zeros(eqn: Equation) -> bool:

@@ -13,15 +13,15 @@ these depend on only those with such structure, or moves. So ordinary networks a
 thousands of elementwise operations only the neighbourhood of a contraction is examined. Source: Bernstein et al. 2020.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
 from tapeless.interpreters.simplifications.fusion import licence
 from tapeless.interpreters.simplifications.fusion.accesses import Shape
-from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
 from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_over
 from tapeless.interpreters.simplifications.fusion.promising import StructuredValues, structure
+from tapeless.interpreters.simplifications.fusion.recorded_lowering import lowered_alike
 from tapeless.interpreters.simplifications.fusion.statements import (
     MOVES,
     TERMS,
@@ -52,7 +52,8 @@ def as_ein(w: Writer, eqn: Equation) -> Atom | None:
     found = statement(eqn, w.definition, operands.index)
     if found is None:
         return None
-    return exactly(w, found.terms, lambda k: operands[found.operands[k]], eqn.outvars[0].aval, found.precision)
+    given = [operands[k] for k in found.operands]
+    return as_one_ein(w, found.terms, given, eqn.outvars[0].aval, found.precision)
 
 
 class _Fusion:
@@ -255,22 +256,22 @@ class _Fusion:
             found = changed.get(eqn.outvars[0]) if len(eqn.outvars) == 1 else None
             if found is not None:
                 w.place, aval = eqn.source, eqn.outvars[0].aval
-                write = exactly if found.exact else lowered
                 given = [w.now(self._atoms[k]) for k in found.operands]
-                atom = write(w, found.terms, given.__getitem__, aval, found.precision)
+                write = as_one_ein if found.exact else lowered_alike
+                atom = write(w, found.terms, given, aval, found.precision)
                 if atom is not None and w.replace(eqn, atom):
                     continue
             w.keep(w.renamed(eqn))
         return w.finish()
 
 
-def exactly(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any) -> Atom:
+def as_one_ein(w: Writer, terms: Sum, atoms: Sequence[Atom], aval: ShapedArray, precision: Any) -> Atom:
     """Write a sum of terms as one `ein`, or as zeros; factors of another dtype are converted to that of `aval`."""
-    others = {f.operand for t in terms for f in t.factors if atoms(f.operand).aval.dtype != aval.dtype}
+    others = {f.operand for t in terms for f in t.factors if atoms[f.operand].aval.dtype != aval.dtype}
     first = 1 + max([k for t in terms for k in operands_of(t)], default=0)  # number of the first converted operand
     converted = [_with_factors(t, lambda k: k + first if k in others else k) for t in terms]
     numbers = sorted({k for t in converted for k in operands_of(t)})
-    given = [atoms(k) if k < first else typed(w, atoms(k - first), aval.update(weak_type=False)) for k in numbers]
+    given = [atoms[k] if k < first else typed(w, atoms[k - first], aval.update(weak_type=False)) for k in numbers]
     found = reduced(
         [t.with_operands(numbers.index) for t in converted], [x.aval for x in given], aval.shape, aval.dtype
     )
