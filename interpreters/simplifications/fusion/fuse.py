@@ -185,13 +185,12 @@ class _Fusion:
     def _is_read_by_statements(self, v: Var) -> bool:
         if v in self._kept or v not in self._read_by or self._statement(v) is None:
             return False
-        return all(
-            len(eqn.outvars) == 1 and self._first_statement(eqn.outvars[0]) is not None for eqn in self._read_by[v]
-        )
+        return all(len(eqn.outvars) == 1 and self._has_statement(eqn.outvars[0]) for eqn in self._read_by[v])
 
-    def _first_statement(self, v: Var) -> Statement | None:
-        self._statement(v)
-        return self._first[v]
+    def _has_statement(self, v: Var) -> bool:
+        if v not in self._first:
+            self._statement(v)
+        return self._first[v] is not None
 
     def _with(self, r: Var, v: Var) -> Statement | None:
         """Substitute `v` into the statement of its reader `r`; None if no licence permits it, or it is too large."""

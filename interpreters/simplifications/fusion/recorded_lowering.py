@@ -1,8 +1,8 @@
 """Lower sums of terms once for each structure: the equations are recorded, and then written for other operands.
 
-Search terms: memoization, code template. How a sum of terms is lowered depends only on the terms and on the types of the
-operands; which rewrites apply to what is written depends on what computes them. So what is recorded are the equations
-before any rewrite, and the rewrites see each copy of them.
+Search terms: memoization, code template. How a sum of terms is lowered depends only on the terms and on the types of
+the operands; which rewrites apply to what is written depends on what computes them. So what is recorded are the
+equations before any rewrite, and the rewrites see each copy of them.
 """
 
 from collections.abc import Sequence

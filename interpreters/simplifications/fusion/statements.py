@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters.index_rows import Combination
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import Combination, Params, rows
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
 from tapeless.interpreters.simplifications.fusion.licence import sums_in_any_order
 from tapeless.tracer import dtypes
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
@@ -26,6 +26,7 @@ from tapeless.tracer.primitives.reduction import cumsum_p, reduce_sum_p
 from tapeless.tracer.terms.affine import variables
 from tapeless.tracer.terms.solve import composed, merged, solved, substituted
 from tapeless.tracer.terms.term import Bracket, Lookup, Sum, Term, Use, looked_up, term
+from tapeless.tracer.types import ShapedArray
 
 # Limits: beyond them nothing is substituted.
 TERMS = 8  # of one statement
@@ -67,19 +68,20 @@ def statement(eqn: Equation, definition: Definition, number: Callable[[Atom], in
       definition: returns the equation that computes a variable, None for inputs and literals.
       number: returns the number of an operand.
     """
-    if eqn.primitive not in FOLLOWED or not _permitted(eqn):
+    if eqn.primitive not in FOLLOWED:
         return None
-    row = index_row(eqn)
-    if row is None or row.combination is not Combination.TERMS:
-        return None
-    found = _chosen(eqn, row.results[0], definition) if eqn.primitive is e.select_n_p else row.results[0]
+    found = _terms_of(
+        eqn.primitive, tuple(eqn.params.items()), tuple([x.aval for x in eqn.invars]), eqn.outvars[0].aval
+    )
+    if found is not None and eqn.primitive is e.select_n_p:
+        found = _chosen(eqn, found, definition)
     if found is None:
         return None
     if eqn.primitive in _JOINS:
         found = tuple([t for t in found if not _is_zero(eqn.invars[t.factors[0].operand], definition)])
     if any(_vanishes(eqn.invars[k], definition) for k in _factors_of(found)):
         return None  # the rewrites of the equation itself see best that its product is 0
-    ones = tuple([k for k, x in enumerate(eqn.invars) if _is_one(x)])
+    ones = tuple([k for k, x in enumerate(eqn.invars) if type(x) is Literal and _is_one(x)])
     numbers = {k: number(eqn.invars[k]) for k in _reads_of_row(found, ones)}
     masks = []
     for k, x in enumerate(eqn.invars):
@@ -91,6 +93,16 @@ def statement(eqn: Equation, definition: Definition, number: Callable[[Atom], in
     ranks = tuple([(k, every.index(n)) for k, n in numbers.items()])
     terms, read = _simplified(found, ones, ranks, tuple(masks))
     return Statement(terms, tuple([every[k] for k in read]), eqn.params.get("precision"), eqn.primitive is ein_p)
+
+
+@lru_cache(maxsize=4096)
+def _terms_of(primitive: Primitive, params: Any, avals: tuple[ShapedArray, ...], out: ShapedArray) -> Sum | None:
+    """Return the terms of a primitive, by its index row; None if it has none, or if they may not be reordered."""
+    given = dict(params)
+    if not _permitted(primitive, given, avals, out):
+        return None
+    row = rows[primitive](given, avals)
+    return row.results[0] if row.combination is Combination.TERMS else None
 
 
 @lru_cache(maxsize=4096)
@@ -138,18 +150,17 @@ def compressed(terms: Sum) -> tuple[Sum, tuple[int, ...]]:
     return tuple([t.with_operands(new.__getitem__) for t in terms]), tuple(read)
 
 
-def _permitted(eqn: Equation) -> bool:
-    (out,) = [v.aval for v in eqn.outvars]
+def _permitted(primitive: Primitive, params: Params, avals: Sequence[ShapedArray], out: ShapedArray) -> bool:
     if (
         dtypes.is_bool(out.dtype)
         or dtypes.is_key(out.dtype)
         or not sums_in_any_order(out.dtype)
-        or eqn.params.get("preferred_element_type")
+        or params.get("preferred_element_type")
     ):
         return False
-    if eqn.primitive is dot_general_p and not isinstance(eqn.params["precision"][0], Precision):
+    if primitive is dot_general_p and not isinstance(params["precision"][0], Precision):
         return False  # a dot algorithm applies to this one product
-    return not any(0 in x.aval.shape for x in (*eqn.invars, *eqn.outvars))
+    return not any(0 in x.shape for x in (*avals, out))
 
 
 def _chosen(eqn: Equation, terms: Sum, definition: Definition) -> Sum | None:
@@ -189,8 +200,8 @@ def _known(t: Term, rank: Mapping[int, int], masks: Sequence[_Mask]) -> Term | N
     return found
 
 
-def _is_one(x: Atom) -> bool:
-    return type(x) is Literal and not x.aval.shape and bool(np.asarray(x.value) == 1)
+def _is_one(x: Literal) -> bool:
+    return not x.aval.shape and bool(np.asarray(x.value) == 1)
 
 
 def _with_mask(t: Term, operand: int, shape: tuple[int, ...], brackets: tuple[Bracket, ...]) -> Term | None:

@@ -96,9 +96,10 @@ class _Narrowing:
     def __init__(self, jaxpr: Jaxpr, read_whole: set[Atom] | None = None) -> None:
         self._jaxpr = jaxpr
         self._w = Writer(jaxpr)
-        self._place = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
+        self._visited = set[int]()  # positions of equations; others are kept as they are
         self._whole = _read_whole(jaxpr) if read_whole is None else read_whole
         self._readings: dict[Var, dict[Var, View]] = {}  # for each value, the variables that stand for its views
+        self._variable_of: dict[tuple[Var, View], Var] = {}
         self._kept: dict[Equation, int] = {}
         self._same: dict[Atom, Atom] = {}
         self._made: dict[Atom, Equation] = {}  # filled by `_maker`, as is `_uses`, the number of reads
@@ -145,56 +146,58 @@ class _Narrowing:
         return after if after is not before else None
 
     def _visit_all(self) -> None:
-        views, kept_whole = self._readings.keys(), self._whole.issuperset
+        views, kept_whole, read_all = self._readings.keys(), self._whole.issuperset, self._whole.update
+        place = len(self._jaxpr.eqns)
         for eqn in reversed(self._jaxpr.eqns):
+            place -= 1
             if eqn.primitive not in _NARROWING and kept_whole(eqn.outvars) and views.isdisjoint(eqn.outvars):
-                self._kept[eqn] = self._place[eqn]
-                self._whole.update(eqn.invars)
+                read_all(eqn.invars)  # as `_keep` does
             else:
+                self._visited.add(place)
                 self._w.place = eqn.source
-                self._visit(eqn)
+                self._visit(eqn, place)
         self._w.place = None
 
     def _written(self, jaxpr: Jaxpr) -> Jaxpr:
-        eqns = [self._renamed(eqn) for eqn in sorted(self._kept, key=self._kept.__getitem__)]
+        kept = {eqn: i for i, eqn in enumerate(self._jaxpr.eqns) if i not in self._visited} | self._kept
+        eqns = [self._renamed(eqn) for eqn in sorted(kept, key=kept.__getitem__)]
         after = in_order(jaxpr, eqns, [self._now(v) for v in jaxpr.outvars])
         return reinfer_linearity(jaxpr, after) if self._w.sparser else after
 
-    def _visit(self, eqn: Equation) -> None:
+    def _visit(self, eqn: Equation, place: int) -> None:
         if len(eqn.outvars) != 1 or effects(eqn):
-            self._keep(eqn)
+            self._keep(eqn, place)
             return
-        v, place = eqn.outvars[0], self._place[eqn]
+        (v,) = eqn.outvars
         if v in self._whole and eqn.primitive in _CUTS and eqn.invars[0] not in self._whole:
             self._read(v, place)
             self._readings[v] = {v: whole(v.aval.shape)}
         elif v in self._whole:
-            if eqn.primitive is not ein_p or not self._summed_from_boxes(eqn):
-                self._keep(eqn)
+            if eqn.primitive is not ein_p or not self._summed_from_boxes(eqn, place):
+                self._keep(eqn, place)
             return
-        if v in self._readings and not self._pushed(eqn):
-            self._keep(eqn)
+        if v in self._readings and not self._pushed(eqn, place):
+            self._keep(eqn, place)
 
-    def _keep(self, eqn: Equation) -> None:
+    def _keep(self, eqn: Equation, place: int) -> None:
         """Keep an equation: its results are computed whole, and views of them are read."""
-        place = self._place[eqn]
         for v in eqn.outvars:
             self._read(v, place)
         now = self._given_parts(eqn) if eqn.primitive in _IN_PARTS else eqn
         self._kept[now] = place
         self._whole.update(now.invars)
 
-    def _pushed(self, eqn: Equation) -> bool:
+    def _pushed(self, eqn: Equation, place: int) -> bool:
         """Compute the views of a result from views of its operands, if that saves enough; tell whether it does."""
         v = eqn.outvars[0]
         readings, size = self._readings[v], v.aval.size
         limit = size - LEAST if eqn.primitive in FREE else min(size // 2, size - LEAST)
-        if self._computed_from_parts(eqn, readings, limit):
+        if self._computed_from_parts(eqn, place, readings, limit):
             del self._readings[v]
             return True
-        return _may_be_a_box(eqn) and self._pushed_in_a_box(eqn)
+        return _may_be_a_box(eqn) and self._pushed_in_a_box(eqn, place)
 
-    def _pushed_in_a_box(self, eqn: Equation) -> bool:
+    def _pushed_in_a_box(self, eqn: Equation, place: int) -> bool:
         """Compute the smallest box that has all views of a result, and read these from it, if it is not all of it."""
         v = eqn.outvars[0]
         readings = self._readings[v]
@@ -202,18 +205,18 @@ class _Narrowing:
         if box is None:
             return False
         into = Var(v.aval.update(shape=box.shape), v.linear)
-        if not self._computed_from_parts(eqn, {into: box}, v.aval.size - 1):
+        if not self._computed_from_parts(eqn, place, {into: box}, v.aval.size - 1):
             return False
         self._readings[v] = {own: within(view, box) for own, view in readings.items()}
-        self._read(v, self._place[eqn], into)
+        self._read(v, place, into)
         return True
 
-    def _summed_from_boxes(self, eqn: Equation) -> bool:
+    def _summed_from_boxes(self, eqn: Equation, place: int) -> bool:
         """Compute only the boxes that an `ein` reads of operands that nothing else reads; tell if there are any."""
         boxed = [k for k in read_in_boxes(eqn) if self._is_made_alone(eqn.invars[k])]
         if not boxed:
             return False
-        part, place, (v,) = from_boxes(eqn, boxed), self._place[eqn], eqn.outvars
+        part, (v,) = from_boxes(eqn, boxed), eqn.outvars
         self._read(v, place)
         operands = [self._part(eqn.invars[k], view) for k, view in part.views.items()]
         self._write(place, lambda: part.written(self._w, operands), v)
@@ -225,7 +228,7 @@ class _Narrowing:
         eqn = self._maker(x)
         return eqn is not None and eqn.primitive not in FREE and _may_be_a_box(eqn)
 
-    def _computed_from_parts(self, eqn: Equation, readings: Mapping[Var, View], limit: int) -> bool:
+    def _computed_from_parts(self, eqn: Equation, place: int, readings: Mapping[Var, View], limit: int) -> bool:
         """Write views of a result, computed from views of operands, if at most `limit` elements are; tell whether."""
         is_view = eqn.primitive in VIEWS
         fits = len(readings) <= MOST and sum(view.size for view in readings.values()) <= limit
@@ -238,7 +241,7 @@ class _Narrowing:
             return False
         for into, part in zip(readings, parts):
             operands = [self._part(eqn.invars[k], view) for k, view in part.views.items()]
-            self._write(self._place[eqn], lambda part=part, own=operands: part.written(self._w, own), into)
+            self._write(place, lambda part=part, own=operands: part.written(self._w, own), into)
         self._whole.update(eqn.invars[1:] if is_view else [])
         self._changed |= not does_nothing
         return True
@@ -306,9 +309,9 @@ class _Narrowing:
             self._whole.add(x)
             return x
         readings = self._readings.setdefault(x, {})
-        found = next((into for into, other in readings.items() if other == view), None)
-        if found is None:
-            found = Var(x.aval.update(shape=view.shape), x.linear)
+        found = self._variable_of.get((x, view))
+        if found is None or readings.get(found) != view:
+            found = self._variable_of[x, view] = Var(x.aval.update(shape=view.shape), x.linear)
             readings[found] = view
         return found
 
