@@ -95,6 +95,7 @@ class Writer:
         self.eqns: list[Equation] = []
         self._made: dict[Var, Equation] = {}
         self._same: dict[Var, Atom] = {}
+        self._is_same = self._same.keys().isdisjoint  # are all of these atoms as they were?
         self.place: Source | None = None  # source line of the equations that are written next
 
     def rewritten(self, before: "Writer | None" = None) -> Jaxpr:
@@ -112,15 +113,17 @@ class Writer:
         wanted = {p: None if p.carries_programs else rules.get(p, _NO_RULE).looks_at for p in self.jaxpr.primitives}
         known = self._known_from(before)
         new = set[Atom]()  # the results of the equations that are new, or that depend on such
+        keep, visit = self.keep, self.visit
         for eqn in self.jaxpr.eqns:
-            if known and eqn in known and new.isdisjoint(eqn.invars) and not self.sparser:
-                self.keep(eqn)
-                continue
-            new.update(eqn.outvars)
+            if known:
+                if eqn in known and new.isdisjoint(eqn.invars) and not self.sparser:
+                    keep(eqn)
+                    continue
+                new.update(eqn.outvars)
             if self._is_idle(eqn, wanted[eqn.primitive]) and not (self.sparser and _is_of_zeros(eqn)):
-                self.keep(eqn)
+                keep(eqn)
             else:
-                self.visit(eqn)
+                visit(eqn)
 
     def _known_from(self, before: "Writer | None") -> set[Equation]:
         """Return the equations that another writer has written, unless it wrote them by other rules than this one."""
@@ -164,8 +167,7 @@ class Writer:
 
     def renamed(self, eqn: Equation) -> Equation:
         """Rename the operands of an equation of the old program to variables of the new one."""
-        same = self._same
-        if not same or same.keys().isdisjoint(eqn.invars):
+        if not self._same or self._is_same(eqn.invars):
             return eqn
         return Equation(eqn.primitive, [self.now(v) for v in eqn.invars], eqn.params, eqn.outvars, eqn.source)
 

@@ -160,7 +160,8 @@ class _Narrowing:
 
     def _written(self, jaxpr: Jaxpr) -> Jaxpr:
         kept = {eqn: i for i, eqn in enumerate(self._jaxpr.eqns) if i not in self._visited} | self._kept
-        eqns = [self._renamed(eqn) for eqn in sorted(kept, key=kept.__getitem__)]
+        is_same, renamed = self._same.keys().isdisjoint, self._renamed
+        eqns = [eqn if is_same(eqn.invars) else renamed(eqn) for eqn in sorted(kept, key=kept.__getitem__)]
         after = in_order(jaxpr, eqns, [self._now(v) for v in jaxpr.outvars])
         return reinfer_linearity(jaxpr, after) if self._w.sparser else after
 
@@ -337,8 +338,6 @@ class _Narrowing:
         return v
 
     def _renamed(self, eqn: Equation) -> Equation:
-        if self._same.keys().isdisjoint(eqn.invars):
-            return eqn
         return eqn.replace(invars=[self._now(v) for v in eqn.invars])
 
 
