@@ -9,6 +9,7 @@ all elements. Of truth values `or` is the sum, and `and` the product.
 
 from collections.abc import Iterator
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.entry_extremes import extreme_of_entries
 from tapeless.interpreters.index_rows import Combination, rows
 from tapeless.interpreters.simplifications.fusion.fuse import as_one_ein
@@ -38,8 +39,6 @@ from tapeless.tracer.terms.term import Lookup, Sum, Term, is_case, looked_up, va
 
 _PRODUCTS = frozenset((mul_p, ein_p, *MOVES))
 _SUMS = frozenset((add_p, sub_p, neg_p, and_p, or_p))  # composed with if something in them is a sum over entries
-MOST_FACTORS = 6  # of one contraction: the orders of so many are all tried
-MOST_TERMS = 8
 
 
 def with_contractions(jaxpr: Jaxpr) -> Jaxpr:
@@ -77,10 +76,12 @@ def _contraction(w: Writer, eqn: Equation, read: dict[Var, int]) -> Atom | None:
         if after is None:
             done.append(t)
         todo += after or ()
-        if len(todo) + len(done) > MOST_TERMS:
+        if len(todo) + len(done) > limits.CONTRACTED_TERMS:
             return None
     entries = any(map(_looks_entries_up, done))
-    if any(len(t.factors) > MOST_FACTORS for t in done) or not (entries or all(map(_has_a_free_index, done))):
+    if any(len(t.factors) > limits.CONTRACTED_FACTORS for t in done) or not (
+        entries or all(map(_has_a_free_index, done))
+    ):
         return None
     return as_one_ein(w, tuple(done), operands, eqn.outvars[0].aval, found.precision) if done else None
 
@@ -134,7 +135,7 @@ def _may_be_written_in(producer: Sum, readers: int) -> bool:
 def _is_sparse(w: Writer, x: Atom) -> bool:
     """Tell whether a value is a sum over entries, or a sum or a move of such."""
     todo, seen = [x], 0
-    while todo and seen < MOST_TERMS:
+    while todo and seen < limits.CONTRACTED_TERMS:
         eqn, seen = w.definition(todo.pop()), seen + 1
         if eqn is not None and eqn.primitive is ein_p and any(map(_looks_entries_up, eqn.params["terms"])):
             return True

@@ -38,11 +38,10 @@ from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray
 
 if TYPE_CHECKING:
-    from tapeless.interpreters import simplifications
+    from tapeless.interpreters import limits, simplifications
 else:
+    limits = LateModule("tapeless.interpreters.limits")
     simplifications = LateModule("tapeless.interpreters.simplifications")
-
-ROUNDS = 4  # limit on runs of all passes; gains from further rounds are rare
 
 
 def simplified(jaxpr: Jaxpr) -> Jaxpr:
@@ -388,9 +387,9 @@ class AfterPass(NamedTuple):
 
 def after_passes(jaxpr: Jaxpr, whole: bool = True) -> Iterator[AfterPass]:
     """Yield the program after each pass that changes it; the rules run first, then the passes of `simplifications`."""
-    every = [_Rewrites().run, *(simplifications.programs if whole else simplifications.bodies)]
+    every = [_RuleRuns().run, *(simplifications.programs if whole else simplifications.bodies)]
     found, idle = jaxpr, 0
-    for run in islice(cycle(every), ROUNDS * len(every)):
+    for run in islice(cycle(every), limits.ROUNDS * len(every)):
         after = run(found)
         if after is found:
             idle += 1
@@ -399,6 +398,7 @@ def after_passes(jaxpr: Jaxpr, whole: bool = True) -> Iterator[AfterPass]:
             yield AfterPass(name_of(run), found)
         if idle == len(every):
             return
+    limits.ROUNDS.stop()
 
 
 def name_of(run: Callable[[Jaxpr], Jaxpr]) -> str:
@@ -406,7 +406,7 @@ def name_of(run: Callable[[Jaxpr], Jaxpr]) -> str:
     return run.__module__.partition(".simplifications.")[2] or "rewrites"
 
 
-class _Rewrites:
+class _RuleRuns:
     """The rules as a pass, which remembers what it has looked at."""
 
     def __init__(self) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion import licence
 from tapeless.interpreters.simplifications.fusion.accesses import Shape
 from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_over
@@ -24,7 +25,6 @@ from tapeless.interpreters.simplifications.fusion.promising import StructuredVal
 from tapeless.interpreters.simplifications.fusion.recorded_lowering import lowered_alike
 from tapeless.interpreters.simplifications.fusion.statements import (
     MOVES,
-    TERMS,
     Statement,
     composition,
     reads_in_order,
@@ -34,10 +34,9 @@ from tapeless.interpreters.simplify import Writer, filled, typed
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.contraction import canonical_precision
 from tapeless.tracer.primitives.ein import ein_p, operands_of, reduced
+from tapeless.tracer.terms.limits import Limit
 from tapeless.tracer.terms.term import Sum, Term, term
 from tapeless.tracer.types import ShapedArray
-
-READERS = 4  # of one value; beyond it is not substituted
 
 
 def fuse_contractions(jaxpr: Jaxpr) -> Jaxpr:
@@ -93,7 +92,7 @@ class _Fusion:
         while todo:
             eqn, n = todo.pop()
             (v,) = eqn.outvars
-            if additions.get(v, TERMS) <= n or self._statement(v) is None:
+            if additions.get(v, limits.TERMS) <= n or self._statement(v) is None:
                 continue
             additions[v] = n
             n += len(self._now[v].terms) > 1
@@ -163,7 +162,7 @@ class _Fusion:
         if not self._is_read_by_statements(v):
             return []
         readers = list(self._readers.get(self._number(v), ()))
-        if not readers or len(readers) > READERS:
+        if not readers or limits.READERS.is_passed(len(readers), self._made[v].source):
             return []
         before, after, new = self._costs[v], NOTHING, dict[Var, tuple[Statement, ContractionCost]]()
         for r in readers:
@@ -205,6 +204,9 @@ class _Fusion:
             reader.terms, tuple([rank[k] for k in reader.operands]), rank[number],
             producer.terms, tuple([rank[k] for k in producer.operands]),
         )  # fmt: skip
+        if isinstance(found, Limit):
+            found.stop(self._made[v].source)
+            return None
         if found is None or (found.cancels and not licence.may_cancel(self._linear or r.linear, r.aval.dtype)):
             return None
         if len(producer.terms) > 1 and not licence.only_moves(reader.terms) and not self._may_tear(v, producer):

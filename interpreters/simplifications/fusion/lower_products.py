@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged
 from tapeless.interpreters.simplifications.fusion.plan import Tree, ordered
 from tapeless.interpreters.simplifications.fusion.steps import Labels, size_along
@@ -27,7 +28,6 @@ from tapeless.tracer.terms.affine import Variable
 from tapeless.tracer.types import ShapedArray
 
 _FULL = Precision.HIGHEST, Precision.HIGHEST
-MOST = 4  # limit on the elements of the array of products, relative to its factors, masks and result
 
 
 class Indexed(NamedTuple):
@@ -75,7 +75,7 @@ def _chosen_early(w: Writer, p: MaskedProduct) -> Indexed:
     if not exposed or not dtypes.is_inexact(p.aval.dtype):
         return _in_factors(w, p)
     parts = sum(size_along(x.labels, p.sizes) for x in (*p.factors, *p.masks)) + size_along(order, p.sizes)
-    if size_along(_every(p), p.sizes) <= MOST * parts:
+    if not limits.PRODUCTS.is_passed(size_along(_every(p), p.sizes), w.place, unit=parts):
         return Indexed(_whole(w, p), order)
     return Indexed(_if_finite(w, p, exposed), order)
 

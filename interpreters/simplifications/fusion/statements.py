@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.index_rows import Combination, Params, rows
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
 from tapeless.interpreters.simplifications.fusion.licence import sums_in_any_order
@@ -24,14 +25,10 @@ from tapeless.tracer.primitives.ein import ein_p, operands_of
 from tapeless.tracer.primitives.indexing import gather_p, scatter_add_p
 from tapeless.tracer.primitives.reduction import cumsum_p, reduce_sum_p
 from tapeless.tracer.terms.affine import variables
+from tapeless.tracer.terms.limits import Limit
 from tapeless.tracer.terms.solve import composed, merged, solved, substituted
 from tapeless.tracer.terms.term import Bracket, Lookup, Sum, Term, Use, looked_up, term
 from tapeless.tracer.types import ShapedArray
-
-# Limits: beyond them nothing is substituted.
-TERMS = 8  # of one statement
-FACTORS = 8  # of one term
-COMPOSITIONS = 32  # for one value and reader
 
 _Mask = tuple[int, tuple[int, ...], tuple[Bracket, ...]]  # an operand, its shape, and the brackets where it is true
 _JOINS = frozenset((s.pad_p, s.concatenate_p, scatter_add_p))  # terms of operands that are zeros are dropped
@@ -235,35 +232,44 @@ class Composition(NamedTuple):
 @lru_cache(maxsize=4096)
 def composition(
     reader: Sum, of_reader: tuple[int, ...], operand: int, producer: Sum, of_producer: tuple[int, ...]
-) -> Composition | None:
-    """Substitute the terms of a producer for an operand of a reader; None if that is impossible, or too large.
+) -> Composition | Limit | None:
+    """Substitute the terms of a producer for an operand of a reader.
+
+    Returns: the limit that forbids it, if one does; None if it is impossible.
 
     Args:
       of_reader, of_producer: the numbers of the operands of both, which are numbered together, as `operand` is.
     """
-    if _is_too_large(reader, of_reader.index(operand), len(producer)):
-        return None
+    passed = _passed_by_counts(reader, of_reader.index(operand), len(producer))
+    if passed is not None:
+        return passed
     into = tuple([t.with_operands(of_reader.__getitem__) for t in reader])
     terms = tuple([t.with_operands(of_producer.__getitem__) for t in producer])
     if any(operand in looked_up(t) for t in into) or not may_compose(into, operand, terms):
         return None
-    found = inlined(into, operand, terms, COMPOSITIONS)
-    joint = () if found is None else merged(found)
-    if found is None or len(joint) > TERMS or any(len(t.factors) > FACTORS for t in joint):
-        return None
+    found = inlined(into, operand, terms, limits.COMPOSITIONS)
+    if found is None:
+        return limits.COMPOSITIONS
+    joint = merged(found)
+    if len(joint) > limits.TERMS:
+        return limits.TERMS
+    if any(len(t.factors) > limits.FACTORS for t in joint):
+        return limits.FACTORS
     if _tells_sums(joint) and not _tells_sums((*into, *terms)):
         return None
     return Composition(*compressed(joint), _cancel(found, joint))
 
 
-def _is_too_large(reader: Sum, operand: int, terms: int) -> bool:
-    """Tell by counts whether so many terms in the place of an operand make too many, even if all that can cancel do."""
+def _passed_by_counts(reader: Sum, operand: int, terms: int) -> Limit | None:
+    """Return the limit that so many terms in the place of an operand pass, even if all that can cancel do."""
     uses = [sum(f.operand == operand for f in t.factors) for t in reader]
     new = sum(terms**n for n in uses if n)
     left = [t for t, n in zip(reader, uses) if not n]
-    if terms * sum(map(bool, uses)) > COMPOSITIONS:
-        return True
-    return len(left) - new > TERMS and not any(isinstance(b, Lookup) for t in left for b in t.brackets)
+    if terms * sum(map(bool, uses)) > limits.COMPOSITIONS:
+        return limits.COMPOSITIONS
+    if len(left) - new > limits.TERMS and not any(isinstance(b, Lookup) for t in left for b in t.brackets):
+        return limits.TERMS
+    return None
 
 
 def _cancel(terms: Sum, joint: Sum) -> bool:

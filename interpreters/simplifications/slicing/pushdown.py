@@ -4,7 +4,7 @@ Equations are visited backwards, so that all readers of a value are known when t
 reached. Its views then become views of its operands, if together they have at most half of its elements, or if the
 equation only moves elements. Otherwise the smallest box that has all views is computed, if the equation is fused with
 those that read it. A view that cannot be pushed further is read from the whole value. Each equation is visited once,
-and replaced by at most `MOST`.
+and replaced by at most `PARTS`.
 
 Elements that are not read are not differentiated either: a box protects gradients from 0 times infinity, however few
 elements it saves.
@@ -15,6 +15,7 @@ these views become the operands. So the equation that computes the operand is re
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.slicing.parts import (
     FREE,
     VIEWS,
@@ -43,10 +44,6 @@ from tapeless.tracer.primitives.control_flow import cond_p
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.shape import slice_p
-
-MOST = 4  # parts of one value
-LEAST = 8  # elements that must be saved
-
 
 _CUTS = frozenset((slice_p, dynamic_slice_p))
 _IN_PARTS = frozenset((cond_p, checkpoint_p))  # their bodies can take parts of operands; these are the last ones
@@ -192,7 +189,7 @@ class _Narrowing:
         """Compute the views of a result from views of its operands, if that saves enough; tell whether it does."""
         v = eqn.outvars[0]
         readings, size = self._readings[v], v.aval.size
-        limit = size - LEAST if eqn.primitive in FREE else min(size // 2, size - LEAST)
+        limit = size - limits.SAVED if eqn.primitive in FREE else min(size // 2, size - limits.SAVED)
         if self._computed_from_parts(eqn, place, readings, limit):
             del self._readings[v]
             return True
@@ -232,7 +229,8 @@ class _Narrowing:
     def _computed_from_parts(self, eqn: Equation, place: int, readings: Mapping[Var, View], limit: int) -> bool:
         """Write views of a result, computed from views of operands, if at most `limit` elements are; tell whether."""
         is_view = eqn.primitive in VIEWS
-        fits = len(readings) <= MOST and sum(view.size for view in readings.values()) <= limit
+        fits = sum(view.size for view in readings.values()) <= limit
+        fits = fits and not limits.PARTS.is_passed(len(readings), eqn.source)
         if not fits and not is_view:
             return False
         found = [self._part_of(eqn, view) for view in readings.values()]
@@ -355,7 +353,8 @@ def _is_written(x: Atom, view: View, is_known: bool) -> bool:
 
 def _is_worth(x: Atom, parts: Views) -> bool:
     size = x.aval.size
-    return len(parts) <= MOST and sum(view.size for view in parts) <= min(size // 2, size - LEAST)
+    fits = sum(view.size for view in parts) <= min(size // 2, size - limits.SAVED)
+    return fits and not limits.PARTS.is_passed(len(parts))
 
 
 @core.remembered
