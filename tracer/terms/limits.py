@@ -4,7 +4,7 @@
 here, all others in `interpreters/limits.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, NamedTuple
@@ -57,7 +57,7 @@ _listener: ContextVar[list[Stop] | None] = ContextVar("listener of limits", defa
 
 
 @contextmanager
-def noted() -> Iterator[list[Stop]]:
+def noted() -> Generator[list[Stop], None, None]:
     """Collect the limits that stop something inside of a `with` block, each with its place once."""
     found: list[Stop] = []
     token = _listener.set(found)
