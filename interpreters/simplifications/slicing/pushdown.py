@@ -55,17 +55,17 @@ def narrowed(jaxpr: Jaxpr) -> Jaxpr:
     """Rewrite a program to compute only the elements that are read; the same object if nothing can be saved."""
     if jaxpr.primitives.isdisjoint(_NARROWING):
         return jaxpr
-    whole = _read_whole(jaxpr)
-    return _Narrowing(jaxpr, whole).run() if _promising(jaxpr, whole) else jaxpr
-
-
-def _promising(jaxpr: Jaxpr, whole: set[Atom]) -> bool:
-    """Tell whether a slice, or a body, reads only a part of a computed value: a quick test before the pass."""
     inputs = set(jaxpr.invars)
+    cut = [eqn.invars[0] for eqn in jaxpr.eqns if eqn.primitive in _CUTS and eqn.invars[0] not in inputs]
+    whole = _read_whole(jaxpr) if cut else None
+    is_promising = (whole is not None and not whole.issuperset(cut)) or _promising(jaxpr, inputs)
+    return _Narrowing(jaxpr, whole).run() if is_promising else jaxpr
+
+
+def _promising(jaxpr: Jaxpr, inputs: set[Var]) -> bool:
+    """Tell whether a sum of terms, or a body, may read only parts of computed values: a quick test before the pass."""
     sums = [eqn for eqn in jaxpr.eqns if eqn.primitive is ein_p]
     if any(not inputs.issuperset([eqn.invars[k] for k in read_in_boxes(eqn)]) for eqn in sums):
-        return True
-    if any(eqn.primitive in _CUTS and eqn.invars[0] not in inputs and eqn.invars[0] not in whole for eqn in jaxpr.eqns):
         return True
     programs = [p for eqn in jaxpr.eqns if eqn.primitive in _IN_PARTS for p in subjaxprs(eqn.params)]
     return any(any(_inputs_in_parts(p)) for p in programs)
