@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters import vmap
+from tapeless.interpreters import limits, vmap
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.effects import effects_of
@@ -31,7 +31,6 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 # Elements per example from which a loop over the examples is cheaper than computing every branch for all examples.
 # Below, the overhead of the loop's steps is larger. Measured on CPU with matrix products and sines.
-COSTLY = 20_000
 
 
 class Decision(NamedTuple):
@@ -69,9 +68,9 @@ def _strategy(programs: Sequence[Jaxpr], cost: int) -> tuple[str, str]:
         return "loop", "an example has the effects of what it takes, and no others"
     if asked != "auto":
         return asked, "it was asked for"
-    if cost >= COSTLY:
-        return "loop", f"an example costs {cost:,} elements, at least {COSTLY:,}"
-    return "select", f"an example costs {cost:,} elements, less than {COSTLY:,}"
+    if cost >= limits.COSTLY:
+        return "loop", f"an example costs {cost:,} elements, at least {limits.COSTLY:,}"
+    return "select", f"an example costs {cost:,} elements, less than {limits.COSTLY:,}"
 
 
 def heard(f: Callable[[], Any]) -> list[Decision]:

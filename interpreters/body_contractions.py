@@ -9,11 +9,18 @@ all elements. Of truth values `or` is the sum, and `and` the product.
 
 from collections.abc import Iterator
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.entry_extremes import extreme_of_entries
 from tapeless.interpreters.index_rows import Combination, rows
-from tapeless.interpreters.simplifications.fusion.fuse import exactly
+from tapeless.interpreters.simplifications.fusion.fuse import as_one_ein
 from tapeless.interpreters.simplifications.fusion.licence import summed
-from tapeless.interpreters.simplifications.fusion.statements import MOVES, Statement, may_compose, statement
+from tapeless.interpreters.simplifications.fusion.statements import (
+    MOVES,
+    Statement,
+    compressed,
+    may_compose,
+    statement,
+)
 from tapeless.interpreters.simplify import Writer, uses
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
@@ -32,8 +39,6 @@ from tapeless.tracer.terms.term import Lookup, Sum, Term, is_case, looked_up, va
 
 _PRODUCTS = frozenset((mul_p, ein_p, *MOVES))
 _SUMS = frozenset((add_p, sub_p, neg_p, and_p, or_p))  # composed with if something in them is a sum over entries
-MOST_FACTORS = 6  # of one contraction: the orders of so many are all tried
-MOST_TERMS = 8
 
 
 def with_contractions(jaxpr: Jaxpr) -> Jaxpr:
@@ -64,19 +69,21 @@ def _contraction(w: Writer, eqn: Equation, read: dict[Var, int]) -> Atom | None:
     found = _statement(w, eqn, operands)
     if found is None or len(found.terms) != 1:
         return None
-    todo, done = list(found.terms), list[Term]()
+    todo, done = list(found.numbered_terms), list[Term]()
     while todo:
         t = todo.pop()
         after = next(_composed(w, t, operands, read), None)
         if after is None:
             done.append(t)
         todo += after or ()
-        if len(todo) + len(done) > MOST_TERMS:
+        if len(todo) + len(done) > limits.CONTRACTED_TERMS:
             return None
     entries = any(map(_looks_entries_up, done))
-    if any(len(t.factors) > MOST_FACTORS for t in done) or not (entries or all(map(_has_a_free_index, done))):
+    if any(len(t.factors) > limits.CONTRACTED_FACTORS for t in done) or not (
+        entries or all(map(_has_a_free_index, done))
+    ):
         return None
-    return exactly(w, tuple(done), operands.__getitem__, eqn.outvars[0].aval, found.precision) if done else None
+    return as_one_ein(w, tuple(done), operands, eqn.outvars[0].aval, found.precision) if done else None
 
 
 def _statement(w: Writer, eqn: Equation, operands: list[Atom]) -> Statement | None:
@@ -87,7 +94,7 @@ def _statement(w: Writer, eqn: Equation, operands: list[Atom]) -> Statement | No
     if row.combination is not Combination.TERMS or any(0 in x.aval.shape for x in eqn.invars):
         return None
     terms = [solved(t.with_operands(lambda k: _number(operands, eqn.invars[k]))) for t in row.results[0]]
-    return Statement(tuple([t for t in terms if t is not None]), exact=True)
+    return Statement(*compressed(tuple([t for t in terms if t is not None])), exact=True)
 
 
 def _has_a_free_index(t: Term) -> bool:
@@ -110,10 +117,11 @@ def _composed(w: Writer, t: Term, operands: list[Atom], read: dict[Var, int]) ->
         if eqn.primitive in _SUMS and not sparse:
             continue
         found = _statement(w, eqn, operands)
-        if found is None or f.operand in looked_up(t) or not may_compose((t,), f.operand, found.terms):
+        terms = None if found is None else found.numbered_terms
+        if terms is None or f.operand in looked_up(t) or not may_compose((t,), f.operand, terms):
             continue
-        if sparse or _may_be_written_in(found.terms, read.get(v, 0)):  # type: ignore[arg-type]
-            yield substituted(t, k, found.terms)
+        if sparse or _may_be_written_in(terms, read.get(v, 0)):  # type: ignore[arg-type]
+            yield substituted(t, k, terms)
 
 
 def _may_be_written_in(producer: Sum, readers: int) -> bool:
@@ -127,7 +135,7 @@ def _may_be_written_in(producer: Sum, readers: int) -> bool:
 def _is_sparse(w: Writer, x: Atom) -> bool:
     """Tell whether a value is a sum over entries, or a sum or a move of such."""
     todo, seen = [x], 0
-    while todo and seen < MOST_TERMS:
+    while todo and seen < limits.CONTRACTED_TERMS:
         eqn, seen = w.definition(todo.pop()), seen + 1
         if eqn is not None and eqn.primitive is ein_p and any(map(_looks_entries_up, eqn.params["terms"])):
             return True

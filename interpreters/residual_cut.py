@@ -12,7 +12,7 @@ Source: He & Yu 2023, "Transcending runtime-memory tradeoffs in checkpointing by
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from tapeless.interpreters import jvp
+from tapeless.interpreters import jvp, limits
 from tapeless.interpreters.minimum_cut import minimum_vertex_cut
 from tapeless.interpreters.rematerialization import RematerializationPlan
 from tapeless.interpreters.simplifications import licm
@@ -21,7 +21,6 @@ from tapeless.tracer import dtypes, passes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives import elementwise as e
 
-LARGEST = 256  # limit on the values of a connected component whose cut is computed by maximum flow
 _VALUES = 1 << 32  # more than the values of a program, so that one byte outweighs all tie-breakers
 
 
@@ -123,7 +122,7 @@ def _cut(eqns: Sequence[Equation], wanted: Collection[Atom], price: Price) -> li
     """Return the cheapest values from which `eqns` compute those of their results that are `wanted`."""
     values = list(dict.fromkeys([v for eqn in eqns for v in (*eqn.invars, *eqn.outvars)]))
     made = {eqn.outvars[0] for eqn in eqns}
-    if len(values) > LARGEST:
+    if limits.CUT.is_passed(len(values)):
         return _cut_of_tree(eqns, wanted, price)
     number = {v: k for k, v in enumerate(values)}
     against = [(number[eqn.outvars[0]], number[x]) for eqn in eqns for x in eqn.invars]

@@ -29,13 +29,14 @@ from tapeless.tracer.source import Source
 from tapeless.tracer.types import aval_of
 
 if TYPE_CHECKING:
+    from tapeless.interpreters import limits
     from tapeless.interpreters.simplifications import repeatable_equations
 else:  # late, as it imports the index rows
+    limits = LateModule("tapeless.interpreters.limits")
     repeatable_equations = LateModule("tapeless.interpreters.simplifications.repeatable_equations")
 
 _REPEATING = frozenset((broadcast_in_dim_p, iota_p))
 _OF_MASKS = frozenset((and_p, or_p, not_p, reduce_or_p, reshape_p, transpose_p, rev_p))
-DEPTH = 32  # limit on the operations, one after another, that a value's provenance records: as far as passes look
 
 
 class Made(NamedTuple):
@@ -71,9 +72,10 @@ class ResidualProvenance:
         if not isinstance(out, Array) or not self._has_structure(primitive, args, params, out):
             return
         depth = 1 + max([self._made[id(x)].depth for x in args if self.of(x) is not None], default=0)
-        if depth <= DEPTH or primitive in _REPEATING:
+        most = limits.PROVENANCE
+        if depth <= most or primitive in _REPEATING:
             noted = self._made[id(out)] = _Noted(out, self._forget)
-            noted.made, noted.depth = Made(primitive, args, params, source.current()), min(depth, DEPTH)
+            noted.made, noted.depth = Made(primitive, args, params, source.current()), min(depth, most)
             noted.key = id(out)
 
     def of(self, x: Any) -> Made | None:

@@ -38,11 +38,10 @@ from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray
 
 if TYPE_CHECKING:
-    from tapeless.interpreters import simplifications
+    from tapeless.interpreters import limits, simplifications
 else:
+    limits = LateModule("tapeless.interpreters.limits")
     simplifications = LateModule("tapeless.interpreters.simplifications")
-
-ROUNDS = 4  # limit on runs of all passes; gains from further rounds are rare
 
 
 def simplified(jaxpr: Jaxpr) -> Jaxpr:
@@ -89,26 +88,47 @@ class Writer:
         linear = any(jaxpr.linear_in)
         self._mixed = linear and not all(v.linear for v in jaxpr.outvars)
         self.linear: bool = linear and not self._mixed  # do only linear results depend on what is written?
+        self._is_linear = linear, self._mixed
         self.changed: bool = False
         self.sparser: bool = False  # was a linear value replaced by one that is not linear, a zero?
         self.eqns: list[Equation] = []
         self._made: dict[Var, Equation] = {}
         self._same: dict[Var, Atom] = {}
+        self._is_same = self._same.keys().isdisjoint  # are all of these atoms as they were?
         self.place: Source | None = None  # source line of the equations that are written next
 
-    def rewritten(self) -> Jaxpr:
-        """Rewrite the whole program by the rules."""
-        self.visit_all()
+    def rewritten(self, before: "Writer | None" = None) -> Jaxpr:
+        """Rewrite the whole program by the rules. Args: as in `visit_all`."""
+        self.visit_all(before)
         return self.finish()
 
-    def visit_all(self) -> None:
-        """Write all equations of the old program, by the rules."""
+    def visit_all(self, before: "Writer | None" = None) -> None:
+        """Write all equations of the old program, by the rules.
+
+        Args:
+          before: the writer of an earlier form of the program. An equation that it left as it is, and that depends on
+            none that is new since then, is not looked at again.
+        """
         wanted = {p: None if p.carries_programs else rules.get(p, _NO_RULE).looks_at for p in self.jaxpr.primitives}
+        known = self._known_from(before)
+        new = set[Atom]()  # the results of the equations that are new, or that depend on such
+        keep, visit = self.keep, self.visit
         for eqn in self.jaxpr.eqns:
+            if known:
+                if eqn in known and new.isdisjoint(eqn.invars) and not self.sparser:
+                    keep(eqn)
+                    continue
+                new.update(eqn.outvars)
             if self._is_idle(eqn, wanted[eqn.primitive]) and not (self.sparser and _is_of_zeros(eqn)):
-                self.keep(eqn)
+                keep(eqn)
             else:
-                self.visit(eqn)
+                visit(eqn)
+
+    def _known_from(self, before: "Writer | None") -> set[Equation]:
+        """Return the equations that another writer has written, unless it wrote them by other rules than this one."""
+        if before is None or before.sparser or before._is_linear != self._is_linear:
+            return set()
+        return set(before.eqns)
 
     def visit(self, eqn: Equation) -> None:
         """Write an equation of the old program: its replacement by a rule, or itself with its bodies simplified."""
@@ -146,8 +166,7 @@ class Writer:
 
     def renamed(self, eqn: Equation) -> Equation:
         """Rename the operands of an equation of the old program to variables of the new one."""
-        same = self._same
-        if not same or same.keys().isdisjoint(eqn.invars):
+        if not self._same or self._is_same(eqn.invars):
             return eqn
         return Equation(eqn.primitive, [self.now(v) for v in eqn.invars], eqn.params, eqn.outvars, eqn.source)
 
@@ -308,6 +327,8 @@ def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) ->
 
     Raises: InternalError if they form a cycle.
     """
+    if _is_in_order(eqns):
+        return passes.dead_code(jaxpr.replace(eqns=eqns, outvars=outvars))
     made = {v: eqn for eqn in eqns for v in eqn.outvars}
     begun: set[Equation] = set()
     done: set[Equation] = set()
@@ -328,6 +349,16 @@ def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) ->
                 done.add(last)
                 ordered.append(last)
     return passes.dead_code(jaxpr.replace(eqns=ordered, outvars=outvars))
+
+
+def _is_in_order(eqns: Sequence[Equation]) -> bool:
+    """Tell whether each equation reads only what is computed before it, and no equation occurs twice."""
+    later = {v for eqn in eqns for v in eqn.outvars}
+    for eqn in eqns:
+        if not later.isdisjoint(eqn.invars):
+            return False
+        later.difference_update(eqn.outvars)
+    return len({*eqns}) == len(eqns)
 
 
 def _remembered(jaxpr: Jaxpr, whole: bool) -> Jaxpr:
@@ -356,26 +387,36 @@ class AfterPass(NamedTuple):
 
 def after_passes(jaxpr: Jaxpr, whole: bool = True) -> Iterator[AfterPass]:
     """Yield the program after each pass that changes it; the rules run first, then the passes of `simplifications`."""
-    every = [_rewritten, *(simplifications.programs if whole else simplifications.bodies)]
+    every = [_RuleRuns().run, *(simplifications.programs if whole else simplifications.bodies)]
     found, idle = jaxpr, 0
-    for run in islice(cycle(every), ROUNDS * len(every)):
+    for run in islice(cycle(every), limits.ROUNDS * len(every)):
         after = run(found)
         if after is found:
             idle += 1
         else:
-            found, idle = after, 1 if run is _rewritten else 0  # a second run of the rules would change nothing
+            found, idle = after, 1 if run is every[0] else 0  # a second run of the rules would change nothing
             yield AfterPass(name_of(run), found)
         if idle == len(every):
             return
+    limits.ROUNDS.stop()
 
 
 def name_of(run: Callable[[Jaxpr], Jaxpr]) -> str:
     """Return the name of a pass: `rewrites`, or the name of its module in `simplifications`."""
-    return "rewrites" if run is _rewritten else run.__module__.partition(".simplifications.")[2]
+    return run.__module__.partition(".simplifications.")[2] or "rewrites"
 
 
-def _rewritten(jaxpr: Jaxpr) -> Jaxpr:
-    return Writer(jaxpr).rewritten()
+class _RuleRuns:
+    """The rules as a pass, which remembers what it has looked at."""
+
+    def __init__(self) -> None:
+        self._before: Writer | None = None
+
+    def run(self, jaxpr: Jaxpr) -> Jaxpr:
+        """Rewrite a program; equations that did not change since the last run are not looked at again."""
+        w = Writer(jaxpr)
+        after, self._before = w.rewritten(self._before), w
+        return after
 
 
 def _is_of_zeros(eqn: Equation) -> bool:

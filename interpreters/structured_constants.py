@@ -5,7 +5,7 @@ its `ClosedJaxpr`. If the elements are an affine function of their indices, or 1
 and 0 elsewhere, the array becomes iotas and comparisons, as `tnp.arange` and `tnp.eye` are, so that the same rules
 simplify it. All elements are compared, bit by bit; most other arrays are rejected after a few. Left out: numbers that
 are not integers, bands in more than two axes (repeated ones are fine), arrays on devices, and axes of fewer than
-`LEAST` elements: these often fit by chance, and the program would have to be compiled again for other values.
+`STRUCTURE` elements: these often fit by chance, and the program would have to be compiled again for other values.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.index_arrays import INDEX, index_array, where
 from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer import dtypes
@@ -24,7 +25,6 @@ from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, with_indices
 from tapeless.tracer.types import ShapedArray
 
-LEAST = 3  # elements of an axis for a structure to be searched
 _BLOCK = 1 << 16  # elements that are compared at once
 
 
@@ -70,7 +70,7 @@ def _written(w: Writer, s: Structure, aval: ShapedArray) -> Atom:
 def structure(x: Any) -> Structure | None:
     """Find the structure of a NumPy array; None if it has none."""
     axes = [d for d in range(x.ndim) if not _is_repeated(x, d)] if x.size else []
-    if not x.size or min([x.shape[d] for d in axes], default=x.size) < LEAST:
+    if not x.size or min([x.shape[d] for d in axes], default=x.size) < limits.STRUCTURE:
         return None
     y = x[tuple([slice(None) if d in axes else 0 for d in range(x.ndim)])]
     found = None if dtypes.is_bool(x.dtype) else _affine(y)

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from tapeless.tracer import axes, core, pytree, source
+from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
@@ -233,6 +234,8 @@ def materialized(x: Any, d: Dim, size: int) -> Any:
 
 def placed(x: Any, d: Dim, place: int, size: int) -> Any:
     """Move the mapped axis of x to `place`; repeat x if it has none."""
+    if d == place and isinstance(x, Array):
+        return x
     if d is None:
         shape = aval_of(x).shape
         others = [beside(i, place) for i in range(len(shape))]

@@ -29,10 +29,11 @@ def live(eqns: Sequence[Equation], outvars: Sequence[Atom]) -> tuple[list[Equati
     """Find the equations that a result needs or that have an effect, and the atoms that these or the results read."""
     needed = set(outvars)
     kept: list[Equation] = []
+    is_unread, read, keep = needed.isdisjoint, needed.update, kept.append
     for eqn in reversed(eqns):
-        if not needed.isdisjoint(eqn.outvars) or effects(eqn):
-            kept.append(eqn)
-            needed.update(eqn.invars)
+        if not is_unread(eqn.outvars) or effects(eqn):
+            keep(eqn)
+            read(eqn.invars)
     return kept[::-1], needed
 
 

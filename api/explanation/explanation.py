@@ -11,7 +11,7 @@ from tapeless.differentiate.residuals import Residuals
 from tapeless.differentiate.unzip import Unzipped, check_policy, unzip_program
 from tapeless.explanation import page as html
 from tapeless.explanation import text as terminal
-from tapeless.explanation.passes import Passes, passes_of
+from tapeless.explanation.passes import PassedLimits, Passes, Simplifying, simplifying
 from tapeless.explanation.provenance import marked
 from tapeless.explanation.tables import Phase, Tables, tables
 from tapeless.interpreters.rematerialization import Policy
@@ -53,10 +53,19 @@ class Explanation:
         """The residuals, which the primal saves."""
         return self.unzipped.residuals
 
-    @cached_property
+    @property
     def passes(self) -> Passes:
         """List the linear jaxpr as linearization writes it, and after each pass of the simplifier that changes it."""
-        return passes_of(self._closed)
+        return self._simplifying.passes
+
+    @property
+    def limits(self) -> PassedLimits:
+        """List the limits of the simplifier that stopped something, what they count, where, and what is lost."""
+        return self._simplifying.limits
+
+    @cached_property
+    def _simplifying(self) -> Simplifying:
+        return simplifying(self._closed)
 
     def origins(self, key: str) -> tuple[str, ...]:
         """Name the equations that `key` was made from: `l2` from some of the primal, `t2` from a linear one.

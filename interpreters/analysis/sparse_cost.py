@@ -7,7 +7,7 @@ Brackets are free: booleans and integers, selects, and multiplications by values
 computed from constants alone, and moving, sharing and dropping values.
 Knowingly simple: sums over windows, convolutions, recurrences and triangular systems count as in cost.py, zeros
 included; unknown positions are assumed to be distinct as far as possible; the most expensive branch counts, and one
-step of a `while`; a scan of more than `STEPS` steps counts the first, and one that stands for all others.
+step of a `while`; a scan of more than `SCAN_STEPS` steps counts the first, and one that stands for all others.
 Source: Bernstein et al. 2020, section 6.
 """
 
@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.analysis import cost as dense
 from tapeless.interpreters.analysis.cost import Arithmetic, Cost
 from tapeless.interpreters.analysis.operation_counts import operations_of
 from tapeless.interpreters.analysis.sparsity import (
-    LIMIT,
     Known,
     hits,
     join,
@@ -46,9 +46,6 @@ from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.types import ShapedArray
-
-STEPS = 32  # of a scan: up to so many are analysed one by one
-ROUNDS = 8  # of the fixpoint iteration of a loop, before its carry is assumed to be nonzero everywhere
 
 
 def cost(jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> Cost:
@@ -79,7 +76,7 @@ def through(programs: Sequence[Jaxpr], consts: Sequence[Any] = ()) -> list[Cost]
 def is_bound(jaxpr: Jaxpr) -> bool:
     """Tell whether a count is an upper bound only: an array is so large that its zeros are not distinguished."""
     avals = [v.aval for eqn in jaxpr.eqns for v in (*eqn.invars, *eqn.outvars)]
-    return any(aval.size > LIMIT for aval in avals) or any(map(is_bound, jaxpr.programs))
+    return any(aval.size > limits.SPARSE_ELEMENTS for aval in avals) or any(map(is_bound, jaxpr.programs))
 
 
 def run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
@@ -277,13 +274,13 @@ class _Counting(ForwardAnalysis[Known]):
         return _key(x)
 
     def widened(self, x: Known, rounds: int) -> Known:
-        return x if rounds < ROUNDS else Known(x.aval)
+        return x if rounds < limits.FIXED_POINT else Known(x.aval)
 
     def selected(self, x: Known) -> int | None:
         return None if x.value is None else int(x.value)
 
     def peeled(self, eqn: Equation, steps: range | None) -> int | None:
-        return None if steps is None else len(steps) if len(steps) <= STEPS else 1
+        return None if steps is None else len(steps) if len(steps) <= limits.SCAN_STEPS else 1
 
     def element(self, x: Known, k: int | None) -> Known:
         return _any_element(x) if k is None else _element(x, k)
@@ -318,7 +315,7 @@ def _any_element(x: Known) -> Known:
 def _stacked(aval: ShapedArray, elements: Sequence[Known]) -> Known:
     static, binary = all(k.static for k in elements), all(k.binary is True for k in elements)
     supports = [k.support for k in elements]
-    if (all(isinstance(s, bool) for s in supports) and len(set(supports)) <= 1) or aval.size > LIMIT:
+    if (all(isinstance(s, bool) for s in supports) and len(set(supports)) <= 1) or aval.size > limits.SPARSE_ELEMENTS:
         return Known(aval, any(s is not False for s in supports), None, static, binary)
     value = np.stack([k.value for k in elements]) if all(k.value is not None for k in elements) else None
     return Known(aval, np.stack([k.mask for k in elements]), value, static, binary)

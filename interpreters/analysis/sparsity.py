@@ -3,8 +3,8 @@
 One forward pass finds, for each value, a superset of the positions where it may be nonzero (its support); for values
 computed from constants alone, such as masks and indices, the elements. Index rows are evaluated over booleans and over
 counts; sparsity_rules.py has the zeros of elementwise functions, which rows do not say. Knowingly simple: an array of
-more than `LIMIT` elements is zero everywhere or may be nonzero everywhere, and so is one that is read or written at
-unknown positions.
+more than `SPARSE_ELEMENTS` elements is zero everywhere or may be nonzero everywhere, and so is one that is read or
+written at unknown positions.
 Source: Bernstein et al. 2020, section 5, the brackets.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters import jvp
+from tapeless.interpreters import jvp, limits
 from tapeless.interpreters.analysis.sparsity_rules import FunctionFacts, Support, functions
 from tapeless.interpreters.index_rows import Combination
 from tapeless.interpreters.rows import index_row
@@ -25,9 +25,6 @@ from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.terms.evaluate import BOOLEANS, COUNTS, Semiring, evaluated, numbers, products_of
 from tapeless.tracer.terms.term import Lookup, Sum, Term, Use, is_case, looked_up, term, variables_in, variables_of
 from tapeless.tracer.types import ShapedArray, aval_of
-
-LIMIT = 1 << 16  # elements of an array whose positions are distinguished
-MOST_PRODUCTS = 1 << 26  # products of a term that are distinguished
 
 
 class Known(NamedTuple):
@@ -66,9 +63,9 @@ def hits(support: Support, shape: tuple[int, ...]) -> int:
 
 
 def known(x: Any, static: bool = False) -> Known:
-    """Make the abstract value of a constant: its elements, if it has at most `LIMIT`."""
+    """Make the abstract value of a constant: its elements, if it has at most `SPARSE_ELEMENTS`."""
     aval = aval_of(x)
-    value = known_elements(x) if aval.size <= LIMIT and _is_number(aval) else None
+    value = known_elements(x) if aval.size <= limits.SPARSE_ELEMENTS and _is_number(aval) else None
     return Known(aval) if value is None else _of_value(aval, value, static)
 
 
@@ -119,7 +116,7 @@ def _simple(support: Support) -> Support:
 
 
 def _is_small(eqn: Equation) -> bool:
-    return all(v.aval.size <= LIMIT for v in (*eqn.invars, *eqn.outvars))
+    return all(v.aval.size <= limits.SPARSE_ELEMENTS for v in (*eqn.invars, *eqn.outvars))
 
 
 def _coarse(k: Known) -> Known:
@@ -212,9 +209,9 @@ class _Products:
         self._places = {k for t in self.terms for k in looked_up(t)}
         self._live = tuple([t for t in self.terms if all(k.support is not False for k in self._factors(t))])
         self.are_told_apart = (
-            max([prod(self._shape), *[k.aval.size for k in given]]) <= LIMIT
+            max([prod(self._shape), *[k.aval.size for k in given]]) <= limits.SPARSE_ELEMENTS
             and all(given[k].value is not None for k in self._places)
-            and all(products_of(t) <= MOST_PRODUCTS for t in self.terms)
+            and all(products_of(t) <= limits.SPARSE_PRODUCTS for t in self.terms)
         )
 
     def support(self) -> Support:

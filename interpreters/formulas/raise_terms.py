@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.formulas.let_form import (
     Computed,
     Definition,
@@ -42,8 +43,6 @@ from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, 
 from tapeless.tracer.types import ShapedArray
 
 # Limits: a larger sum becomes a definition.
-MOST_TERMS, MOST_FACTORS, MOST_POWER = 32, 12, 6
-MOST_PIECES = 2  # of a mask of indices that are terms: a checkerboard is no sum of diagonals
 
 
 def raised(
@@ -165,13 +164,13 @@ class _Raising:
                 return None
             if p.value.constant:
                 found.append(term(variables(v.aval.shape), v.aval.shape, (), p.brackets, p.value.constant))
-        return (tuple(found),) if len(found) <= MOST_PIECES else None
+        return (tuple(found),) if len(found) <= limits.RAISED_PIECES else None
 
     def _define(self, eqn: Equation, v: Var, terms: Sum) -> None:
         """Set the value of a variable, given as terms over the operands of its equation."""
         products = any(len(t.factors) > 1 for t in terms)
         found = self._sum(eqn, terms, self._factor if products else self._operand_value)
-        if len(found) > MOST_TERMS or any(len(t.factors) > MOST_FACTORS for t in found):
+        if len(found) > limits.RAISED_TERMS or any(len(t.factors) > limits.RAISED_FACTORS for t in found):
             found = (_read(self._new(Definition(v.aval, found)), v.aval.shape),)
         if self._lets and (len(found) > 1 or any(len(t.factors) > 1 for t in found)):
             found = (_read(self._new(Definition(v.aval, found, v in self.linear)), v.aval.shape),)
@@ -258,7 +257,9 @@ class _Raising:
         for k in sorted(x for x in looked_up(t) if x < 0):
             v = eqn.invars[-1 - k]
             pieces = self._indices.pieces(v)
-            is_mask = dtypes.is_bool(v.aval.dtype) and len([p for p in pieces if p.value != Affine()]) > MOST_PIECES
+            is_mask = (
+                dtypes.is_bool(v.aval.dtype) and len([p for p in pieces if p.value != Affine()]) > limits.RAISED_PIECES
+            )
             if not is_mask and all(p.value is not None for p in pieces) and not _is_symbol(t, k):
                 for found in without_lookups(t, k, pieces, v.aval.shape):
                     assert found is not None
@@ -372,7 +373,7 @@ _terms: Table[Any] = Table(
 
 def _integer_pow(eqn: Equation) -> Sum | None:
     y, avals = eqn.params["y"], [eqn.invars[0].aval]
-    if not 0 < abs(y) <= MOST_POWER or (y < 0 and dtypes.is_complex(avals[0].dtype)):
+    if not 0 < abs(y) <= limits.RAISED_POWER or (y < 0 and dtypes.is_complex(avals[0].dtype)):
         return None
     return (elements(avals, [0] * abs(y), uses=[Use.PLAIN if y > 0 else Use.DIVIDED] * abs(y)),)
 

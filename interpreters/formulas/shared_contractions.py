@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, permutations
 from typing import NamedTuple
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.formulas.let_form import Definition, LetForm, without_conjugates
 from tapeless.interpreters.simplifications.fusion.plan import ordered
 from tapeless.tracer import dtypes
@@ -18,7 +19,6 @@ from tapeless.tracer.terms.solve import explicit
 from tapeless.tracer.terms.term import Read, Term, Use, indices_of, term, variables_in
 from tapeless.tracer.types import ShapedArray
 
-MOST_TERMS, MOST_FORMS = 16, 64  # limits on the terms of all results, and on the images of one term under symmetries
 Place = tuple[int, int]  # a term: the number of its result, and its number in that
 
 
@@ -38,7 +38,7 @@ def with_shared_contractions(form: LetForm, avals: Sequence[ShapedArray], symmet
       avals: types of the results.
       symmetries: of the inputs; a term may contain another one up to these.
     """
-    if not 1 < sum(map(len, form.results)) <= MOST_TERMS:
+    if not 1 < sum(map(len, form.results)) <= limits.SHARED_TERMS:
         return form
     terms = {
         (r, k): explicit(t, x.shape, form.stays) or t
@@ -91,7 +91,7 @@ def _sharings(
     for part, t in parts.items():
         forms = orbit(t.unit, symmetries, real, form.periods) or {}
         number = numbers.get(part, len(form.avals))
-        for small, sign in islice(forms.items(), MOST_FORMS):
+        for small, sign in islice(forms.items(), limits.SHARED_FORMS):
             for use in (Use.PLAIN, Use.CONJUGATED):
                 for whole, u in terms.items():
                     if whole == part or whole in numbers or not _is_contraction(small):
@@ -103,7 +103,7 @@ def _sharings(
 
 
 def _work(t: Term) -> int:
-    labels = [variables_in(f.access) for f in t.factors]
+    labels = tuple([variables_in(f.access) for f in t.factors])
     return ordered(labels, variables_in(t.out), t.sizes)[1].work
 
 

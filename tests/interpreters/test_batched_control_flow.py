@@ -6,7 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters import batched_control_flow
+from tapeless.interpreters import limits
 
 MODES = ["auto", "select", "loop"]
 XS = np.array([0.5, -1.0, 2.0, 0.0], np.float32)
@@ -101,7 +101,7 @@ def test_explained():
     f = tl.vmap(lambda x: lax.cond(x > 0, lambda x: (x * w @ w @ w).sum(), lambda x: x, x))
     decisions = tl.explain_control_flow(f)(XS)
     assert [d.strategy for d in decisions] == ["loop"]
-    assert decisions[0].examples == 4 and decisions[0].cost >= batched_control_flow.COSTLY
+    assert decisions[0].examples == 4 and decisions[0].cost >= limits.COSTLY
     assert str(decisions).startswith("cond at ") and "test_batched_control_flow.py:" in str(decisions)
     assert "4 examples: loop, because an example costs" in str(decisions)
     (cheap,) = tl.explain_control_flow(tl.vmap(guarded_log))(XS)

@@ -12,14 +12,15 @@ import tapeless as tl
 from tapeless import index as ix
 from tapeless import lax
 from tapeless import numpy as tnp
+from tapeless.interpreters import limits
 from tapeless.interpreters.lower_ein import without_ein
-from tapeless.interpreters.simplifications.fusion import lower_products
 from tapeless.tracer.check import check
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
 from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.ein import ein, ein_p
 from tapeless.tracer.primitives.reduction import cumsum_p
 from tapeless.tracer.terms.affine import Affine, variables
+from tapeless.tracer.terms.limits import Limit
 from tapeless.tracer.terms.solve import solved
 from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Read, Sum, Term, term
 from tests.stepping import by_steps
@@ -131,10 +132,10 @@ MASKED = {
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of infinities
-@pytest.mark.parametrize("most", [0, lower_products.MOST])
+@pytest.mark.parametrize("most", [0, limits.PRODUCTS])
 def test_a_failing_bracket_keeps_infinities_out(most: int, monkeypatch: pytest.MonkeyPatch):
     """Chosen from the whole product, or asked whether all is finite."""
-    monkeypatch.setattr(lower_products, "MOST", most)
+    monkeypatch.setattr(limits, "PRODUCTS", Limit(most, "PRODUCTS", "", ""))
     rng = np.random.default_rng(0)
     a, b = [rng.integers(-3, 4, (3, 3)).astype(np.float64) for _ in range(2)]
     mask, bad = rng.integers(0, 2, (3, 3)) > 0, b.copy()

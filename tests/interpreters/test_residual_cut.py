@@ -10,9 +10,10 @@ import scipy.special
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters import jvp, residual_cut
+from tapeless.interpreters import jvp, limits, residual_cut
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.terms.limits import Limit
 
 N = 30
 VALUES = np.arange(N, dtype=np.float32)
@@ -57,7 +58,7 @@ def test_what_is_saved(name: str):
 def test_without_the_flow_it_suffices_too(name: str, monkeypatch: pytest.MonkeyPatch):
     """Large parts of the graph are cut as trees."""
     f, arg, expected = SAVED[name]
-    monkeypatch.setattr(residual_cut, "LARGEST", 0)
+    monkeypatch.setattr(limits, "CUT", Limit(0, "CUT", "", ""))
     assert saved(f, arg) == sorted(expected)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless.interpreters.residual_provenance import DEPTH
+from tapeless.interpreters.limits import PROVENANCE
 
 
 def test_a_value_made_of_very_many_others():
@@ -12,11 +12,11 @@ def test_a_value_made_of_very_many_others():
 
     def f(x):
         total = tnp.outer(x, x)
-        for _ in range(4 * DEPTH):
+        for _ in range(4 * PROVENANCE):
             total = total + tnp.outer(x, x)
         return tnp.sum(total @ x)
 
-    np.testing.assert_allclose(tl.grad(f)(np.ones(2)), np.full(2, (4 * DEPTH + 1) * 3 * 2 * 2 / 2))  # (Σx)² Σx
+    np.testing.assert_allclose(tl.grad(f)(np.ones(2)), np.full(2, (4 * PROVENANCE + 1) * 3 * 2 * 2 / 2))  # (Σx)² Σx
 
 
 def test_a_coefficient_is_chosen_where_its_mask_is_read():

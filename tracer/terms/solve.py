@@ -9,8 +9,9 @@ together imply. What is not solved stays a bracket, so that a term means the sam
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.terms.affine import Access, Affine, Sizes, Variable, variables
 from tapeless.tracer.terms.printing import term_text
 from tapeless.tracer.terms.term import (
@@ -29,6 +30,11 @@ from tapeless.tracer.terms.term import (
     variables_of,
     with_indices,
 )
+
+if TYPE_CHECKING:
+    from tapeless.tracer.terms import limits
+else:
+    limits = LateModule("tapeless.tracer.terms.limits")
 
 FALSE = NotNegative(Affine(-1))  # holds nowhere
 
@@ -355,15 +361,12 @@ def is_inside(t: Term, a: Affine, n: int) -> bool:
 
 def _holds(index: Affine, t: Term) -> bool:
     """Tell whether an index is known not to be negative where the brackets of a term hold."""
-    if _least(index, t.brackets, t.sizes) >= 0:
+    if _least(index, t.brackets, t.sizes, limits.COMBINED_BRACKETS) >= 0:
         return True
     return solved(t.with_brackets((*t.brackets, NotNegative(-index - 1)))) is None
 
 
-MOST_BRACKETS = 3  # that a bound is a combination of
-
-
-def _least(a: Affine, brackets: Sequence[Bracket], sizes: Sequence[int], depth: int = MOST_BRACKETS) -> int:
+def _least(a: Affine, brackets: Sequence[Bracket], sizes: Sequence[int], depth: int) -> int:
     """Bound an index from below where brackets hold; the search ends at 0.
 
     With a bracket [b >= 0] and a positive k, a is at least a - k b: of k with which a variable or symbol drops out.
@@ -463,6 +466,11 @@ def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
 
 def write_apart(a: Term, b: Term) -> bool:
     """Tell whether no element of the result is written by both."""
+    if 0 not in a.sizes and 0 not in b.sizes:
+        for x, y in zip(a.out, b.out):
+            (low, high), (first, last) = x.bounds(a.sizes), y.bounds(b.sizes)
+            if high < first or last < low:
+                return True
     out, _, brackets = renumbered(b, len(a.sizes))
     meeting = [IsZero(x - y) for x, y in zip(a.out, out)]
     return solved(term(a.out, (*a.sizes, *b.sizes), (), (*meeting, *a.brackets, *brackets))) is None

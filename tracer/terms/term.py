@@ -14,11 +14,16 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from itertools import islice, permutations, product
-from typing import Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.terms.affine import Access, Affine, Variable
 
-MOST_ORDERS = 120  # of variables that nothing tells apart, tried for the canonical form
+if TYPE_CHECKING:
+    from tapeless.tracer.terms import limits
+else:
+    limits = LateModule("tapeless.tracer.terms.limits")  # which few terms need
+
 Coefficient = Any  # a Python number
 
 
@@ -139,7 +144,7 @@ def term(
     """Make a term in canonical form, which names of variables and the order of factors and brackets do not change.
 
     Variables are numbered in the order of their first use: in `out`, in factors by operand, in brackets. Where this
-    leaves orders open, as among factors of one operand, it is the one with the least form, of at most `MOST_ORDERS`.
+    leaves orders open, as among factors of one operand, it is the one with the least form, of at most `ORDERS`.
     """
     numbers = range(len(sizes)) if not isinstance(sizes, Mapping) else sorted(sizes)
     different = tuple(dict.fromkeys(map(_with_sign, brackets)))  # a copy must not decide names
@@ -148,7 +153,7 @@ def term(
     if order is not None:
         form = _sorted(_with_names(given, order))
     else:
-        form = min([_renamed(given, o) for o in islice(_orders(given), MOST_ORDERS)], key=_form_key)
+        form = min([_renamed(given, o) for o in islice(_orders(given), limits.ORDERS)], key=_form_key)
     return _interned(
         form.out, tuple([form.sizes[v] for v in sorted(form.sizes)]), form.factors, form.brackets, coefficient
     )

@@ -7,6 +7,7 @@ step: a slice, split by a reshape into an axis for each digit. A variable on sev
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,6 +49,11 @@ class DigitAxis(NamedTuple):
 
 def axes_of(access: Access, shape: Shape, sizes: Sequence[int]) -> tuple[DigitAxis, ...] | None:
     """Decompose each index of an access into digits; None if one has symbols, overlaps digits, or leaves its axis."""
+    return _axes_of(access, tuple(shape), tuple(sizes))
+
+
+@lru_cache(maxsize=4096)
+def _axes_of(access: Access, shape: Shape, sizes: Shape) -> tuple[DigitAxis, ...] | None:
     found = [_axis(a, n, sizes) for a, n in zip(access, shape, strict=True)]
     return None if None in found else tuple(found)  # type: ignore[arg-type]
 

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.index_rows import rows
 from tapeless.interpreters.simplifications.constants import is_zero, number
 from tapeless.interpreters.simplifications.fusion.affine_values import UNKNOWN, Piece, Pieces, Values, at_access, bounds
@@ -44,9 +45,6 @@ from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.solve import solved
 from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Sum, Term, is_case, term
 from tapeless.tracer.types import ShapedArray
-
-TERMS = 8  # limit on the terms of one result
-MOST = 2  # limit on the elements that are moved or added, relative to the primitive
 
 _known: "WeakKeyDictionary[Writer, dict[Var, Pieces]]" = WeakKeyDictionary()
 
@@ -77,7 +75,7 @@ def _gather(w: Writer, x: Atom, indices: Atom, **params: Any) -> Atom | None:
         return None  # -0.0: elements that no term writes would be 0.0
     (aval,) = i.gather_p.type((x.aval, indices.aval), params)
     found = _parts(w, i.gather_p, (x, indices), params, 1, aval)
-    if found is None or found.additions or found.moved > MOST * aval.size:
+    if found is None or found.additions or found.moved > limits.MOVED * aval.size:
         return None
     return found.written(w, aval)
 
@@ -95,7 +93,7 @@ def _scatter(primitive: Primitive, w: Writer, x: Atom, indices: Atom, updates: A
     if any(_reads(t, 0) for t in found.terms):
         boxes = [box for t, box in zip(found.terms, found.boxes) if not _reads(t, 0)]
         found = _around_updates(w, found, x, lambda box: adds or not any(_meet(box, other) for other in boxes))
-        if found is None or found.size > MOST * updates.aval.size:
+        if found is None or found.size > limits.MOVED * updates.aval.size:
             return None
     return found.written(w, x.aval) if adds or not found.additions else None
 
@@ -109,7 +107,7 @@ def _ein(w: Writer, *operands: Atom, **params: Any) -> Atom | None:
         pieces = _pieces(w, operands[k])
         if pieces is not UNKNOWN:
             after = [each for t in found for each in without_lookups(t, k, pieces, avals[k].shape)]
-            if None not in after and len(after) <= TERMS:
+            if None not in after and len(after) <= limits.INDEXED_TERMS:
                 found = [t for t in after if t is not None]
     if found == before:
         return None
@@ -180,7 +178,7 @@ def _parts(
         if not t.factors:
             t = term(t.out, t.sizes, (), t.brackets, np.asarray(t.coefficient).astype(aval.dtype).item())
         for after in without_lookups(t, positions, pieces, operands[positions].aval.shape):
-            if after is None or len(found) == TERMS:
+            if after is None or len(found) == limits.INDEXED_TERMS:
                 return None
             found.append(after)
     return _planned(found, list(operands), aval)
@@ -267,7 +265,7 @@ def _around_updates(w: Writer, parts: _PlannedSum, x: Atom, is_kept: Callable[[B
     read = [box for box in cells(boxes, x.aval.shape) if is_kept(box)]
     cut = [after for t in kept for box in read if (after := _inside(t, box)) is not None]
     found = [*cut, *[t for t, _ in updates]]
-    return _planned(found, atoms, x.aval) if len(found) <= TERMS else None
+    return _planned(found, atoms, x.aval) if len(found) <= limits.INDEXED_TERMS else None
 
 
 def _meet(box: Box, other: Box) -> bool:
@@ -286,7 +284,7 @@ def _without_zeros(w: Writer, terms: Sequence[Term], eqn: Equation, atoms: list[
         return len(atoms) - 1
 
     joined = statement(eqn, w.definition, numbered)
-    found = None if joined is None else inlined(tuple(terms), 0, joined.terms, TERMS)
+    found = None if joined is None else inlined(tuple(terms), 0, joined.numbered_terms, limits.INDEXED_TERMS)
     return terms if found is None else found
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.index_rows import Combination, IndexRow
 from tapeless.interpreters.rows import index_row
 from tapeless.tracer import dtypes
@@ -37,11 +38,6 @@ comparisons[e.lt_p] = lambda a, b: NotNegative(b - a - 1)
 comparisons[e.le_p] = lambda a, b: NotNegative(b - a)
 comparisons[e.gt_p] = lambda a, b: NotNegative(a - b - 1)
 comparisons[e.ge_p] = lambda a, b: NotNegative(a - b)
-
-# Limits: beyond them a value is unknown.
-PIECES = 12
-DEPTH = 32  # of equations
-QUOTIENTS = 4  # pieces of one remainder
 
 
 class Piece(NamedTuple):
@@ -100,10 +96,13 @@ class Values:
     def _found(self, x: Var) -> Pieces:
         eqn = self._definition(x)
         rule = _rule(eqn.primitive) if eqn is not None else None
-        if eqn is None or rule is None or self._depth > DEPTH or 0 in x.aval.shape:
+        if eqn is None or rule is None or 0 in x.aval.shape:
+            return UNKNOWN
+        if limits.DEFINITIONS.is_passed(self._depth, eqn.source):
             return UNKNOWN
         found = tuple([p for piece in rule(self, eqn) if (p := _known(piece, x.aval)) is not None])
-        return found if len(found) <= PIECES and any(p.value is not None for p in found) else UNKNOWN
+        is_known = any(p.value is not None for p in found)
+        return found if is_known and not limits.PIECES.is_passed(len(found), eqn.source) else UNKNOWN
 
 
 def _number(value: Any) -> Pieces:
@@ -224,7 +223,7 @@ def _rem(values: Values, eqn: Equation) -> Iterator[Piece]:
 def _remainders(a: Affine, n: int, low: int, high: int) -> Iterator[Piece]:
     """Yield a piece of the remainder by `n` for each quotient; none if there are too many."""
     first, last = [abs(end) // n * (1 if end >= 0 else -1) for end in (low, high)]
-    for q in range(first, last + 1) if last - first < QUOTIENTS else ():
+    for q in range(first, last + 1) if last - first < limits.QUOTIENTS else ():
         least, most = q * n - (n - 1 if q <= 0 else 0), q * n + (n - 1 if q >= 0 else 0)
         yield Piece(a - q * n, (NotNegative(a - least), NotNegative(most - a)))
 

@@ -13,28 +13,30 @@ these depend on only those with such structure, or moves. So ordinary networks a
 thousands of elementwise operations only the neighbourhood of a contraction is examined. Source: Bernstein et al. 2020.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion import licence
-from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
-from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_of
+from tapeless.interpreters.simplifications.fusion.accesses import Shape
+from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_over
 from tapeless.interpreters.simplifications.fusion.promising import StructuredValues, structure
-from tapeless.interpreters.simplifications.fusion.statements import MOVES, Statement, inlined, may_compose, statement
+from tapeless.interpreters.simplifications.fusion.recorded_lowering import lowered_alike
+from tapeless.interpreters.simplifications.fusion.statements import (
+    MOVES,
+    Statement,
+    composition,
+    reads_in_order,
+    statement,
+)
 from tapeless.interpreters.simplify import Writer, filled, typed
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.contraction import canonical_precision
 from tapeless.tracer.primitives.ein import ein_p, operands_of, reduced
-from tapeless.tracer.terms.solve import merged
-from tapeless.tracer.terms.term import Lookup, Sum, Term, looked_up, term
+from tapeless.tracer.terms.limits import Limit
+from tapeless.tracer.terms.term import Sum, Term, term
 from tapeless.tracer.types import ShapedArray
-
-# Limits: beyond them nothing is fused.
-READERS = 4  # of one value
-TERMS = 8  # of one statement
-FACTORS = 8  # of one term
-COMPOSITIONS = 32  # for one value and reader
 
 
 def fuse_contractions(jaxpr: Jaxpr) -> Jaxpr:
@@ -49,7 +51,8 @@ def as_ein(w: Writer, eqn: Equation) -> Atom | None:
     found = statement(eqn, w.definition, operands.index)
     if found is None:
         return None
-    return exactly(w, found.terms, operands.__getitem__, eqn.outvars[0].aval, found.precision)
+    given = [operands[k] for k in found.operands]
+    return as_one_ein(w, found.terms, given, eqn.outvars[0].aval, found.precision)
 
 
 class _Fusion:
@@ -65,6 +68,7 @@ class _Fusion:
         self._atoms: list[Atom] = []
         self._first: dict[Var, Statement | None] = {}  # statements of the given program; None: it has none
         self._now: dict[Var, Statement] = {}  # current statements, of values that were not dropped
+        self._costs: dict[Var, ContractionCost] = {}  # of these
         self._readers: dict[int, dict[Var, None]] = {}  # values whose current statements read an operand
         self._groups: dict[Var, Var] = {}  # union-find of the values that were substituted into one another
 
@@ -88,7 +92,7 @@ class _Fusion:
         while todo:
             eqn, n = todo.pop()
             (v,) = eqn.outvars
-            if additions.get(v, TERMS) <= n or self._statement(v) is None:
+            if additions.get(v, limits.TERMS) <= n or self._statement(v) is None:
                 continue
             additions[v] = n
             n += len(self._now[v].terms) > 1
@@ -104,28 +108,30 @@ class _Fusion:
         """Return the current statement of a value; None if it has no terms that `cost_of` knows, or was dropped."""
         if v not in self._first:
             found = statement(self._made[v], self._definition, self._number) if v in self._made else None
-            if found is not None and self._cost(v, found) is None:
+            cost = self._cost(v, found) if found is not None else None
+            if found is not None and cost is not None:
+                self._set(v, found, cost)
+            else:
                 found = None
             self._first[v] = found
-            if found is not None:
-                self._set(v, found)
         return self._now.get(v)
 
-    def _set(self, v: Var, found: Statement) -> None:
+    def _set(self, v: Var, found: Statement, cost: ContractionCost) -> None:
         self._unset(v)
-        self._now[v] = found
-        for k in _reads(found):
+        self._now[v], self._costs[v] = found, cost
+        for k in found.operands:
             self._readers.setdefault(k, {})[v] = None
 
     def _unset(self, v: Var) -> None:
         if v in self._now:
-            for k in _reads(self._now.pop(v)):
+            for k in self._now.pop(v).operands:
                 self._readers[k].pop(v, None)
 
     def _operands(self, v: Var) -> Iterator[Var]:
         """Yield the values that the statement of `v` reads and that equations compute."""
-        for k in _reads(self._now[v]):
-            x = self._atoms[k]
+        found = self._now[v]
+        for k in reads_in_order(found.terms):
+            x = self._atoms[found.operands[k]]
             if type(x) is Var and x in self._made:
                 yield x
 
@@ -139,12 +145,14 @@ class _Fusion:
         return self._numbers[x]
 
     def _cost(self, v: Var, found: Statement) -> ContractionCost | None:
-        shapes = tuple([tuple([self._atoms[k].aval.shape for k, _ in t.reads]) for t in found.terms])
-        return cost_of(found.terms, shapes, v.aval.shape, found.exact)
+        return cost_over(found.terms, self._shapes(found), v.aval.shape, found.exact)
+
+    def _shapes(self, found: Statement) -> tuple[Shape, ...]:
+        return tuple([self._atoms[k].aval.shape for k in found.operands])
 
     def _order(self, v: Var) -> tuple[bool, int, int, int]:
         """Return the priority of a value: moves first, since their readers depend on them; then by falling cost."""
-        cost = (self._cost(v, self._now[v]) if v in self._now else None) or NOTHING
+        cost = self._costs[v] if v in self._now else NOTHING
         return cost.work > 0, -cost.work, -cost.held, self._number(v)
 
     # one value
@@ -154,20 +162,21 @@ class _Fusion:
         if not self._is_read_by_statements(v):
             return []
         readers = list(self._readers.get(self._number(v), ()))
-        if not readers or len(readers) > READERS:
+        if not readers or limits.READERS.is_passed(len(readers), self._made[v].source):
             return []
-        new = {r: self._with(r, v) for r in readers}
-        before, after = self._cost(v, self._now[v]) or NOTHING, NOTHING
-        for r, found in new.items():
-            old, cost = self._cost(r, self._now[r]), self._cost(r, found) if found is not None else None
-            if cost is None or old is None:
+        before, after, new = self._costs[v], NOTHING, dict[Var, tuple[Statement, ContractionCost]]()
+        for r in readers:
+            found = self._with(r, v)
+            cost = self._cost(r, found) if found is not None else None
+            if found is None or cost is None:
                 return []
-            before, after = before.plus(old), after.plus(cost)
+            new[r] = found, cost
+            before, after = before.plus(self._costs[r]), after.plus(cost)
         if not after < before:
             return []
         self._unset(v)
-        for r, found in new.items():
-            self._set(r, found)  # type: ignore[arg-type]
+        for r, (found, cost) in new.items():
+            self._set(r, found, cost)
             self._join(v, r)
         near = [*readers, *[x for r in readers for x in self._operands(r)]]
         return [x for x in near if x in self._now and x in self._read_by]
@@ -175,39 +184,38 @@ class _Fusion:
     def _is_read_by_statements(self, v: Var) -> bool:
         if v in self._kept or v not in self._read_by or self._statement(v) is None:
             return False
-        return all(
-            len(eqn.outvars) == 1 and self._first_statement(eqn.outvars[0]) is not None for eqn in self._read_by[v]
-        )
+        return all(len(eqn.outvars) == 1 and self._has_statement(eqn.outvars[0]) for eqn in self._read_by[v])
 
-    def _first_statement(self, v: Var) -> Statement | None:
-        self._statement(v)
-        return self._first[v]
+    def _has_statement(self, v: Var) -> bool:
+        if v not in self._first:
+            self._statement(v)
+        return self._first[v] is not None
 
     def _with(self, r: Var, v: Var) -> Statement | None:
         """Substitute `v` into the statement of its reader `r`; None if no licence permits it, or it is too large."""
-        reader, producer = self._now[r], self._now[v]
-        if any(self._number(v) in looked_up(t) for t in reader.terms):
-            return None
-        if not may_compose(reader.terms, self._number(v), producer.terms):
-            return None
+        reader, producer, number = self._now[r], self._now[v], self._number(v)
         if None not in (reader.precision, producer.precision) and reader.precision != producer.precision:
             return None
         if r.aval.dtype != v.aval.dtype and not licence.is_unrounded(producer.terms, v.aval.dtype):
             return None
+        every = sorted({*reader.operands, *producer.operands})
+        rank = {k: n for n, k in enumerate(every)}
+        found = composition(
+            reader.terms, tuple([rank[k] for k in reader.operands]), rank[number],
+            producer.terms, tuple([rank[k] for k in producer.operands]),
+        )  # fmt: skip
+        if isinstance(found, Limit):
+            found.stop(self._made[v].source)
+            return None
+        if found is None or (found.cancels and not licence.may_cancel(self._linear or r.linear, r.aval.dtype)):
+            return None
         if len(producer.terms) > 1 and not licence.only_moves(reader.terms) and not self._may_tear(v, producer):
             return None
-        found = inlined(reader.terms, self._number(v), producer.terms, COMPOSITIONS)
-        joint = () if found is None else merged(found)
-        if found is None or len(joint) > TERMS or any(len(t.factors) > FACTORS for t in joint):
-            return None
-        if _tells_sums(joint) and not _tells_sums((*reader.terms, *producer.terms)):
-            return None
-        if _cancel(found, joint) and not licence.may_cancel(self._linear or r.linear, r.aval.dtype):
-            return None
-        return Statement(joint, reader.precision or producer.precision, reader.exact or producer.exact)
+        operands = tuple([every[k] for k in found.operands])
+        return Statement(found.terms, operands, reader.precision or producer.precision, reader.exact or producer.exact)
 
     def _may_tear(self, v: Var, producer: Statement) -> bool:
-        literals = [k for k in _reads(producer) if type(self._atoms[k]) is Literal]
+        literals = tuple([n for n, k in enumerate(producer.operands) if type(self._atoms[k]) is Literal])
         return licence.may_be_torn(producer.terms, literals, self._linear or v.linear, v.aval.dtype)
 
     # gains
@@ -231,12 +239,11 @@ class _Fusion:
                 continue
             group, now = self._group(v), self._now.get(v)
             before[group] = before.get(group, NOTHING).plus(self._cost(v, first) or NOTHING)
-            own = self._cost(v, now) if now is not None else None
-            after[group] = after.get(group, NOTHING).plus(own or NOTHING)
+            after[group] = after.get(group, NOTHING).plus(NOTHING if now is None else self._costs[v])
             if now is None:
                 dropped[group] = max(dropped.get(group, 0), v.aval.size)
             else:
-                left[group] = max([left.get(group, 0), v.aval.size, *[self._atoms[k].aval.size for k in _reads(now)]])
+                left[group] = max([left.get(group, 0), v.aval.size, *[self._atoms[k].aval.size for k in now.operands]])
         worth = {
             group
             for group, old in before.items()
@@ -250,21 +257,22 @@ class _Fusion:
             found = changed.get(eqn.outvars[0]) if len(eqn.outvars) == 1 else None
             if found is not None:
                 w.place, aval = eqn.source, eqn.outvars[0].aval
-                write = exactly if found.exact else lowered
-                atom = write(w, found.terms, lambda k: w.now(self._atoms[k]), aval, found.precision)
+                given = [w.now(self._atoms[k]) for k in found.operands]
+                write = as_one_ein if found.exact else lowered_alike
+                atom = write(w, found.terms, given, aval, found.precision)
                 if atom is not None and w.replace(eqn, atom):
                     continue
             w.keep(w.renamed(eqn))
         return w.finish()
 
 
-def exactly(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any) -> Atom:
+def as_one_ein(w: Writer, terms: Sum, atoms: Sequence[Atom], aval: ShapedArray, precision: Any) -> Atom:
     """Write a sum of terms as one `ein`, or as zeros; factors of another dtype are converted to that of `aval`."""
-    others = {f.operand for t in terms for f in t.factors if atoms(f.operand).aval.dtype != aval.dtype}
+    others = {f.operand for t in terms for f in t.factors if atoms[f.operand].aval.dtype != aval.dtype}
     first = 1 + max([k for t in terms for k in operands_of(t)], default=0)  # number of the first converted operand
     converted = [_with_factors(t, lambda k: k + first if k in others else k) for t in terms]
     numbers = sorted({k for t in converted for k in operands_of(t)})
-    given = [atoms(k) if k < first else typed(w, atoms(k - first), aval.update(weak_type=False)) for k in numbers]
+    given = [atoms[k] if k < first else typed(w, atoms[k - first], aval.update(weak_type=False)) for k in numbers]
     found = reduced(
         [t.with_operands(numbers.index) for t in converted], [x.aval for x in given], aval.shape, aval.dtype
     )
@@ -315,18 +323,3 @@ def _is_worth_it(old: ContractionCost, new: ContractionCost, shrinks: bool) -> b
     """
     halved = 2 * new.work <= old.work or 2 * new.held <= old.held
     return (new.work < old.work and (halved or new.steps == 1)) or (new.work == old.work and halved and shrinks)
-
-
-def _cancel(terms: Sum, joint: Sum) -> bool:
-    """Tell whether terms of opposite signs cancelled when they were merged to `joint`."""
-    return sum(abs(t.coefficient) for t in joint) < sum(abs(t.coefficient) for t in terms)
-
-
-def _tells_sums(terms: Sum) -> bool:
-    """Tell whether what is looked up is a sum of variables: all values of all but one of them are then compared."""
-    return any(isinstance(b, Lookup) and len(b.index.variables) > 1 for t in terms for b in t.brackets)
-
-
-def _reads(found: Statement) -> dict[int, None]:
-    """Return the operands of a statement, in order and without duplicates."""
-    return dict.fromkeys([k for t in found.terms for k, _ in t.reads])

@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.terms.affine import Variable, variable
 from tapeless.tracer.terms.term import Bracket, Lookup, Read, Term, term, variables_in
-
-MOST_VALUES = 2**62  # of the indices that two relations share
 
 
 class Split(NamedTuple):
@@ -118,7 +117,7 @@ def shared_indices(t: Term) -> SharedIndices | None:
     for a, b in combinations(groups.values(), 2):
         common = sorted(a.keys() & b.keys())
         sizes = tuple([t.sizes[v] for v in common])
-        if len(common) > 1 and prod(sizes) < MOST_VALUES:
+        if len(common) > 1 and prod(sizes) < limits.JOINT_VALUES:
             return SharedIndices((tuple([a[v] for v in common]), tuple([b[v] for v in common])), sizes)
     return None
 

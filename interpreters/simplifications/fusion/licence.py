@@ -7,7 +7,7 @@ another dtype, only unrounded values are substituted.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -24,11 +24,13 @@ def sums_in_any_order(dtype: Any) -> bool:
     return not dtypes.is_inexact(dtype) or float(dtypes.finfo(dtype).max) > RANGE
 
 
+@lru_cache(maxsize=4096)
 def only_moves(terms: Sum) -> bool:
     """Tell whether each term moves elements of one operand unchanged; two terms may still write to one element."""
     return all(len(t.factors) <= 1 and t.coefficient == 1 and not summed(t) and not _divides(t) for t in terms)
 
 
+@lru_cache(maxsize=4096)
 def is_unrounded(terms: Sum, dtype: Any) -> bool:
     """Tell whether each element is an operand's or its negative, so that a conversion of `dtype` commutes with it."""
     signs = (1, -1) if dtypes.is_inexact(dtype) else (1,)
@@ -51,7 +53,8 @@ def summed(t: Term) -> set[int]:
     return set(range(len(t.sizes))) - variables_in(t.out)
 
 
-def may_be_torn(terms: Sum, literals: Sequence[int], linear: bool, dtype: Any) -> bool:
+@lru_cache(maxsize=4096)
+def may_be_torn(terms: Sum, literals: tuple[int, ...], linear: bool, dtype: Any) -> bool:
     """Tell whether the addends of a sum may be added to another sum one by one.
 
     Args:

@@ -10,6 +10,7 @@ with symbols that may leave the array, or whose padding would be too large. A wr
 from collections.abc import Sequence
 from math import prod
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, axes_of
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, cut, padded, viewed
 from tapeless.interpreters.simplifications.index_arrays import WIDE, SymbolValue, gather, index_array, index_dtype
@@ -26,7 +27,6 @@ from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable, varia
 from tapeless.tracer.terms.term import variables_in, variables_of
 
 _UNBOUNDED = 1 << 62
-MOST = 2  # limit on the elements with padding, relative to those of the array and those that are read
 
 
 class Accesses:
@@ -44,6 +44,11 @@ class Accesses:
 
     def read(self, x: Atom, access: Access) -> tuple[Atom, Order]:
         """Write a read of an array at an access, arbitrary out of bounds; return it with the variable of each axis."""
+        axes = axes_of(access, x.aval.shape, self._sizes)
+        return self._copied(x, access) if axes is None else viewed(self._w, x, axes, self._sizes)
+
+    def _copied(self, x: Atom, access: Access) -> tuple[Atom, Order]:
+        """Write a read that is no view of the array."""
         if any(a.symbols for a in access):
             if not all(self._stays_inside(a, n) for a, n in zip(access, x.aval.shape) if a.symbols):
                 return self._gathered(x, access)
@@ -54,7 +59,8 @@ class Accesses:
             x, access = self._w.write(s.reshape_p, x, shape=(x.aval.size,)), (flat,)
         around = _around(access, x.aval.shape, self._sizes)
         if any(map(any, around)):
-            if _size(x.aval.shape, around) > MOST * (x.aval.size + self._box(access)):
+            own = x.aval.size + self._box(access)
+            if limits.PADDING.is_passed(_size(x.aval.shape, around), self._w.place, unit=own):
                 return self._gathered(x, access)
             x = padded(self._w, x, [(low, high, 0) for low, high in around], literal(0, x.aval))
             access = tuple([a + low for a, (low, _) in zip(access, around)])

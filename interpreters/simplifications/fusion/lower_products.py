@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged
 from tapeless.interpreters.simplifications.fusion.plan import Tree, ordered
 from tapeless.interpreters.simplifications.fusion.steps import Labels, size_along
@@ -28,7 +29,6 @@ from tapeless.tracer.terms.affine import Variable
 from tapeless.tracer.types import ShapedArray
 
 _FULL = Precision.HIGHEST, Precision.HIGHEST
-MOST = 4  # limit on the elements of the array of products, relative to its factors, masks and result
 
 
 class Indexed(NamedTuple):
@@ -51,7 +51,7 @@ class MaskedProduct(NamedTuple):
     factors: tuple[Indexed, ...]  # of one dtype; there may be none, whose product is 1
     masks: tuple[Indexed, ...]  # of booleans
     kept: Order
-    sizes: Sequence[int]
+    sizes: tuple[int, ...]
     aval: ShapedArray  # the type of one element of the result
     precision: Any  # of contractions; None for the full one
     exact: bool
@@ -76,7 +76,7 @@ def _chosen_early(w: Writer, p: MaskedProduct) -> Indexed:
     if not exposed or not dtypes.is_inexact(p.aval.dtype):
         return _in_factors(w, p)
     parts = sum(size_along(x.labels, p.sizes) for x in (*p.factors, *p.masks)) + size_along(order, p.sizes)
-    if size_along(_every(p), p.sizes) <= MOST * parts:
+    if not limits.PRODUCTS.is_passed(size_along(_every(p), p.sizes), w.place, unit=parts):
         return Indexed(_whole(w, p), order)
     return Indexed(_if_finite(w, p, exposed), order)
 
@@ -107,7 +107,7 @@ def _contracted(w: Writer, p: MaskedProduct) -> Indexed:
     """Contract the factors in the cheapest order, without masks."""
     if not p.factors:
         return Indexed(literal(1, p.aval), ())
-    tree, _ = ordered([f.labels for f in p.factors], frozenset(p.kept), p.sizes)
+    tree, _ = ordered(tuple([f.labels for f in p.factors]), frozenset(p.kept), p.sizes)
     return _Contraction(w, p).joined(tree, frozenset(p.kept))
 
 

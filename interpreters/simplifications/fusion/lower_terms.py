@@ -87,6 +87,8 @@ def _added(w: Writer, lowerings: "Sequence[_TermLowering]", inner: Box, box: Box
 
 def _within(w: Writer, x: Atom, box: Box, outer: Box) -> Atom:
     """Pad the value of a box with zeros to the box `outer`."""
+    if box == outer:
+        return x
     config = [(low - first, last - high, 0) for (low, high), (first, last) in zip(box, outer)]
     return padded(w, x, config, literal(0, x.aval))
 
@@ -104,7 +106,7 @@ class _TermLowering:
         self._accesses = Accesses(w, place.sizes, self._symbol)
         self._place = place if self._accesses.is_place(t.out, aval.shape) else None
         self._wanted: Order = tuple([d.variable for a in place.out or () for d in a.digits])
-        self.sizes: Sequence[int] = place.sizes
+        self.sizes: tuple[int, ...] = place.sizes
         self.kept: Labels = variables_in(t.out)
 
     @property

@@ -10,13 +10,12 @@ Left out: indices of several variables, as in `x[(i + j) % n]`, where no box is 
 from itertools import product
 from math import prod
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion.taps import at_values
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.terms.affine import Access, Variable
 from tapeless.tracer.terms.solve import solved
 from tapeless.tracer.terms.term import NotNegative, Sum, Term, variables_in, variables_of
-
-MOST_PERIODS = 32  # terms that replace one
 
 
 def in_periods(t: Term, operands: list[Atom], shape: tuple[int, ...]) -> Sum:
@@ -28,7 +27,7 @@ def in_periods(t: Term, operands: list[Atom], shape: tuple[int, ...]) -> Sum:
     """
     accesses = [(f.access, operands[f.operand].aval.shape) for f in t.factors]
     periods = sorted({v for each in ((t.out, shape), *accesses) for v in _periods(*each)} & _bracketed(t))
-    if not periods or prod([t.sizes[v] for v in periods]) > MOST_PERIODS:
+    if not periods or limits.PERIODS.is_passed(prod([t.sizes[v] for v in periods])):
         return (t,)
     choices = product(*[range(t.sizes[v]) for v in periods])
     found = [solved(at_values(t, dict(zip(periods, choice, strict=True)))) for choice in choices]

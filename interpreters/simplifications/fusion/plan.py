@@ -86,7 +86,7 @@ def planned(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
     after = factors_after(steps, labels)
     if not all(_is_mask(b, (*after, kept)) for b in steps.brackets):
         return None
-    _, cost = ordered(after, steps.kept, placed.sizes)
+    _, cost = ordered(tuple(after), steps.kept, placed.sizes)
     cost = cost.plus(_cost_of_steps(steps, labels, placed.sizes))
     least = min([size_along(own, placed.sizes) for own in after], default=prod(shape))
     cost = cost.plus(ContractionCost(0, prod(shape), 0))
@@ -127,11 +127,20 @@ def cost_of(
     return total
 
 
+@lru_cache(maxsize=4096)
+def cost_over(terms: Sum, operands: tuple[Shape, ...], shape: Shape, exact: bool = False) -> ContractionCost | None:
+    """Compute the cost of a sum of terms over operands of these shapes, as `cost_of` does."""
+    shapes = tuple([tuple([operands[k] for k, _ in t.reads]) for t in terms])
+    return cost_of(terms, shapes, shape, exact)
+
+
 def _estimated(t: Term, shape: Shape) -> ContractionCost:
     """Estimate the cost of a term as if brackets were free; looked-up variables count as those of their arrays."""
     given = {v: variables_in(b.access) for b in t.brackets if isinstance(b, Lookup)
              for v in variables_of(b.index)}  # fmt: skip
-    labels = [frozenset(u for a in f.access for v in variables_of(a) for u in given.get(v, (v,))) for f in t.factors]
+    labels = tuple(
+        [frozenset(u for a in f.access for v in variables_of(a) for u in given.get(v, (v,))) for f in t.factors]
+    )
     kept = frozenset(u for a in t.out for v in variables_of(a) for u in given.get(v, (v,)))
     _, cost = ordered(labels, kept, t.sizes)
     return cost.plus(ContractionCost(0, prod(shape), 0))
@@ -148,6 +157,7 @@ class PlacedAxes(NamedTuple):
     brackets: tuple[Bracket, ...]
 
 
+@lru_cache(maxsize=4096)
 def placed_axes(t: Term, shape: Shape) -> PlacedAxes:
     """Decompose the axes of the result; one that shares a variable with an earlier one gets a new, equal variable."""
     sizes, out, brackets, used = list(t.sizes), list[Affine](), list[Bracket](), set[Variable]()
@@ -181,7 +191,8 @@ class _PartialProduct(NamedTuple):
     labels: Labels
 
 
-def ordered(factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> tuple[Tree, ContractionCost]:
+@lru_cache(maxsize=4096)
+def ordered(factors: tuple[Labels, ...], kept: Labels, sizes: tuple[int, ...]) -> tuple[Tree, ContractionCost]:
     """Find the cheapest order to contract factors, and its cost; without factors, tree 0 at no cost."""
     if not factors:
         return 0, NOTHING

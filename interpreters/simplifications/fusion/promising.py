@@ -50,16 +50,19 @@ def structure(jaxpr: Jaxpr) -> StructuredValues:
     found: list[Equation] = []
     known: dict[Atom, Kind] = {}
     rules = {p: _of_comparison if p in comparisons else kinds.get(p) for p in jaxpr.primitives}
+    kind_of, are_unknown = known.get, known.keys().isdisjoint
     for eqn in jaxpr.eqns:
-        primitive, operands = eqn.primitive, eqn.invars
-        rule = rules[primitive]
-        if rule is None or (primitive not in _BEGINNINGS and known.keys().isdisjoint(operands)):
+        rule, operands = rules[eqn.primitive], eqn.invars
+        if rule is None:
             continue
-        given = [known.get(x) for x in operands]
+        is_free = are_unknown(operands)
+        if is_free and eqn.primitive not in _BEGINNINGS:
+            continue
+        given = [None] * len(operands) if is_free else [kind_of(x) for x in operands]
         kind = rule(eqn, given)
         if kind is not None:
             known[eqn.outvars[0]] = kind
-        if any(given) and _is_root(eqn, given):
+        if not is_free and _is_root(eqn, given):
             found.append(eqn)
     return StructuredValues(found, known.keys())
 

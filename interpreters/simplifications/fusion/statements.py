@@ -5,26 +5,32 @@ or joined, and factors of 1, are dropped. Only the primitives in `FOLLOWED` have
 permit another order of summation.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters.index_rows import Combination, rows
+from tapeless.interpreters import limits
+from tapeless.interpreters.index_rows import Combination, Params, rows
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
 from tapeless.interpreters.simplifications.fusion.licence import sums_in_any_order
 from tapeless.tracer import dtypes
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import Precision, dot_general_p
-from tapeless.tracer.primitives.ein import ein_p
+from tapeless.tracer.primitives.ein import ein_p, operands_of
 from tapeless.tracer.primitives.indexing import gather_p, scatter_add_p
 from tapeless.tracer.primitives.reduction import cumsum_p, reduce_sum_p
 from tapeless.tracer.terms.affine import variables
-from tapeless.tracer.terms.solve import composed, solved, substituted
-from tapeless.tracer.terms.term import Bracket, Sum, Term, Use, term
+from tapeless.tracer.terms.limits import Limit
+from tapeless.tracer.terms.solve import composed, merged, solved, substituted
+from tapeless.tracer.terms.term import Bracket, Lookup, Sum, Term, Use, looked_up, term
+from tapeless.tracer.types import ShapedArray
 
+_Mask = tuple[int, tuple[int, ...], tuple[Bracket, ...]]  # an operand, its shape, and the brackets where it is true
 _JOINS = frozenset((s.pad_p, s.concatenate_p, scatter_add_p))  # terms of operands that are zeros are dropped
 MOVES = frozenset((s.broadcast_in_dim_p, s.reshape_p, s.transpose_p, s.rev_p, s.slice_p))
 FOLLOWED = frozenset((
@@ -34,14 +40,22 @@ FOLLOWED = frozenset((
 
 
 class Statement(NamedTuple):
-    """A value as a sum of terms over numbered operands, and the precision of its contractions, None if none is set.
+    """A value as a sum of terms over its operands, and the precision of its contractions, None if none is set.
 
+    operands: the number of each operand that the terms read, in rising order; the terms count these. So equal
+      structures have the same terms, and what is computed of terms is computed once for all of them.
     exact: terms are not evaluated where their brackets fail, as those of `ein`.
     """
 
     terms: Sum
+    operands: tuple[int, ...]
     precision: Any = None
     exact: bool = False
+
+    @property
+    def numbered_terms(self) -> Sum:
+        """Return the terms over the numbers of the operands."""
+        return tuple([t.with_operands(self.operands.__getitem__) for t in self.terms])
 
 
 def statement(eqn: Equation, definition: Definition, number: Callable[[Atom], int]) -> Statement | None:
@@ -51,34 +65,99 @@ def statement(eqn: Equation, definition: Definition, number: Callable[[Atom], in
       definition: returns the equation that computes a variable, None for inputs and literals.
       number: returns the number of an operand.
     """
-    if eqn.primitive not in FOLLOWED or not _permitted(eqn):
+    if eqn.primitive not in FOLLOWED:
         return None
-    row = rows[eqn.primitive](eqn.params, [x.aval for x in eqn.invars])
-    if row.combination is not Combination.TERMS:
-        return None
-    found = _chosen(eqn, row.results[0], definition) if eqn.primitive is e.select_n_p else row.results[0]
+    found = _terms_of(
+        eqn.primitive, tuple(eqn.params.items()), tuple([x.aval for x in eqn.invars]), eqn.outvars[0].aval
+    )
+    if found is not None and eqn.primitive is e.select_n_p:
+        found = _chosen(eqn, found, definition)
     if found is None:
         return None
     if eqn.primitive in _JOINS:
         found = tuple([t for t in found if not _is_zero(eqn.invars[t.factors[0].operand], definition)])
-    if any(_vanishes(eqn.invars[f.operand], definition) for t in found for f in t.factors):
+    if any(_vanishes(eqn.invars[k], definition) for k in _factors_of(found)):
         return None  # the rewrites of the equation itself see best that its product is 0
-    terms = [after for t in found if (after := _known(eqn, t, definition, number)) is not None]
-    return Statement(tuple(terms), eqn.params.get("precision"), eqn.primitive is ein_p)
+    ones = tuple([k for k, x in enumerate(eqn.invars) if type(x) is Literal and _is_one(x)])
+    numbers = {k: number(eqn.invars[k]) for k in _reads_of_row(found, ones)}
+    masks = []
+    for k, x in enumerate(eqn.invars):
+        brackets = brackets_where(x, definition) if dtypes.is_bool(x.aval.dtype) else None
+        if brackets is not None:
+            numbers.setdefault(k, number(x))
+            masks.append((k, x.aval.shape, brackets))
+    every = sorted({*numbers.values()})
+    ranks = tuple([(k, every.index(n)) for k, n in numbers.items()])
+    terms, read = _simplified(found, ones, ranks, tuple(masks))
+    return Statement(terms, tuple([every[k] for k in read]), eqn.params.get("precision"), eqn.primitive is ein_p)
 
 
-def _permitted(eqn: Equation) -> bool:
-    (out,) = [v.aval for v in eqn.outvars]
+@lru_cache(maxsize=4096)
+def _terms_of(primitive: Primitive, params: Any, avals: tuple[ShapedArray, ...], out: ShapedArray) -> Sum | None:
+    """Return the terms of a primitive, by its index row; None if it has none, or if they may not be reordered."""
+    given = dict(params)
+    if not _permitted(primitive, given, avals, out):
+        return None
+    row = rows[primitive](given, avals)
+    return row.results[0] if row.combination is Combination.TERMS else None
+
+
+@lru_cache(maxsize=4096)
+def _factors_of(terms: Sum) -> tuple[int, ...]:
+    """List the operands of factors, each once, in the order of the terms."""
+    return tuple(dict.fromkeys([f.operand for t in terms for f in t.factors]))
+
+
+@lru_cache(maxsize=4096)
+def _reads_of_row(terms: Sum, ones: tuple[int, ...]) -> tuple[int, ...]:
+    """List the operands that terms read without factors of 1, each once, as `Term.with_operands` meets them."""
+    met = dict[int, None]()
+    for t in terms:
+        _without_ones(t, ones).with_operands(lambda k: met.setdefault(k) or k)
+    return tuple(met)
+
+
+def _without_ones(t: Term, ones: tuple[int, ...]) -> Term:
+    factors = [f for f in t.factors if f.operand not in ones]
+    return t if len(factors) == len(t.factors) else term(t.out, t.sizes, factors, t.brackets, t.coefficient)
+
+
+@lru_cache(maxsize=4096)
+def _simplified(
+    terms: Sum, ones: tuple[int, ...], ranks: tuple[tuple[int, int], ...], masks: tuple[_Mask, ...]
+) -> tuple[Sum, tuple[int, ...]]:
+    """Simplify the terms of a row: drop factors of 1, and turn masks of affine indices into brackets.
+
+    Args:
+      ones: the operands that are 1.
+      ranks: the number of each operand that is read.
+    Returns: the terms that are not 0, over the operands that they read, and the numbers of these.
+    """
+    rank = dict(ranks)
+    found = [after for t in terms if (after := _known(_without_ones(t, ones), rank, masks)) is not None]
+    return compressed(tuple(found))
+
+
+def compressed(terms: Sum) -> tuple[Sum, tuple[int, ...]]:
+    """Number the operands that terms read from 0 on, in the same order; return the terms, and the old numbers."""
+    read = sorted({k for t in terms for k in operands_of(t)})
+    if read == list(range(len(read))):
+        return terms, tuple(read)
+    new = {k: n for n, k in enumerate(read)}
+    return tuple([t.with_operands(new.__getitem__) for t in terms]), tuple(read)
+
+
+def _permitted(primitive: Primitive, params: Params, avals: Sequence[ShapedArray], out: ShapedArray) -> bool:
     if (
         dtypes.is_bool(out.dtype)
         or dtypes.is_key(out.dtype)
         or not sums_in_any_order(out.dtype)
-        or eqn.params.get("preferred_element_type")
+        or params.get("preferred_element_type")
     ):
         return False
-    if eqn.primitive is dot_general_p and not isinstance(eqn.params["precision"][0], Precision):
+    if primitive is dot_general_p and not isinstance(params["precision"][0], Precision):
         return False  # a dot algorithm applies to this one product
-    return not any(0 in x.aval.shape for x in (*eqn.invars, *eqn.outvars))
+    return not any(0 in x.shape for x in (*avals, out))
 
 
 def _chosen(eqn: Equation, terms: Sum, definition: Definition) -> Sum | None:
@@ -109,23 +188,17 @@ def _vanishes(x: Atom, definition: Definition) -> bool:
     return _is_zero(x, definition)
 
 
-def _known(eqn: Equation, t: Term, definition: Definition, number: Callable[[Atom], int]) -> Term | None:
-    """Renumber the operands of a term by `number`, drop factors of 1, and turn masks of affine indices into brackets.
-
-    None if the term is 0.
-    """
-    factors = [f for f in t.factors if not _is_one(eqn.invars[f.operand])]
-    found = t if len(factors) == len(t.factors) else term(t.out, t.sizes, factors, t.brackets, t.coefficient)
-    found = solved(found.with_operands(lambda k: number(eqn.invars[k])))
-    for x in eqn.invars if found is not None else ():
-        brackets = brackets_where(x, definition) if dtypes.is_bool(x.aval.dtype) else None
-        if brackets is not None and found is not None:
-            found = _with_mask(found, number(x), x.aval.shape, brackets)
+def _known(t: Term, rank: Mapping[int, int], masks: Sequence[_Mask]) -> Term | None:
+    """Renumber the operands of a term by `rank`, and turn masks of affine indices into brackets; None if it is 0."""
+    found = solved(t.with_operands(rank.__getitem__))
+    for k, shape, brackets in masks:
+        if found is not None:
+            found = _with_mask(found, rank[k], shape, brackets)
     return found
 
 
-def _is_one(x: Atom) -> bool:
-    return type(x) is Literal and not x.aval.shape and bool(np.asarray(x.value) == 1)
+def _is_one(x: Literal) -> bool:
+    return not x.aval.shape and bool(np.asarray(x.value) == 1)
 
 
 def _with_mask(t: Term, operand: int, shape: tuple[int, ...], brackets: tuple[Bracket, ...]) -> Term | None:
@@ -146,6 +219,73 @@ def may_compose(reader: Sum, operand: int, producer: Sum) -> bool:
     uses = {f.use for t in reader for f in t.factors if f.operand == operand}
     divides = any(f.use is Use.DIVIDED for t in producer for f in t.factors)
     return Use.DIVIDED not in uses and not (divides and Use.CONJUGATED in uses)
+
+
+class Composition(NamedTuple):
+    """A sum of terms that another was substituted into, over the operands that it reads; did terms cancel in it?"""
+
+    terms: Sum
+    operands: tuple[int, ...]
+    cancels: bool
+
+
+@lru_cache(maxsize=4096)
+def composition(
+    reader: Sum, of_reader: tuple[int, ...], operand: int, producer: Sum, of_producer: tuple[int, ...]
+) -> Composition | Limit | None:
+    """Substitute the terms of a producer for an operand of a reader.
+
+    Returns: the limit that forbids it, if one does; None if it is impossible.
+
+    Args:
+      of_reader, of_producer: the numbers of the operands of both, which are numbered together, as `operand` is.
+    """
+    passed = _passed_by_counts(reader, of_reader.index(operand), len(producer))
+    if passed is not None:
+        return passed
+    into = tuple([t.with_operands(of_reader.__getitem__) for t in reader])
+    terms = tuple([t.with_operands(of_producer.__getitem__) for t in producer])
+    if any(operand in looked_up(t) for t in into) or not may_compose(into, operand, terms):
+        return None
+    found = inlined(into, operand, terms, limits.COMPOSITIONS)
+    if found is None:
+        return limits.COMPOSITIONS
+    joint = merged(found)
+    if len(joint) > limits.TERMS:
+        return limits.TERMS
+    if any(len(t.factors) > limits.FACTORS for t in joint):
+        return limits.FACTORS
+    if _tells_sums(joint) and not _tells_sums((*into, *terms)):
+        return None
+    return Composition(*compressed(joint), _cancel(found, joint))
+
+
+def _passed_by_counts(reader: Sum, operand: int, terms: int) -> Limit | None:
+    """Return the limit that so many terms in the place of an operand pass, even if all that can cancel do."""
+    uses = [sum(f.operand == operand for f in t.factors) for t in reader]
+    new = sum(terms**n for n in uses if n)
+    left = [t for t, n in zip(reader, uses) if not n]
+    if terms * sum(map(bool, uses)) > limits.COMPOSITIONS:
+        return limits.COMPOSITIONS
+    if len(left) - new > limits.TERMS and not any(isinstance(b, Lookup) for t in left for b in t.brackets):
+        return limits.TERMS
+    return None
+
+
+def _cancel(terms: Sum, joint: Sum) -> bool:
+    """Tell whether terms of opposite signs cancelled when they were merged to `joint`."""
+    return sum(abs(t.coefficient) for t in joint) < sum(abs(t.coefficient) for t in terms)
+
+
+def _tells_sums(terms: Sum) -> bool:
+    """Tell whether what is looked up is a sum of variables: all values of all but one of them are then compared."""
+    return any(isinstance(b, Lookup) and len(b.index.variables) > 1 for t in terms for b in t.brackets)
+
+
+@lru_cache(maxsize=4096)
+def reads_in_order(terms: Sum) -> tuple[int, ...]:
+    """List the operands that terms read, each once, in the order in which they read them."""
+    return tuple(dict.fromkeys([k for t in terms for k, _ in t.reads]))
 
 
 def inlined(reader: Sum, operand: int, producer: Sum, most: int) -> Sum | None:

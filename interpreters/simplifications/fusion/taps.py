@@ -9,20 +9,18 @@ many small ones. Small arrays are left, because unrolled code compiles more slow
 from itertools import product
 from math import prod
 
+from tapeless.interpreters import limits
 from tapeless.tracer.terms.affine import Affine, Variable
 from tapeless.tracer.terms.solve import solved
 from tapeless.tracer.terms.term import Lookup, Sum, Term, indices_of, variables_in, variables_of
-
-MOST_TAPS = 32
-LEAST_ELEMENTS = 1024  # of the products for each tap
 
 
 def in_taps(t: Term) -> Sum:
     """Rewrite a term as one for each tap of its windows; the term alone if it has none, or unrolling does not pay."""
     taps = sorted(_taps(t))
     left = [v for v in range(len(t.sizes)) if v not in taps]
-    few = 1 < prod([t.sizes[v] for v in taps]) <= MOST_TAPS
-    if not few or prod([t.sizes[v] for v in left]) < LEAST_ELEMENTS or not _is_elementwise(t, frozenset(left)):
+    few = 1 < prod([t.sizes[v] for v in taps]) <= limits.TAPS
+    if not few or prod([t.sizes[v] for v in left]) < limits.TAP_ELEMENTS or not _is_elementwise(t, frozenset(left)):
         return (t,)
     places = product(*[range(t.sizes[v]) for v in taps])
     found = [solved(at_values(t, dict(zip(taps, place, strict=True)))) for place in places]

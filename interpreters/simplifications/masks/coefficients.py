@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplifications.fusion.accesses import Shape
@@ -20,8 +21,6 @@ from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 
 _LOGIC = frozenset((and_p, or_p, not_p))
-NESTED = 8  # limit on the depth to which definitions of coefficients and masks are followed
-EXPANDED = 16  # limit on the alternatives of an expanded mask
 
 
 class Coefficients:
@@ -75,7 +74,7 @@ class Coefficients:
 
     def _without_wider(self, x: Atom, region: Region, other: float) -> Atom:
         """Drop selects of a coefficient by masks that hold in all of a region."""
-        for _ in range(NESTED):
+        for _ in range(limits.NESTED):
             eqn = self._w.made_by(x, e.select_n_p)
             kept = [k for k, case in enumerate(eqn.invars[1:]) if number(self._w, case) != other] if eqn else []
             if eqn is None or len(kept) != 1 or not self.covers(regions.of(mask_of(eqn, kept[0])), region):
@@ -85,7 +84,7 @@ class Coefficients:
 
     def _is_masked(self, x: Atom, region: Region, other: float) -> bool:
         """Tell whether a coefficient is `other` outside a region of masks without views."""
-        outside = self._support(x, other, NESTED)
+        outside = self._support(x, other, limits.NESTED)
         return outside is not None and self._covers(region, outside)
 
     def has(self, x: Atom, mask: Mask, other: float) -> bool:
@@ -146,10 +145,10 @@ class Coefficients:
             each: Region | None = None
             for mask in alternative:
                 each = regions.both(each, self._literal(mask), exactly=True)
-                if each is not None and len(each) > EXPANDED:
+                if each is not None and len(each) > limits.EXPANDED:
                     return region
             found = regions.either(found, each, exactly=True)
-        return region if found is not None and len(found) > EXPANDED else found
+        return region if found is not None and len(found) > limits.EXPANDED else found
 
     def _literal(self, mask: Mask) -> Region | None:
         if mask not in self._literals:
@@ -164,7 +163,7 @@ class Coefficients:
         if eqn is None or eqn.primitive not in _LOGIC:
             return regions.of(mask)
         found = self._of_logic(mask, eqn, self._literal, exactly=True)
-        return regions.of(mask) if found is not None and len(found) > EXPANDED else found
+        return regions.of(mask) if found is not None and len(found) > limits.EXPANDED else found
 
     def _of_logic(
         self, mask: Mask, eqn: Equation, expand: Callable[[Mask], Region | None], exactly: bool = False
@@ -186,7 +185,7 @@ class Coefficients:
 
     def of_inputs(self, mask: Mask) -> Region | None:
         """Write a mask without views in masks of inputs of the program, as far as it is made of these."""
-        return self._of_inputs(mask, NESTED)
+        return self._of_inputs(mask, limits.NESTED)
 
     def _of_inputs(self, mask: Mask, depth: int) -> Region | None:
         """Expand a mask without views by the equations that compute its predicate: logic, moves, comparisons."""

@@ -11,6 +11,7 @@ from functools import lru_cache, reduce
 from math import prod
 from typing import NamedTuple
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.index_rows import Combination
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.masks import regions
@@ -27,7 +28,6 @@ from tapeless.tracer.terms.affine import Access
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, indices_of, is_case, term, variables_in
 
 # Limit on the accesses of one operand: with more, as the padding number of a pad has, it counts as read everywhere.
-READINGS = 6
 
 undone: Table[Callable[[MaskWriter, Equation, int, Atom], Atom]] = Table(
     "masks undone",
@@ -60,7 +60,7 @@ def _of_result(
     total: Region | None = NOWHERE
     if region == NOWHERE:
         return total
-    for reading in readings if len(readings) <= READINGS else (None,):
+    for reading in (None,) if limits.READINGS.is_passed(len(readings)) else readings:
         total = regions.either(total, reading and _through(w, eqn, n, region, k, reading))
     return total
 

@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from itertools import chain, combinations
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.masks.mask import NEVER, Mask, MaskView
-
-ALTERNATIVES = 4  # limit; more are replaced by the masks that all have in common
-TOGETHER = 6  # limit on the masks of one alternative; dropping others is safe, as it enlarges the region
 
 # Tuples without duplicates, so that programs come out the same every time.
 Alternative = tuple[Mask, ...]
@@ -29,7 +27,7 @@ def both(region: Region | None, other: Region | None, exactly: bool = False) -> 
     if region is None or other is None:
         return other if region is None else region
     found = [_distinct((*a, *b)) for a in region for b in other]
-    return _irredundant(found) if exactly else _bounded([a[:TOGETHER] for a in found])
+    return _irredundant(found) if exactly else _bounded([a[: limits.TOGETHER] for a in found])
 
 
 def either(region: Region | None, other: Region | None, exactly: bool = False) -> Region | None:
@@ -74,7 +72,7 @@ def _distinct(masks: Iterable[Mask]) -> Alternative:
 def _bounded(alternatives: Sequence[Alternative]) -> Region | None:
     """Build an irredundant region of at most `ALTERNATIVES`, a superset if there are more; None is everywhere."""
     found = _irredundant(alternatives)
-    if found is None or len(found) <= ALTERNATIVES:
+    if found is None or not limits.ALTERNATIVES.is_passed(len(found)):
         return found
     common = tuple([m for m in found[0] if all(m in a for a in found)])
     return (common,) if common else None

@@ -7,6 +7,7 @@ products are applied to parts as they were to the whole; other functions to part
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -93,13 +94,24 @@ def part_of(eqn: Equation, view: View, starts: Starts) -> ResultPart | None:
     return _elementwise(eqn, view, row) or _batched(eqn, view, row.results[0], starts)
 
 
+def _meets(t: Term, view: View) -> bool:
+    """Tell whether a term may write what a view reads, by the bounds of both along each axis: a quick test."""
+    read = _bounds(view.access, view.shape)
+    return all(low <= end and start <= high for (low, high), (start, end) in zip(_bounds(t.out, t.sizes), read))
+
+
+@lru_cache(maxsize=4096)
+def _bounds(access: Access, sizes: Sequence[int]) -> Sequence[tuple[int, int]]:
+    return [a.bounds(sizes) for a in access]
+
+
 # ---- movement ------------------------------------------------------------------------------------------------
 
 
 def _moved(eqn: Equation, view: View, terms: Sequence[Term]) -> ResultPart | None:
     """Read the operands of an equation that moves elements where they are written into the view, each in its place."""
     is_over = eqn.primitive in _OVER
-    found = [with_view(t, view) for t in (terms[:1] if is_over else terms)]
+    found = [with_view(t, view) for t in (terms[:1] if is_over else terms) if _meets(t, view)]
     pieces = [p for own in found for p in own or ()]
     if None in found:
         return None

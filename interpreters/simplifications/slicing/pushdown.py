@@ -4,7 +4,7 @@ Equations are visited backwards, so that all readers of a value are known when t
 reached. Its views then become views of its operands, if together they have at most half of its elements, or if the
 equation only moves elements. Otherwise the smallest box that has all views is computed, if the equation is fused with
 those that read it. A view that cannot be pushed further is read from the whole value. Each equation is visited once,
-and replaced by at most `MOST`.
+and replaced by at most `PARTS`.
 
 Elements that are not read are not differentiated either: a box protects gradients from 0 times infinity, however few
 elements it saves.
@@ -16,6 +16,7 @@ read, the bodies give these views instead.
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion.accesses import Shape
 from tapeless.interpreters.simplifications.fusion.lower_views import Order
 from tapeless.interpreters.simplifications.slicing.parts import (
@@ -48,30 +49,27 @@ from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.shape import slice_p
 
-MOST = 4  # parts of one value
-LEAST = 8  # elements that must be saved
-
-
 _CUTS = frozenset((slice_p, dynamic_slice_p))
+_NARROWING = _CUTS | {ein_p}  # they may read parts of operands even if all of their results is read
 Views = tuple[View, ...]
 
 
 def narrowed(jaxpr: Jaxpr) -> Jaxpr:
     """Rewrite a program to compute only the elements that are read; the same object if nothing can be saved."""
-    return _Narrowing(jaxpr).run() if _promising(jaxpr) else jaxpr
-
-
-def _promising(jaxpr: Jaxpr) -> bool:
-    """Tell whether a slice, or a body, reads only a part of a computed value: a quick test before the pass."""
     entered = [bodies for eqn in jaxpr.carrying if (bodies := _entered(eqn)) is not None]
-    if not entered and jaxpr.primitives.isdisjoint(_CUTS | {ein_p}):
-        return False
+    if not entered and jaxpr.primitives.isdisjoint(_NARROWING):
+        return jaxpr
     inputs = set(jaxpr.invars)
+    cut = [eqn.invars[0] for eqn in jaxpr.eqns if eqn.primitive in _CUTS and eqn.invars[0] not in inputs]
+    whole = _read_whole(jaxpr) if cut else None
+    is_promising = (whole is not None and not whole.issuperset(cut)) or _promising(jaxpr, inputs, entered)
+    return _Narrowing(jaxpr, whole).run() if is_promising else jaxpr
+
+
+def _promising(jaxpr: Jaxpr, inputs: set[Var], entered: Sequence[Bodies]) -> bool:
+    """Tell whether a sum of terms, or a body, may read only parts of computed values: a quick test before the pass."""
     sums = [eqn for eqn in jaxpr.eqns if eqn.primitive is ein_p]
     if any(not inputs.issuperset([eqn.invars[k] for k in read_in_boxes(eqn)]) for eqn in sums):
-        return True
-    cut = [eqn.invars[0] for eqn in jaxpr.eqns if eqn.primitive in _CUTS and eqn.invars[0] not in inputs]
-    if cut and not _read_whole(jaxpr).issuperset(cut):
         return True
     return any(any(_inputs_in_parts(body.jaxpr)) for bodies in entered for body in bodies.each)
 
@@ -82,17 +80,23 @@ def _entered(eqn: Equation) -> Bodies | None:
     return None if bodies is None or bodies.fixed else bodies
 
 
+def _reads_all(eqn: Equation) -> bool:
+    """Tell whether an equation reads all of its operands if all of its results is read."""
+    return eqn.primitive not in _NARROWING and not eqn.primitive.carries_programs
+
+
 def _read_whole(jaxpr: Jaxpr) -> set[Atom]:
     """Return the values that are computed whole: a reader needs all elements."""
     found, read = set[Atom](jaxpr.outvars), dict[Atom, int]()
     for eqn in reversed(jaxpr.eqns):
-        out, x = [next(iter(vs), None) for vs in (eqn.outvars, eqn.invars)]
-        if eqn.primitive in VIEWS and out is not None and x is not None:
-            read[x] = max(read.get(x, 0), out.aval.size if out in found else read.get(out, 0))
+        if eqn.primitive in VIEWS:
+            out, x = eqn.outvars[0], eqn.invars[0]
+            if x not in found:
+                read[x] = max(read.get(x, 0), out.aval.size if out in found else read.get(out, 0))
+                if read[x] == x.aval.size:
+                    found.add(x)
             found.update(eqn.invars[1:])
-            if read[x] == x.aval.size:
-                found.add(x)
-        elif (out in found or len(eqn.outvars) != 1) and _entered(eqn) is None:
+        elif (len(eqn.outvars) != 1 or eqn.outvars[0] in found) and _entered(eqn) is None:
             found.update(eqn.invars)
     return found
 
@@ -100,12 +104,13 @@ def _read_whole(jaxpr: Jaxpr) -> set[Atom]:
 class _Narrowing:
     """One backward visit of a program that replaces values by the views of them that are read."""
 
-    def __init__(self, jaxpr: Jaxpr) -> None:
+    def __init__(self, jaxpr: Jaxpr, read_whole: set[Atom] | None = None) -> None:
         self._jaxpr = jaxpr
         self._w = Writer(jaxpr)
-        self._place = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
-        self._whole = _read_whole(jaxpr)
+        self._visited = set[int]()  # positions of equations; others are kept as they are
+        self._whole = _read_whole(jaxpr) if read_whole is None else read_whole
         self._readings: dict[Var, dict[Var, View]] = {}  # for each value, the variables that stand for its views
+        self._variable_of: dict[tuple[Var, View], Var] = {}
         self._kept: dict[Equation, int] = {}
         self._same: dict[Atom, Atom] = {}
         self._made: dict[Atom, Equation] = {}  # filled by `_maker`, as is `_uses`, the number of reads
@@ -152,54 +157,62 @@ class _Narrowing:
         return after if after is not before else None
 
     def _visit_all(self) -> None:
+        views, kept_whole, read_all = self._readings.keys(), self._whole.issuperset, self._whole.update
+        place = len(self._jaxpr.eqns)
         for eqn in reversed(self._jaxpr.eqns):
-            self._w.place = eqn.source
-            self._visit(eqn)
+            place -= 1
+            if _reads_all(eqn) and kept_whole(eqn.outvars) and views.isdisjoint(eqn.outvars):
+                read_all(eqn.invars)  # as `_keep` does
+            else:
+                self._visited.add(place)
+                self._w.place = eqn.source
+                self._visit(eqn, place)
         self._w.place = None
 
     def _written(self, jaxpr: Jaxpr) -> Jaxpr:
-        eqns = [self._renamed(eqn) for eqn in sorted(self._kept, key=self._kept.__getitem__)]
+        kept = {eqn: i for i, eqn in enumerate(self._jaxpr.eqns) if i not in self._visited} | self._kept
+        is_same, renamed = self._same.keys().isdisjoint, self._renamed
+        eqns = [eqn if is_same(eqn.invars) else renamed(eqn) for eqn in sorted(kept, key=kept.__getitem__)]
         after = in_order(jaxpr, eqns, [self._now(v) for v in jaxpr.outvars])
         return reinfer_linearity(jaxpr, after) if self._w.sparser else after
 
-    def _visit(self, eqn: Equation) -> None:
+    def _visit(self, eqn: Equation, place: int) -> None:
         if len(eqn.outvars) != 1 or effects(eqn):
-            self._keep(eqn)
+            self._keep(eqn, place)
             return
-        v, place = eqn.outvars[0], self._place[eqn]
+        (v,) = eqn.outvars
         if v in self._whole and eqn.primitive in _CUTS and eqn.invars[0] not in self._whole:
             self._read(v, place)
             self._readings[v] = {v: whole(v.aval.shape)}
         elif v in self._whole:
-            if eqn.primitive is not ein_p or not self._summed_from_boxes(eqn):
-                self._keep(eqn)
+            if eqn.primitive is not ein_p or not self._summed_from_boxes(eqn, place):
+                self._keep(eqn, place)
             return
-        if v in self._readings and not self._pushed(eqn):
-            self._keep(eqn)
+        if v in self._readings and not self._pushed(eqn, place):
+            self._keep(eqn, place)
 
-    def _keep(self, eqn: Equation) -> None:
+    def _keep(self, eqn: Equation, place: int) -> None:
         """Keep an equation: its results are computed whole and views of them read, unless its bodies give these."""
-        place, now = self._place[eqn], eqn
-        bodies = _entered(eqn)
+        bodies, now = _entered(eqn), eqn
         if bodies is not None:
-            now = self._giving_parts(now, bodies)
+            now = self._giving_parts(now, bodies, place)
             now = self._given_parts(now, _entered(now) or bodies)
         for v in now.outvars:
             self._read(v, place)
         self._kept[now] = place
         self._whole.update(now.invars)
 
-    def _pushed(self, eqn: Equation) -> bool:
+    def _pushed(self, eqn: Equation, place: int) -> bool:
         """Compute the views of a result from views of its operands, if that saves enough; tell whether it does."""
         v = eqn.outvars[0]
         readings, size = self._readings[v], v.aval.size
-        limit = size - LEAST if eqn.primitive in FREE else min(size // 2, size - LEAST)
-        if self._computed_from_parts(eqn, readings, limit):
+        limit = size - limits.SAVED if eqn.primitive in FREE else min(size // 2, size - limits.SAVED)
+        if self._computed_from_parts(eqn, place, readings, limit):
             del self._readings[v]
             return True
-        return _may_be_a_box(eqn) and self._pushed_in_a_box(eqn)
+        return _may_be_a_box(eqn) and self._pushed_in_a_box(eqn, place)
 
-    def _pushed_in_a_box(self, eqn: Equation) -> bool:
+    def _pushed_in_a_box(self, eqn: Equation, place: int) -> bool:
         """Compute the smallest box that has all views of a result, and read these from it, if it is not all of it."""
         v = eqn.outvars[0]
         readings = self._readings[v]
@@ -207,18 +220,18 @@ class _Narrowing:
         if box is None:
             return False
         into = Var(v.aval.update(shape=box.shape), v.linear)
-        if not self._computed_from_parts(eqn, {into: box}, v.aval.size - 1):
+        if not self._computed_from_parts(eqn, place, {into: box}, v.aval.size - 1):
             return False
         self._readings[v] = {own: within(view, box) for own, view in readings.items()}
-        self._read(v, self._place[eqn], into)
+        self._read(v, place, into)
         return True
 
-    def _summed_from_boxes(self, eqn: Equation) -> bool:
+    def _summed_from_boxes(self, eqn: Equation, place: int) -> bool:
         """Compute only the boxes that an `ein` reads of operands that nothing else reads; tell if there are any."""
         boxed = [k for k in read_in_boxes(eqn) if self._is_made_alone(eqn.invars[k])]
         if not boxed:
             return False
-        part, place, (v,) = from_boxes(eqn, boxed), self._place[eqn], eqn.outvars
+        part, (v,) = from_boxes(eqn, boxed), eqn.outvars
         self._read(v, place)
         operands = [self._part(eqn.invars[k], view) for k, view in part.views.items()]
         self._write(place, lambda: part.written(self._w, operands), v)
@@ -230,10 +243,11 @@ class _Narrowing:
         eqn = self._maker(x)
         return eqn is not None and eqn.primitive not in FREE and _may_be_a_box(eqn)
 
-    def _computed_from_parts(self, eqn: Equation, readings: Mapping[Var, View], limit: int) -> bool:
+    def _computed_from_parts(self, eqn: Equation, place: int, readings: Mapping[Var, View], limit: int) -> bool:
         """Write views of a result, computed from views of operands, if at most `limit` elements are; tell whether."""
         is_view = eqn.primitive in VIEWS
-        fits = len(readings) <= MOST and sum(view.size for view in readings.values()) <= limit
+        fits = sum(view.size for view in readings.values()) <= limit
+        fits = fits and not limits.PARTS.is_passed(len(readings), eqn.source)
         if not fits and not is_view:
             return False
         found = [self._part_of(eqn, view) for view in readings.values()]
@@ -243,7 +257,7 @@ class _Narrowing:
             return False
         for into, part in zip(readings, parts):
             operands = [self._part(eqn.invars[k], view) for k, view in part.views.items()]
-            self._write(self._place[eqn], lambda part=part, own=operands: part.written(self._w, own), into)
+            self._write(place, lambda part=part, own=operands: part.written(self._w, own), into)
         self._whole.update(eqn.invars[1:] if is_view else [])
         self._changed |= not does_nothing
         return True
@@ -285,7 +299,7 @@ class _Narrowing:
         pairs = zip(bodies.each, programs)
         return rebuilt(eqn, [_taking(body, jaxpr, positions) for body, jaxpr in pairs if jaxpr is not None], operands)
 
-    def _giving_parts(self, eqn: Equation, bodies: Bodies) -> Equation:
+    def _giving_parts(self, eqn: Equation, bodies: Bodies, place: int) -> Equation:
         """Let bodies give only the views of their results that are read, if these are at most half of a result."""
         parts = {k: views for k, v in enumerate(eqn.outvars) if (views := self._parts_of_result(v)) is not None}
         each = {at: k for body in bodies.each for k, at in enumerate(body.results) if body.outs[k] in (VALUE, EACH)}
@@ -303,13 +317,9 @@ class _Narrowing:
             outvars += new.values()
             for into, view in self._readings.pop(v).items():
                 part, order = view.in_order()
-                self._write(
-                    self._place[eqn], lambda x=new[part], own=order, n=view.shape: spread(self._w, x, own, n), into
-                )
+                self._spread(place, new[part], order, view.shape, into)
         after = [_giving(body, given, positions) for body in bodies.each]
-        now = rebuilt(eqn, after, eqn.invars, outvars)
-        self._place[now] = self._place[eqn]
-        return now
+        return rebuilt(eqn, after, eqn.invars, outvars)
 
     def _parts_of_result(self, v: Var) -> Views | None:
         """Return the views of a result that are read, in order; None if it is read whole, or nearly."""
@@ -352,9 +362,9 @@ class _Narrowing:
             self._whole.add(x)
             return x
         readings = self._readings.setdefault(x, {})
-        found = next((into for into, other in readings.items() if other == view), None)
-        if found is None:
-            found = Var(x.aval.update(shape=view.shape), x.linear)
+        found = self._variable_of.get((x, view))
+        if found is None or readings.get(found) != view:
+            found = self._variable_of[x, view] = Var(x.aval.update(shape=view.shape), x.linear)
             readings[found] = view
         return found
 
@@ -401,7 +411,8 @@ def _is_written(x: Atom, view: View, is_known: bool) -> bool:
 
 def _is_worth(x: Atom, parts: Views) -> bool:
     size = x.aval.size
-    return len(parts) <= MOST and sum(view.size for view in parts) <= min(size // 2, size - LEAST)
+    fits = sum(view.size for view in parts) <= min(size // 2, size - limits.SAVED)
+    return fits and not limits.PARTS.is_passed(len(parts))
 
 
 def _of_operand(view: View, bodies: Bodies, scanned: bool) -> View:

@@ -8,6 +8,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.interpreters import limits
 from tapeless.interpreters.analysis import cost, operation_counts, sparse_cost, sparsity, sparsity_rules
 from tapeless.interpreters.analysis.sparsity import Known
 from tapeless.interpreters.index_rows import Combination, rows
@@ -146,7 +147,7 @@ def test_by_hand(f, args, expected):
 
 
 def test_of_large_arrays_zeros_are_all_or_none():
-    large = sparsity.LIMIT + 1
+    large = limits.SPARSE_ELEMENTS + 1
     assert counted(lambda x: tnp.pad(x, 1) + 1.0, spec(large)) == large + 2
     assert counted(lambda x: x + tnp.zeros(large), spec(large)) == 0
 
@@ -170,7 +171,7 @@ def test_of_long_arrays_positions_are_not_compared_in_pairs(f, expected):
 
 def test_of_long_loops():
     """The first step has its own zeros, the others have none that they do not all have."""
-    n = sparse_cost.STEPS + 1
+    n = limits.SCAN_STEPS + 1
     zeros = np.zeros(n)
 
     def f(x: Any) -> Any:

@@ -8,6 +8,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion import fuse
 from tapeless.interpreters.simplifications.fusion.statements import statement
 from tapeless.interpreters.simplify import simplified
@@ -328,4 +329,4 @@ def test_looks_no_further_than_a_statement_has_terms(monkeypatch):
         looked_at.clear()
         fuse.fuse_contractions(tl.make_jaxpr(lambda x, n=n: f(x, n))(X).jaxpr)
         counts.append(len(set(looked_at)))
-    assert counts[0] == counts[1] < 10 * fuse.TERMS
+    assert counts[0] == counts[1] < 10 * limits.TERMS

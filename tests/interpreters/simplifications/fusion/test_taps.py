@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
-from tapeless.interpreters.simplifications.fusion import taps
+from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion.taps import in_taps
 from tapeless.tracer.terms.term import variables_of
 from tests.index_language.programs import operations
@@ -21,7 +21,7 @@ from tests.tracer.terms.random_terms import looped, operands, terms
 @given(t=terms(), seed=st.integers(0, 2**16))
 def test_terms_mean_the_same(t: Any, seed: int):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(taps, "LEAST_ELEMENTS", 1)
+        patch.setattr(limits, "TAP_ELEMENTS", 1)
         found = in_taps(t)
     given = operands(seed)
     np.testing.assert_array_equal(looped(found, given), looped((t,), given))

@@ -10,7 +10,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.ad_checkpoint import checkpoint_name
-from tapeless.interpreters import index_rows
+from tapeless.interpreters import index_rows, limits
 from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer.check import check
@@ -55,7 +55,7 @@ def samples() -> list[Sample]:
 )
 def test_parts_of_every_primitive(number: int, sample: Sample, monkeypatch: pytest.MonkeyPatch):
     """One kind of parts for each; the next primitive has another."""
-    monkeypatch.setattr(pushdown, "LEAST", 0)
+    monkeypatch.setattr(limits, "SAVED", 0)
     args = [ours(x) for x in sample.args]
     (y, *_) = tl.eval_shape(lambda *args: sample.primitive.bind(*args, **sample.params), *args)
     every = reads(y.shape) if y.shape else []
@@ -145,7 +145,7 @@ EDGES: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("name", EDGES)
 def test_edges(name: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pushdown, "LEAST", 0)
+    monkeypatch.setattr(limits, "SAVED", 0)
     after(EDGES[name], np.arange(12.0).reshape(6, 2), np.zeros((6, 0)), np.zeros((0, 2)))
 
 
