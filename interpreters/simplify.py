@@ -388,7 +388,9 @@ class AfterPass(NamedTuple):
 def after_passes(jaxpr: Jaxpr, whole: bool = True) -> Iterator[AfterPass]:
     """Yield the program after each pass that changes it; the rules run first, then the passes of `simplifications`."""
     every = [_RuleRuns().run, *(simplifications.programs if whole else simplifications.bodies)]
-    found, idle = jaxpr, 0
+    found, idle = simplifications.first(jaxpr), 0
+    if found is not jaxpr:
+        yield AfterPass(name_of(simplifications.first), found)
     for run in islice(cycle(every), limits.ROUNDS * len(every)):
         after = run(found)
         if after is found:

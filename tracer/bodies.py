@@ -90,8 +90,9 @@ class Bodies(NamedTuple):
     @property
     def loops(self) -> bool:
         """True if bodies may run several times or not at all, or take elements, as those of a loop of one step do."""
-        elements = any(role in (CARRY, EACH) for body in self.each for role in (*body.ins, *body.outs))
-        return self.steps is None or self.steps != range(1) or elements
+        if self.steps is None or len(self.steps) != 1:
+            return True
+        return any(CARRY in body.ins or EACH in body.ins or EACH in body.outs for body in self.each)
 
     @property
     def loop_body(self) -> Body | None:

@@ -35,6 +35,8 @@ def _passes(sink_masks: Pass) -> tuple[Pass, ...]:
     )
 
 
+# The pass that runs before the bodies of equations are simplified, which it makes smaller.
+first: Final[Pass] = dead_operands.remove_dead_operands
 # Passes over a whole program, in order: pass(jaxpr) -> a program, the same object if there is nothing to do.
 programs: Final = _passes(sink.sink_masks)
 # The same passes over the body of an equation, where linear inputs may be infinite.

@@ -76,7 +76,8 @@ def _needed(jaxpr: Jaxpr, demanded: tuple[bool, ...]) -> tuple[bool, ...]:
 
 def _without_dead_operands(w: Writer, eqn: Equation) -> Equation:
     bodies = bodies_of(eqn)
-    assert bodies is not None
+    if bodies is None or all(len(_read(body.jaxpr)) == len(body.ins) for body in bodies.each):
+        return eqn
     read = {body.operands[k] for body in bodies.each for k in _read(body.jaxpr)}
     carried = set(bodies.operands(CARRY))
     zero = carried - read if bodies.steps else set[int]()

@@ -279,6 +279,8 @@ class _Narrowing:
 
     def _given_parts(self, eqn: Equation, bodies: Bodies) -> Equation:
         """Pass to bodies only the views of operands that they read, where these can be computed."""
+        if not any(any(_inputs_in_parts(body.jaxpr)) for body in bodies.each):
+            return eqn
         read: dict[int, list[Views | None]] = {}
         for body in bodies.each:
             for role, at, views in zip(body.ins, body.operands, _inputs_in_parts(body.jaxpr), strict=True):
@@ -302,6 +304,8 @@ class _Narrowing:
     def _giving_parts(self, eqn: Equation, bodies: Bodies, place: int) -> Equation:
         """Let bodies give only the views of their results that are read, if these are at most half of a result."""
         parts = {k: views for k, v in enumerate(eqn.outvars) if (views := self._parts_of_result(v)) is not None}
+        if not parts:
+            return eqn
         each = {at: k for body in bodies.each for k, at in enumerate(body.results) if body.outs[k] in (VALUE, EACH)}
         stacked = {at for body in bodies.each for at in body.stacked()}
         inside = {at: _of_result(views, bodies, at in stacked) for at, views in parts.items() if at in each}
@@ -456,6 +460,8 @@ def _cut(jaxpr: Jaxpr, parts: tuple[Views | None, ...]) -> Jaxpr:
 @core.remembered
 def _inputs_in_parts(jaxpr: Jaxpr) -> tuple[Views | None, ...]:
     """Return the views of each input that a body reads, as `read_of_inputs`. Remembered for as long as it lives."""
+    if jaxpr.primitives.isdisjoint(_NARROWING) and not any(map(_entered, jaxpr.carrying)):
+        return (None,) * len(jaxpr.invars)
     return _Narrowing(jaxpr).read_of_inputs()
 
 
