@@ -461,7 +461,8 @@ def _cut(jaxpr: Jaxpr, parts: tuple[Views | None, ...]) -> Jaxpr:
 def _inputs_in_parts(jaxpr: Jaxpr) -> tuple[Views | None, ...]:
     """Return the views of each input that a body reads, as `read_of_inputs`. Remembered for as long as it lives."""
     if jaxpr.primitives.isdisjoint(_NARROWING) and not any(map(_entered, jaxpr.carrying)):
-        return (None,) * len(jaxpr.invars)
+        used = passes.used_variables(jaxpr)
+        return tuple([None if v in used else () for v in jaxpr.invars])
     return _Narrowing(jaxpr).read_of_inputs()
 
 
