@@ -9,8 +9,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters import limits
-from tapeless.interpreters.simplifications.fusion import fuse
-from tapeless.interpreters.simplifications.fusion.statements import statement
+from tapeless.interpreters.simplifications.fusion import fuse, statements
+from tapeless.interpreters.simplifications.fusion.statements import inlined, statement
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer.primitives.contraction import Precision
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
@@ -330,3 +330,30 @@ def test_looks_no_further_than_a_statement_has_terms(monkeypatch):
         fuse.fuse_contractions(tl.make_jaxpr(lambda x, n=n: f(x, n))(X).jaxpr)
         counts.append(len(set(looked_at)))
     assert counts[0] == counts[1] < 10 * limits.TERMS
+
+
+def chained(n):
+    def f(x):
+        for _ in range(n):
+            x = tnp.outer(x, tnp.sin(x)) @ x
+        return x
+
+    return f
+
+
+def joined(n):
+    return lambda x: tnp.outer(tnp.stack([tnp.sum(tnp.outer(x, x)[k % 3]) for k in range(n)]), x) @ x
+
+
+@pytest.mark.parametrize(("f", "n", "most"), [(chained, 4, 8), (joined, 64, 24)])
+def test_equal_structures_are_composed_once(f, n, most, monkeypatch):
+    """A program twice as long composes no more; parts of a join of many are refused by counts."""
+    composed = []
+    monkeypatch.setattr(statements, "inlined", lambda *given: composed.append(given) or inlined(*given))
+    counts = []
+    for length in (n, 2 * n):
+        statements.composition.cache_clear()
+        composed.clear()
+        simplified(tl.make_jaxpr(f(length))(X).jaxpr)
+        counts.append(len(composed))
+    assert 0 < counts[1] <= counts[0] <= most
