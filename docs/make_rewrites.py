@@ -15,7 +15,7 @@ import numpy as np
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters import simplifications, simplify
+from tapeless.interpreters import simplifications, simplify, writer
 from tapeless.interpreters.simplifications import control_flow, matchers
 from tapeless.interpreters.simplifications.fusion import affine_indexing
 from tapeless.interpreters.simplifications.matchers import Licence, Rewrite
@@ -166,9 +166,9 @@ class Built:
     def rewritten(self) -> Jaxpr:
         """Return the program after this one row; the same object if the row does not apply."""
         root = self.root()
-        whole = simplify.rules[root.primitive].apply
+        whole = writer.rules[root.primitive].apply
         assert isinstance(whole, matchers.Rewrites)
-        w = simplify.Writer(self.jaxpr)
+        w = writer.Writer(self.jaxpr)
         for eqn in self.jaxpr.eqns:
             now = w.renamed(eqn)
             found = whole.only(self.row)(w, *now.invars, **now.params) if eqn is root else None

@@ -21,7 +21,7 @@ from tapeless.interpreters.simplifications.fusion.statements import (
     may_compose,
     statement,
 )
-from tapeless.interpreters.simplify import Writer, uses
+from tapeless.interpreters.writer import Writer, uses
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapeless.interpreters.index_entries import summed
 from tapeless.interpreters.simplifications.constants import number
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.jaxpr import Atom, Equation

@@ -7,7 +7,7 @@ multiplies does not count, infinite or nan: values at entries are left out there
 from collections.abc import Mapping, Sequence
 
 from tapeless.interpreters.index_entries import BOOL, BodyIndices, SparseValue, chosen, summed
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.terms.affine import Affine, Variable, variables

@@ -26,7 +26,7 @@ from tapeless.interpreters.index_entries import (
 from tapeless.interpreters.index_rows import Combination
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.constants import number
-from tapeless.interpreters.simplify import Writer, filled, typed
+from tapeless.interpreters.writer import Writer, filled, typed
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive, remembered
 from tapeless.tracer.effects import effects

@@ -15,7 +15,7 @@ import numpy as np
 
 from tapeless.interpreters import vmap
 from tapeless.interpreters.simplifications.fusion.lower_steps import wide
-from tapeless.interpreters.simplify import Writer, filled, literal, typed
+from tapeless.interpreters.writer import Writer, filled, literal, typed
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives import elementwise as e

@@ -6,7 +6,7 @@ an input; so its derivative writes the cotangent of each element once, instead o
 
 from collections.abc import Iterator
 
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.terms.affine import symbol, variables

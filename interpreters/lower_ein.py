@@ -15,7 +15,7 @@ from tapeless.interpreters.simplifications.fusion.joins import (
 from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
 from tapeless.interpreters.simplifications.fusion.periods import in_periods
 from tapeless.interpreters.simplifications.fusion.taps import in_taps
-from tapeless.interpreters.simplify import Writer, filled
+from tapeless.interpreters.writer import Writer, filled
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, carried, map_carried
 from tapeless.tracer.primitives import elementwise as e

@@ -16,7 +16,7 @@ from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.common_subexpressions import without_common_subexpressions
 from tapeless.interpreters.simplifications.fusion.fuse import as_ein, fuse_contractions
 from tapeless.interpreters.simplifications.fusion.statements import MOVES
-from tapeless.interpreters.simplify import Writer, filled
+from tapeless.interpreters.writer import Writer, filled
 from tapeless.tracer.core import remembered
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, map_carried
 from tapeless.tracer.primitives.ein import ReducedSum, ein_p, operands_of, reduced

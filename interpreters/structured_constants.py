@@ -16,7 +16,7 @@ import numpy as np
 
 from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.index_arrays import INDEX, index_array, where
-from tapeless.interpreters.simplify import Writer, filled
+from tapeless.interpreters.writer import Writer, filled
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, ClosedJaxpr
 from tapeless.tracer.primitives import elementwise as e

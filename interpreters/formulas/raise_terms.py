@@ -30,7 +30,7 @@ from tapeless.interpreters.index_rows import Combination, elements
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.fusion.affine_indexing import without_lookups
 from tapeless.interpreters.simplifications.fusion.affine_values import Values
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives import elementwise as e

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters.index_rows import rows
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer.array import Array
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive

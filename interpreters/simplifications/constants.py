@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters.simplify import Writer, literal
+from tapeless.interpreters.writer import Writer, literal
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapeless.interpreters.simplifications.constants import number
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer.dtypes import is_bool
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives.bits import and_p

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters import simplify
-from tapeless.interpreters.simplify import Writer, literal
+from tapeless.interpreters import simplify, writer
+from tapeless.interpreters.writer import Writer, literal
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.control_flow import cond_p
@@ -116,4 +116,4 @@ def _is_zero(x: Atom | float) -> bool:
     return type(x) is Literal and not np.any(x.value)
 
 
-simplify.rules[cond_p] = simplify.Simplification(_cond)
+writer.rules[cond_p] = writer.Simplification(_cond)

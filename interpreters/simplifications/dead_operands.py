@@ -8,7 +8,7 @@ residual is nan. A carry goes, with its result, if neither the result nor anothe
 from collections.abc import Collection, Sequence
 
 from tapeless.interpreters.simplifications.constants import is_zero
-from tapeless.interpreters.simplify import Writer, filled
+from tapeless.interpreters.writer import Writer, filled
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.bodies import CARRY, BackwardAnalysis, Bodies, Body, bodies_of, rebuilt, without
 from tapeless.tracer.effects import effects

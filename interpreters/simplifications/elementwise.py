@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.interpreters.simplifications.constants import is_zero, number, spread
-from tapeless.interpreters.simplify import Writer, filled, literal
+from tapeless.interpreters.writer import Writer, filled, literal
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives import elementwise as e

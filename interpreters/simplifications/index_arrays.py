@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters.simplify import Writer, filled, literal
+from tapeless.interpreters.writer import Writer, filled, literal
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives.shape import slice_p
 from tapeless.tracer.types import ShapedArray

@@ -8,7 +8,7 @@ at every step. In primal loops, residual_placement.py moves the equations that r
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer import core, passes
 from tapeless.tracer.bodies import CONST, Bodies, bodies_of, rebuilt, taking_first
 from tapeless.tracer.effects import effects

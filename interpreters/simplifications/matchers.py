@@ -24,7 +24,7 @@ import numpy as np
 
 from tapeless.interpreters.simplifications.common_subexpressions import COMMUTATIVE
 from tapeless.interpreters.simplifications.constants import number, spread
-from tapeless.interpreters.simplify import Writer, filled
+from tapeless.interpreters.writer import Writer, filled
 from tapeless.tracer.core import Primitive, primitives_by_name
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from tapeless.interpreters.simplifications.constants import count
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives.elementwise import mul_p
 from tapeless.tracer.primitives.operands import without

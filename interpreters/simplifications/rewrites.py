@@ -10,7 +10,7 @@ rows name are in contraction.py, elementwise.py, indexing.py, reduction.py, shap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tapeless.interpreters import simplify
+from tapeless.interpreters import writer
 from tapeless.interpreters.simplifications import contraction, elementwise, indexing, reduction, shape
 from tapeless.interpreters.simplifications.fusion import affine_indexing
 from tapeless.interpreters.simplifications.matchers import Licence, Rewrite, Rewrites
@@ -171,7 +171,7 @@ def _fill() -> None:
     for primitive in dict.fromkeys([*REWRITES, *of_elements]):
         after = elementwise.before_broadcasts if primitive in of_elements else None
         rule = Rewrites(primitive, REWRITES.get(primitive, ()), names, after)
-        simplify.rules[primitive] = simplify.Simplification(rule, rule.looks_at())
+        writer.rules[primitive] = writer.Simplification(rule, rule.looks_at())
 
 
 _fill()

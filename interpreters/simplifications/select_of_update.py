@@ -8,7 +8,7 @@ instead of n² work.
 
 from typing import Any, NamedTuple
 
-from tapeless.interpreters.simplify import Writer, filled, uses
+from tapeless.interpreters.writer import Writer, filled, uses
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.dimension_numbers import reading_again

@@ -60,22 +60,22 @@ def test_interrupted_compilations_end_the_wait_and_not_the_process():
 LOADING_THE_SIMPLIFIER = """
 import numpy as np
 import tapeless as tl
-from tapeless.interpreters import simplify
+from tapeless.interpreters import writer
 
-entry, left = simplify.Simplification, iter(range(20))
+entry, left = writer.Simplification, iter(range(20))
 
 def interrupted(*args):
     if next(left, None) is None:
         raise KeyboardInterrupt
     return entry(*args)
 
-simplify.Simplification = interrupted
+writer.Simplification = interrupted
 f, x = tl.jit(lambda x: x * 1), np.ones(2)
 try:
     f(x)
 except KeyboardInterrupt:
-    print(len(simplify.rules))
-simplify.Simplification = entry
+    print(len(writer.rules))
+writer.Simplification = entry
 assert "multiply" not in f.lower(x).as_text()
 print(f(x))
 """

@@ -8,7 +8,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless.interpreters import simplify
+from tapeless.interpreters import simplify, writer
 from tapeless.interpreters.analysis import cost
 from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.interpreters.simplify import simplified
@@ -129,7 +129,7 @@ def test_time_is_linear_in_the_program(name: str, monkeypatch: pytest.MonkeyPatc
 
         x = np.linspace(0.1, 1, 64)
         with monkeypatch.context() as patched:
-            patched.setattr(simplify.Writer, "keep", counting(simplify.Writer.keep))
+            patched.setattr(writer.Writer, "keep", counting(writer.Writer.keep))
             patched.setattr(pushdown._Narrowing, "_part", counting(pushdown._Narrowing._part))
             tl.linearize(repeated(n, step, end), x)
         return count

@@ -33,7 +33,7 @@ from tapeless.interpreters.simplifications.fusion.tiles import (
     tiling,
     written_box,
 )
-from tapeless.interpreters.simplify import Simplification, Writer, filled, rules
+from tapeless.interpreters.writer import Simplification, Writer, filled, rules
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Var

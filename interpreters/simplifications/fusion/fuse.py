@@ -30,7 +30,7 @@ from tapeless.interpreters.simplifications.fusion.statements import (
     reads_in_order,
     statement,
 )
-from tapeless.interpreters.simplify import Writer, filled, typed
+from tapeless.interpreters.writer import Writer, filled, typed
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.contraction import canonical_precision
 from tapeless.tracer.primitives.ein import ein_p, operands_of, reduced

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.interpreters import limits
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.staging import trace_closed

@@ -14,8 +14,8 @@ from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, axes_of
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, cut, padded, viewed
 from tapeless.interpreters.simplifications.index_arrays import WIDE, SymbolValue, gather, index_array, index_dtype
-from tapeless.interpreters.simplify import Writer, literal
 from tapeless.interpreters.transpose import backward
+from tapeless.interpreters.writer import Writer, literal
 from tapeless.interpreters.zero import instantiate
 from tapeless.tracer.jaxpr import Atom, Jaxpr, Var
 from tapeless.tracer.primitives import shape as s

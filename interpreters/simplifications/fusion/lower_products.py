@@ -15,7 +15,7 @@ from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged
 from tapeless.interpreters.simplifications.fusion.plan import Tree, ordered
 from tapeless.interpreters.simplifications.fusion.steps import Labels, size_along
-from tapeless.interpreters.simplify import Writer, filled, literal, typed
+from tapeless.interpreters.writer import Writer, filled, literal, typed
 from tapeless.tracer import dtypes
 from tapeless.tracer.bodies import CARRY, CONST, EACH, in_groups
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var

@@ -7,7 +7,7 @@ import numpy as np
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, cut
 from tapeless.interpreters.simplifications.fusion.steps import Indexing, Position, RunningSum
 from tapeless.interpreters.simplifications.index_arrays import WIDE, gather, index_vectors
-from tapeless.interpreters.simplify import Writer, literal
+from tapeless.interpreters.writer import Writer, literal
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers, ScatterDimensionNumbers

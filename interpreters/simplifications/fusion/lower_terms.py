@@ -21,7 +21,7 @@ from tapeless.interpreters.simplifications.fusion.plan import placed_axes
 from tapeless.interpreters.simplifications.fusion.steps import Indexing, Labels, RunningSum, TermSteps, steps_of
 from tapeless.interpreters.simplifications.fusion.tiles import Box, Tile, Tiling, tiling, whole_box, written_box
 from tapeless.interpreters.simplifications.index_arrays import WIDE, index_array, where
-from tapeless.interpreters.simplify import Writer, filled, literal, typed
+from tapeless.interpreters.writer import Writer, filled, literal, typed
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import bits

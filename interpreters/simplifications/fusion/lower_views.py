@@ -10,7 +10,7 @@ from math import prod
 
 from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis
 from tapeless.interpreters.simplifications.fusion.tiles import Box
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.operands import argsort

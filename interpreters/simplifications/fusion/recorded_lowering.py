@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.terms.term import Sum

@@ -23,7 +23,7 @@ from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
 from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter
 from tapeless.interpreters.simplifications.masks.operand_regions import region_of_operand
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
-from tapeless.interpreters.simplify import in_order
+from tapeless.interpreters.writer import in_order
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.bodies import Bodies, bodies_of
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var

@@ -13,7 +13,7 @@ from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
 from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter, movement
 from tapeless.interpreters.simplifications.masks.operand_regions import region_of_operand
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alternative, Region
-from tapeless.interpreters.simplify import Writer, literal
+from tapeless.interpreters.writer import Writer, literal
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p

@@ -21,7 +21,7 @@ from tapeless.interpreters.simplifications.fusion.steps import RunningSum
 from tapeless.interpreters.simplifications.fusion.tiles import whole_box
 from tapeless.interpreters.simplifications.masks.mask import Mask, MaskView, further, is_change, is_of_each, plan_of
 from tapeless.interpreters.simplifications.masks.regions import Region
-from tapeless.interpreters.simplify import Writer, filled, literal
+from tapeless.interpreters.writer import Writer, filled, literal
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives import elementwise as e

@@ -18,7 +18,7 @@ from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.mask import Mask, larger
 from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alternative, Region
-from tapeless.interpreters.simplify import filled
+from tapeless.interpreters.writer import filled
 from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.dimension_numbers import reading_again

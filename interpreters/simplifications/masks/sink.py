@@ -17,7 +17,7 @@ from tapeless.interpreters.simplifications.masks.analysis import Found, Out, Sin
 from tapeless.interpreters.simplifications.masks.mask import Mask
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
 from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer import core, passes
 from tapeless.tracer.bodies import CARRY, CONST, EACH, Bodies, Body, Role, rebuilt, taking_first
 from tapeless.tracer.check import checked

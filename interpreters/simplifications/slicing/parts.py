@@ -30,7 +30,7 @@ from tapeless.interpreters.simplifications.slicing.views import (
     whole,
     with_view,
 )
-from tapeless.interpreters.simplify import Writer, filled, literal
+from tapeless.interpreters.writer import Writer, filled, literal
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives import reduction as r

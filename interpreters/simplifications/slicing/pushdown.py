@@ -40,7 +40,7 @@ from tapeless.interpreters.simplifications.slicing.views import (
     whole,
     within,
 )
-from tapeless.interpreters.simplify import Writer, in_order, reinfer_linearity, typed, uses
+from tapeless.interpreters.writer import Writer, in_order, reinfer_linearity, typed, uses
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.bodies import CARRY, EACH, VALUE, Bodies, Body, bodies_of, rebuilt
 from tapeless.tracer.effects import effects

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, Shape, axes_of
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, placed, viewed
 from tapeless.interpreters.simplifications.fusion.tiles import Box
-from tapeless.interpreters.simplify import Writer, literal
+from tapeless.interpreters.writer import Writer, literal
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.terms.affine import Access, Affine, Symbol, symbol, variables

@@ -12,7 +12,8 @@ import pytest
 from tapeless.interpreters.simplifications.elementwise import operations
 from tapeless.interpreters.simplifications.matchers import Licence, Rewrite, Rewrites
 from tapeless.interpreters.simplifications.rewrites import REWRITES
-from tapeless.interpreters.simplify import Writer, rules, simplified
+from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.writer import Writer, rules
 from tapeless.tracer.check import check
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import add_p, mul_p, neg_p

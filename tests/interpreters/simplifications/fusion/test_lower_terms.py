@@ -9,7 +9,7 @@ import pytest
 import tapeless as tl
 from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
 from tapeless.interpreters.simplifications.fusion.plan import planned
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.writer import Writer
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.evaluate import evaluated, numbers

@@ -11,7 +11,7 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters.simplifications.masks.analysis import Sinking
 from tapeless.interpreters.simplifications.masks.sink import sink_into_bodies
-from tapeless.interpreters.simplify import in_order
+from tapeless.interpreters.writer import in_order
 from tapeless.tracer.linear_vars import mark_linear
 from tests.stepping import by_steps
 
