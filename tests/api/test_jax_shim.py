@@ -209,6 +209,71 @@ def test_names_that_libraries_only_import():
     )
 
 
+def test_requests_for_64_bits():
+    """They give 32 bits, and one warning at the line that asks, unless 64 are enabled; ours, and outside, give 64."""
+    run(
+        code="""
+        import pickle, warnings
+        import numpy as np
+        import tapeless as tl, tapeless.numpy as tnp
+        from tapeless.tracer.array import Array
+        methods = dict(vars(Array))
+        with tl.as_jax():
+            import jax, jax.numpy as jnp
+            from jax import lax, random
+            key, x = random.key(0), jnp.arange(4.0).reshape(2, 2)
+            init = jax.nn.initializers
+            cases = [
+                (lambda d: jnp.zeros(3, d), "ifcu"),
+                (lambda d: jnp.full(3, 1, dtype=d), "ifcu"),
+                (lambda d: jnp.array([1], d), "ifcu"),
+                (lambda d: jnp.asarray(np.ones(3, d), d), "ifcu"),
+                (lambda d: jnp.frombuffer(bytes(16), d), "ifu"),
+                (lambda d: jnp.eye(3, dtype=jnp.dtype(d)), "ifcu"),
+                (lambda d: getattr(jnp, d)(3), "ifcu"),
+                (lambda d: x.astype(d), "ifcu"),
+                (lambda d: x.view(getattr(np, d)), "iu"),
+                (lambda d: x.sum(dtype=d), "fc"),
+                (lambda d: lax.convert_element_type(x, d), "ifcu"),
+                (lambda d: jax.jit(lambda x: x.astype(dtype=d))(x), "fi"),
+                (lambda d: jax.vmap(lambda x: x.astype(d))(x), "fi"),
+                (lambda d: lax.iota(d, 3), "ifu"),
+                (lambda d: lax.argmax(x, 0, index_dtype=d), "iu"),
+                (lambda d: lax.dot(x, x, preferred_element_type=d), "f"),
+                (lambda d: jnp.matmul(x, x, preferred_element_type=d), "f"),
+                (lambda d: random.randint(key, (2,), 0, 5, d), "iu"),
+                (lambda d: random.normal(key, (2,), d), "f"),
+                (lambda d: init.normal(1.0)(key, (2,), d), "f"),
+                (lambda d: init.zeros(key, (2,), d), "f"),
+                *[(lambda d, f=f: f(x, dtype=d), "fc") for f in (jnp.sum, jnp.mean, jnp.cumsum, jnp.ones_like)],
+            ]
+            wide = dict(i=("int64", "int32"), u=("uint64", "uint32"), f=("float64", "float32"))
+            wide["c"] = "complex128", "complex64"
+            for case, kinds in cases:
+                for asked, given in map(wide.get, kinds):
+                    with warnings.catch_warnings(record=True) as caught:
+                        warnings.simplefilter("always")
+                        found = case(asked)
+                        with jax.enable_x64():
+                            assert asked != wide[kinds[0]][0] or case(asked).dtype == asked
+                    assert found.dtype == given, (found.dtype, asked, case)
+                    (warning,) = caught
+                    assert warning.category is UserWarning and warning.filename == "<string>", warning
+                    assert str(warning.message).startswith(f"Explicitly requested dtype {asked} in ")
+                    assert f" is truncated to {given}" in str(warning.message)
+            assert case(float).dtype == case("float32").dtype == x.astype(jnp.float_).dtype == "float32"
+            assert jnp.finfo("float64").dtype == "float64" and jnp.isdtype(np.dtype("int64"), jnp.int64)
+            assert jnp.zeros is jnp.zeros is pickle.loads(pickle.dumps(jnp.zeros)) and jnp.zeros.__name__ == "zeros"
+            assert tl.scipy.special.hyp1f1(1.0, 2.0, 3.0).dtype == "float32"  # computed in float64, without a word
+            kept = tnp.zeros(2, "float64")
+        assert kept.dtype == kept.astype("float64").dtype == tnp.float64(3).dtype == "float64"
+        assert {**methods} == {**vars(Array)}
+        with tl.config.scope(numpy_bits=32):
+            assert tnp.zeros(2, "float64").dtype == tnp.ones(2).astype("float64").dtype == "float64"
+        """
+    )
+
+
 def test_settings_by_text():
     """Environment variables and flags, by JAX's names; what is before a with block is back after it."""
     pytest.importorskip("absl")
