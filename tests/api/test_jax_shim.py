@@ -55,7 +55,7 @@ def test_inside():
             assert message(AttributeError, "import jax; jax.numpy.nothing") == "jax.numpy.nothing: {LACKING}"
             assert message(ImportError, "from jax import nothing") == "jax.nothing: {LACKING}"
             assert message(ImportError, "import jax.tracer") == "jax.tracer: {LACKING}"
-            assert message(ImportError, "import jax._src.pjit") == "jax._src.pjit: {LACKING}"
+            assert message(ImportError, "import jax._src.array") == "jax._src.array: {LACKING}"
             assert jax.version.__version__ == jax.__version__ and isinstance(jax.api_util.safe_map, FunctionType)
             program, shape = jax.make_jaxpr(lambda x: x + np.ones(3), return_shape=True)(1.0)
             assert (len(program.jaxpr.invars), len(program.jaxpr.constvars), shape.shape) == (1, 1, (3,))
