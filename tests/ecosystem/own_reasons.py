@@ -36,7 +36,6 @@ NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "haiku": {
         "haiku/_src/reshape_test.py": "imports jax2tf: TensorFlow is not called, nor calls Tapeless",
         "integration/jax2tf_test.py": "imports jax2tf: TensorFlow is not called, nor calls Tapeless",
-        "integration/to_dot_test.py": "defines a trace by JAX's classes of traces",
         "RankPromotionTest::test_rank_promotion_exception": WORDS,
         "NoFlaxTest::test_inspect_stack_does_not_fail": "passes in a process of its own: it removes imported modules",
         "JaxprInfoTest": PROGRAMS,
