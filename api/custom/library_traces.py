@@ -7,8 +7,7 @@ applies meanwhile goes to the trace around it. Knowingly different: a trace that
 one that computes, or none.
 """
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tapeless.custom.jvp import custom_jvp
@@ -33,25 +32,40 @@ class TraceTag:
         return isinstance(other, TraceTag)
 
 
-@contextmanager
-def take_current_trace() -> Generator[core.Trace]:
-    """Give the current trace to a with block, which makes another trace around whose end it is current again."""
-    taken = core.current_trace()
-    try:
-        yield taken
-    finally:
-        core.current.set(taken)
+class TakenTrace:
+    """A with block that is given the current trace, which is current again after it.
+
+    A block that is never left, as of a generator that is dropped, restores nothing.
+    """
+
+    __slots__ = ("_taken",)
+
+    def __enter__(self) -> core.Trace:
+        self._taken = core.current_trace()
+        return self._taken
+
+    def __exit__(self, *error: object) -> None:
+        core.current.set(self._taken)
 
 
-@contextmanager
-def set_current_trace(trace: core.Trace, check_leaks: bool = False) -> Generator[None]:
-    """Hand what is applied within a with block to `trace`."""
-    outside = core.current_trace()
-    core.current.set(trace)
-    try:
-        yield
-    finally:
-        core.current.set(outside)
+class SetTrace:
+    """A with block in which `trace` is handed what is applied; the trace before is current again after it."""
+
+    __slots__ = ("_outside", "_trace")
+
+    def __init__(self, trace: core.Trace, check_leaks: bool = False) -> None:
+        self._trace = trace
+
+    def __enter__(self) -> None:
+        self._outside = core.current_trace()
+        core.current.set(self._trace)
+
+    def __exit__(self, *error: object) -> None:
+        core.current.set(self._outside)
+
+
+take_current_trace = TakenTrace
+set_current_trace = SetTrace
 
 
 class LibraryTrace(core.Trace):

@@ -210,3 +210,20 @@ def test_leaks():
     assert jax_src.core.full_lower(kept[0]) is kept[0] and kept[0].aval.at_least_vspace() == kept[0].aval.tangent()
     with pytest.raises(tl.errors.UnexpectedTracerError, match="of a library"):
         tnp.sin(kept[0])
+
+
+def test_blocks_that_are_not_left():
+    """A generator that is dropped in its block, because the function raised, restores no trace that is over."""
+    with set_current_trace(BoxTrace(None, TraceTag())):
+        block = take_current_trace()
+        block.__enter__()
+    del block
+    assert jax_src.core.trace_state_clean()
+
+    def fails(x: Any) -> Any:
+        raise KeyError
+
+    for f in (boxed(fails), tl.jit(boxed(fails)), boxed(tl.jit(fails))):
+        with pytest.raises(KeyError):
+            f(1.0)
+        assert jax_src.core.trace_state_clean()
