@@ -12,8 +12,11 @@ from functools import cache, wraps
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from tapeless.tracer import dtypes, source
 from tapeless.tracer.array import Array
+from tapeless.tracer.incoming import incoming
 from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.numpy.scalar_types import ScalarType
 
@@ -78,22 +81,27 @@ def _places(function: Callable[..., Any]) -> dict[str, int]:
 
 
 def _with_taken(f: Callable[..., Any], places: dict[str, int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `f` with the dtypes that the program gets in the place of those that it gives."""
-    given = list(args)
-    for name, i in places.items():
-        if i < len(given):
-            given[i] = taken(given[i], f.__name__)
-        elif name in kwargs:
-            kwargs[name] = taken(kwargs[name], f.__name__)
-    return f(*given, **kwargs)
+    """Call `f` with the dtypes that the program gets in the place of those that it gives.
+
+    Raises: OverflowError if an element of a NumPy array does not fit one; converted by `f`, it would wrap.
+    """
+    given = dict(enumerate(args)) | kwargs
+    keys = [i if i < len(args) else name for name, i in places.items()]
+    asked = {key: taken(given[key], f.__name__) for key in keys if key in given}
+    if any(given[key] is not dtype for key, dtype in asked.items()):
+        given = {key: incoming(x) for key, x in given.items()} | asked
+    return f(*[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs})
 
 
 def _truncated_result(
     f: Callable[..., Any], places: dict[str, int], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Call `f`, which reads elements of the dtype that it is given; convert what it read."""
+    """Call `f`, which reads elements of the dtype that it is given; convert what it read.
+
+    Raises: OverflowError if an element does not fit.
+    """
     found = f(*args, **kwargs)
-    return asarray(found, taken(found.dtype, f.__name__))
+    return found if taken(found.dtype, f.__name__) is found.dtype else asarray(np.asarray(found))
 
 
 # ---- methods, and element types that are called --------------------------------------------------------------
@@ -134,7 +142,7 @@ def _method(method: FunctionType) -> Callable[..., Any]:
 
 
 def _called(cls: ScalarType, x: Any = 0) -> Array:
-    return asarray(x, cls.dtype if _called_by_us() else taken(cls.dtype, cls.__name__))
+    return asarray(x, cls.dtype) if _called_by_us() else asarray(incoming(x), taken(cls.dtype, cls.__name__))
 
 
 def _called_by_us() -> bool:

@@ -262,6 +262,14 @@ def test_requests_for_64_bits():
                     assert str(warning.message).startswith(f"Explicitly requested dtype {asked} in ")
                     assert f" is truncated to {given}" in str(warning.message)
             assert case(float).dtype == case("float32").dtype == x.astype(jnp.float_).dtype == "float32"
+            big = np.array([2**40, 1])
+            for f, x in ((jnp.array, big), (jnp.frombuffer, big.tobytes()), (jnp.astype, big)):
+                with warnings.catch_warnings(action="ignore"):
+                    try:
+                        raise SystemExit(str(f(x, "int64")))
+                    except OverflowError as error:
+                        assert "int32, which 1099511627776 does not fit" in str(error), error
+                        assert "jax_enable_x64" in str(error)
             assert jnp.finfo("float64").dtype == "float64" and jnp.isdtype(np.dtype("int64"), jnp.int64)
             assert jnp.zeros is jnp.zeros is pickle.loads(pickle.dumps(jnp.zeros)) and jnp.zeros.__name__ == "zeros"
             assert tl.scipy.special.hyp1f1(1.0, 2.0, 3.0).dtype == "float32"  # computed in float64, without a word
