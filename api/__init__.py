@@ -46,8 +46,8 @@ from tapeless.remat.checkpoint import checkpoint, checkpoint_name, remat
 from tapeless.tracer import core as _core
 from tapeless.tracer.array import Array
 from tapeless.tracer.config import config, enable_x64
-from tapeless.tracer.core import ensure_compile_time_eval
 from tapeless.tracer.dtypes import float0
+from tapeless.tracer.folding import ensure_compile_time_eval
 from tapeless.tracer.late_imports import LateModule as _LateModule
 from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.numpy import array_methods as _array_methods

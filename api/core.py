@@ -2,10 +2,12 @@
 
 import typing as _typing
 
+from tapeless.custom.library_traces import LibraryTrace as Trace
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import eval_jaxpr
 from tapeless.tracer.array_types import array_types as pytype_aval_mappings
-from tapeless.tracer.core import Trace, Tracer, ensure_compile_time_eval
+from tapeless.tracer.core import Tracer
+from tapeless.tracer.folding import ensure_compile_time_eval
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.types import ShapedArray

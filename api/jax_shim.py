@@ -16,6 +16,7 @@ from functools import wraps
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
+from tapeless import x64_requests
 from tapeless.compile.jit import Jitted, jit
 from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
 from tapeless.jax_src import absent, core, distributed, export, meshes, placement, version
@@ -60,10 +61,10 @@ _ELSEWHERE = {
 def as_jax() -> Generator[ModuleType]:
     """Make `import jax` import Tapeless within a with block, which is given the module that replaces jax.
 
-    NumPy's arrays of 64 bits are taken as of 32, unless `jax_enable_x64` is set, as in JAX, and environment variables
-    such as JAX_ENABLE_X64 and JAX_PLATFORMS are obeyed; rules of custom_vjp need not be linear
-    (`config.check_linear_rules`). The settings before are back outside. An exception that a callback raises inside of a
-    compiled program is a JaxRuntimeError.
+    NumPy's arrays of 64 bits are taken as of 32, unless `jax_enable_x64` is set, and so are dtypes of 64 bits that a
+    program asks for, with a UserWarning at its line, as in JAX. Environment variables such as JAX_ENABLE_X64 and
+    JAX_PLATFORMS are obeyed; rules of custom_vjp need not be linear (`config.check_linear_rules`). The settings before
+    are back outside. An exception that a callback raises inside of a compiled program is a JaxRuntimeError.
     Libraries are imported anew inside, also if they were imported with the real JAX before; outside, the other way
     round. Modules belong to the whole process: no other thread should import any meanwhile, and functions of the real
     JAX, which imports parts of itself while it runs, should not be called inside.
@@ -88,7 +89,8 @@ def as_jax() -> Generator[ModuleType]:
             config.update(name, value)
         config.numpy_bits = config.default_bits  # JAX has one width for both
         config.check_linear_rules = False
-        yield importlib.import_module("jax")
+        with x64_requests.truncated():
+            yield importlib.import_module("jax")
     finally:
         for name, value in before.items():
             if value != getattr(config, name):
@@ -171,7 +173,9 @@ class Namespace(ModuleType):
         asking = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
         self._users.add(asking.f_globals.get("__name__", ""))
         found = getattr(self._ours, name)
-        return importlib.import_module(f"{self.__name__}.{name}") if isinstance(found, ModuleType) else found
+        if isinstance(found, ModuleType):
+            return importlib.import_module(f"{self.__name__}.{name}")
+        return x64_requests.asking(self._ours.__name__, name, found)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.__all__]

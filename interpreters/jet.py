@@ -188,7 +188,7 @@ class JetTracer(Tracer):
     known: the coefficients computed so far, from order 0.
     """
 
-    __slots__ = ("_derivative", "_known", "_place", "_terms", "aval")
+    __slots__ = ("_derivative", "_known", "_place", "_terms")
     differentiated = True
 
     def __init__(

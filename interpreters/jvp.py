@@ -119,7 +119,7 @@ class Aux:
 class JVPTracer(Tracer):
     """A primal with a tangent that is not symbolically zero."""
 
-    __slots__ = ("aval", "primal", "root", "tangent")
+    __slots__ = ("primal", "root", "tangent")
     differentiated = True
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any, root: RootOrigin | None = None) -> None:

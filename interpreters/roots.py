@@ -147,7 +147,7 @@ class _RootTrace(Trace):
 class _RootTracer(Tracer):
     """A root, and how it was made."""
 
-    __slots__ = ("aval", "root", "value")
+    __slots__ = ("root", "value")
 
     def __init__(self, trace: Trace, value: Any, made: RootOrigin) -> None:
         self.owner: Trace = trace

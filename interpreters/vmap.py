@@ -134,7 +134,7 @@ class BatchTrace(Trace):
 class BatchTracer(Tracer):
     """A value with the mapped axis at `dim`; its type is that of one example."""
 
-    __slots__ = ("aval", "computed_at", "dim", "value")
+    __slots__ = ("computed_at", "dim", "value")
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int, computed_at: source.Source | None = None) -> None:
         self.owner: Trace = trace

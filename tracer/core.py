@@ -9,8 +9,7 @@ keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace des
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, Final
@@ -141,6 +140,10 @@ class Primitive:
     def abstract_eval(self, /, *avals: ShapedArray, **params: Any) -> tuple[tuple[ShapedArray, ...], frozenset[str]]:
         """Compute the types of the results, and name the effect of the primitive itself, if it has one."""
         return self.type(avals, params), frozenset([self.effect] if self.effect else [])
+
+    def bind_with_trace(self, trace: "Trace", args: Sequence[Any], avals: Any, params: dict[str, Any], /) -> Any:
+        """Apply the primitive as `bind` does, under `trace`. `avals`, the types of `args`, are not looked at."""
+        return under(trace, self.bind, *args, **params)
 
     def __str__(self) -> str:
         return self.name
@@ -299,45 +302,6 @@ def under_new(
 ended_traces: ContextVar[list[weakref.ref[Trace]] | None] = ContextVar("ended traces", default=None)  # see leaks.py
 
 
-class FoldingTrace(Trace):
-    """A trace that computes primitives of concrete values at once, and hands the others to its parent."""
-
-    __slots__ = ("what",)
-
-    def __init__(self, parent: Trace) -> None:
-        super().__init__(parent, parent.function)
-        self.what: Final = parent.what
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        collective = "axis_names" in params and not primitive.keeps_programs
-        waits = collective or primitive.effect or any(isinstance(x, Tracer) for x in args)
-        trace = self.parent if waits else _bottom
-        return under(trace, trace.process, primitive, args, params)
-
-
-@contextmanager
-def ensure_compile_time_eval() -> Generator[None]:
-    """Compute primitives of concrete values at once while a function is traced, in a with block or a decorated
-    function; primitives of traced values are traced.
-
-    >>> import tapeless as tl, tapeless.numpy as tnp
-    >>> @tl.jit
-    ... def f(x):
-    ...     with ensure_compile_time_eval():
-    ...         n = int(tnp.arange(4).sum())
-    ...     return x.reshape(n, 1).shape[0] * x
-    >>> f(tnp.ones(6)).shape
-    (6,)
-    """
-    outside = current.get()
-    try:
-        if outside is not _bottom:
-            current.set(FoldingTrace(outside))
-        yield
-    finally:
-        current.set(outside)
-
-
 def compound(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Run a function of several primitives as one compiled program when it is computed eagerly.
 
@@ -382,15 +346,23 @@ def check_truth(aval: ShapedArray) -> None:
 class Tracer(Array):
     """A traced value: an array that has a type, but no elements yet."""
 
-    __slots__ = ("__weakref__", "owner")
+    __slots__ = ("__weakref__", "aval", "owner")
 
     owner: Trace
     differentiated = False  # whether a derivative is taken with respect to it, which a bare number would lose
+
+    def __init__(self, trace: Trace, aval: ShapedArray) -> None:
+        self.owner = trace
+        self.aval: ShapedArray = aval
 
     @property
     def _trace(self) -> Trace:
         """Return the trace that this tracer belongs to, by JAX's name."""
         return self.owner
+
+    @_trace.setter
+    def _trace(self, trace: Trace) -> None:
+        self.owner = trace
 
     def known(self) -> Any:
         """Return the concrete value of this tracer, or None: in forward mode there is one, in staging none."""

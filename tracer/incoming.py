@@ -77,5 +77,6 @@ def _unfit(x: np.ndarray[Any, Any], dtype: Any, element: Any) -> OverflowError:
     array = f"{x.dtype}[{','.join(map(str, x.shape))}]"
     return OverflowError(
         f"config.numpy_bits is 32, so a NumPy array {array} is taken as {dtype}, which {element} does not fit.\n"
-        f"  Keep its width with tnp.asarray(x, {x.dtype.name!r}), or convert it where it is read."
+        f"  Keep its width with tnp.asarray(x, {x.dtype.name!r}), or by jax_enable_x64 inside of as_jax; or convert it "
+        "where it is read."
     )

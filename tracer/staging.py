@@ -129,7 +129,7 @@ class WritingTrace(Trace):
 class WrittenTracer(Tracer):
     """A variable of a program being written."""
 
-    __slots__ = ("aval", "variable")
+    __slots__ = ("variable",)
 
     def __init__(self, trace: WritingTrace, variable: Var) -> None:
         self.owner: Trace = trace

@@ -78,7 +78,7 @@ class ShapedArray:
             found = self._tangent = self.update(dtype=dtypes.tangent_dtype(self.dtype))
         return found
 
-    to_tangent_aval = tangent  # JAX's name
+    to_tangent_aval = to_ct_aval = at_least_vspace = tangent  # JAX's names
 
     @property
     def nbytes(self) -> int:

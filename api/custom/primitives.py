@@ -66,6 +66,10 @@ class LibraryPrimitive:
         outs = self.operation.apply(*args, **params)
         return list(outs) if self.multiple_results else outs[0]
 
+    def bind_with_trace(self, trace: core.Trace, args: Sequence[Any], avals: Any, params: dict[str, Any], /) -> Any:
+        """Apply the primitive as `bind` does, under `trace`. `avals`, the types of `args`, are not looked at."""
+        return core.under(trace, self.bind, *args, **params)
+
     def def_impl(self, impl: Function) -> Function:
         """Define `impl(*arrays, **params)`, which computes it outside of `jit`. Returns: `impl`."""
         operation = defined(self)
@@ -125,17 +129,29 @@ class LibraryPrimitive:
         return self.name
 
 
+def _same(params: dict[str, Any]) -> dict[str, Any]:
+    return params
+
+
 class OwnPrimitive(LibraryPrimitive):
     """A primitive of ours, by which a library finds equations in programs. It has its rules, and takes no others.
 
     It is equal to the primitive of these equations, and not the same object. They have the parameters that they have
-    here; `ours` is JAX's parameters -> these, for `bind` and for rules that are looked up.
+    here; `ours` is JAX's parameters -> these, for `bind` and for rules that are looked up, and `theirs` the inverse,
+    for traces of a library's own.
     """
 
-    def __init__(self, operation: core.Primitive, multiple_results: bool, ours: Translation | None = None) -> None:
+    def __init__(
+        self,
+        operation: core.Primitive,
+        multiple_results: bool,
+        ours: Translation = _same,
+        theirs: Translation = _same,
+    ) -> None:
         self.operation: core.Primitive = operation
         self._multiple = multiple_results
-        self.ours: Translation = ours or (lambda params: params)
+        self.ours: Translation = ours
+        self.theirs: Translation = theirs
 
     def _gives_several(self) -> bool:
         return self._multiple

@@ -117,6 +117,11 @@ def trace_state_clean() -> bool:
     return is_evaluating()
 
 
+def full_lower(x: Any) -> Any:
+    """Return the value that a tracer stands for, if its class says so; any other value as it is."""
+    return x.full_lower() if hasattr(type(x), "full_lower") else x
+
+
 def valid_jaxtype(x: Any) -> bool:
     """Tell whether `x` is an array or a number that functions of arrays take."""
     return is_arraylike(x)

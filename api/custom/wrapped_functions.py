@@ -141,11 +141,20 @@ def transformation(gen: Callable[..., Generator[Any, Any, Any]]) -> Callable[...
     """
 
     def around(f: Function, /, *args: Any, **kwargs: Any) -> Any:
-        running = gen(*args, **kwargs)
-        inner_args, inner_kwargs = next(running)
-        return running.send(f(*inner_args, **inner_kwargs))
+        return _called_inside(gen(*args, **kwargs), f)
 
     return transformation2(around)
+
+
+def _called_inside(running: Generator[Any, Any, Any], f: Function) -> Any:
+    """Call `f` with what a generator yields first, and send it the result. What `f` raises ends its with blocks."""
+    args, kwargs = next(running)
+    try:
+        result = f(*args, **kwargs)
+    except BaseException as error:
+        running.throw(error)
+        raise
+    return running.send(result)
 
 
 def transformation_with_aux(
@@ -163,9 +172,7 @@ def transformation_with_aux(
     """
 
     def around(f: Function, store: Store, /, *args: Any, **kwargs: Any) -> Any:
-        running = gen(*args, **kwargs)
-        inner_args, inner_kwargs = next(running)
-        result, aux = running.send(f(*inner_args, **inner_kwargs))
+        result, aux = _called_inside(gen(*args, **kwargs), f)
         store.store(aux)
         return result
 

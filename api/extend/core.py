@@ -1,6 +1,7 @@
 """Programs, their types and primitives of one's own: the names of `jax.extend.core`."""
 
 from tapeless.custom.hijax import Effect
+from tapeless.custom.library_traces import TraceTag, set_current_trace, take_current_trace
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import (
     check_jaxpr,
@@ -26,6 +27,7 @@ __all__ = [
     "JaxprEqn",
     "Literal",
     "Primitive",
+    "TraceTag",
     "Var",
     "check_jaxpr",
     "concrete_or_error",
@@ -36,7 +38,9 @@ __all__ = [
     "mapped_aval",
     "primal_dtype_to_tangent_dtype",
     "primitives",
+    "set_current_trace",
     "subjaxprs",
+    "take_current_trace",
     "unmapped_aval",
     "valid_jaxtype",
 ]

@@ -26,8 +26,7 @@ NAMES = frozenset(
     jax.experimental.sparse.BCOO jax.experimental.sparse.BCSR jax.experimental.sparse.JAXSparse
     jax.experimental.sparse.linalg.spsolve
     jax._src.checkify.JaxException jax._src.checkify.Out
-    jax.extend.core.DropVar jax.extend.core.set_current_trace jax.extend.core.take_current_trace
-    jax.extend.core.primitives.call_p jax.extend.core.primitives.closed_call_p
+    jax.extend.core.DropVar jax.extend.core.primitives.call_p jax.extend.core.primitives.closed_call_p
     jax.extend.ifrt_programs.ifrt_programs jax.interpreters.pxla.global_avals_to_results_handler
     """.split()
 )

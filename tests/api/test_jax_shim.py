@@ -24,7 +24,7 @@ def run(*arguments: str) -> Any:
 
 def test_inside():
     """Names are ours, by every way of importing them; what we lack is an error that names it."""
-    facts.check("--inside", "own_names", "imported_names", "doors", "library_names")
+    facts.check("--inside", "own_names", "imported_names", "doors", "library_names", "wide_requests")
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,8 @@ def test_programs_keep_the_types_they_were_traced_with():
 def unfit(array, dtype, element, name):
     return (
         f"config.numpy_bits is 32, so a NumPy array {array} is taken as {dtype}, which {element} does not fit.\n"
-        f"  Keep its width with tnp.asarray(x, {name!r}), or convert it where it is read."
+        f"  Keep its width with tnp.asarray(x, {name!r}), or by jax_enable_x64 inside of as_jax; or convert it where "
+        "it is read."
     )
 
 

@@ -35,7 +35,7 @@ REFUSED = [
     (AttributeError, "import jax; jax.numpy.nothing", f"jax.numpy.nothing: {LACKING}"),
     (ImportError, "from jax import nothing", f"jax.nothing: {LACKING}"),
     (ImportError, "import jax.tracer", f"jax.tracer: {LACKING}"),
-    (ImportError, "import jax._src.pjit", f"jax._src.pjit: {LACKING}"),
+    (ImportError, "import jax._src.array", f"jax._src.array: {LACKING}"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""lineax, diffrax, optimistix, jaxopt, blackjax and numpyro, run through `as_jax`: the numbers are JAX's."""
+"""lineax, diffrax, optimistix, jaxopt, blackjax, numpyro and quax, run through `as_jax`: the numbers are JAX's."""
 
 import importlib.util
 
@@ -16,6 +16,7 @@ from tests.ecosystem.running import compare_both
         ("jaxopt", "jaxopt_problems.py"),
         ("blackjax", "blackjax_samplers.py"),
         ("numpyro", "numpyro_models.py"),
+        ("quax", "quax_values.py"),
     ],
 )
 def test_methods(library: str, script: str):

@@ -12,7 +12,8 @@ import numpy as np
 
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array
-from tapeless.tracer.core import Tracer, ensure_compile_time_eval
+from tapeless.tracer.core import Tracer
+from tapeless.tracer.folding import ensure_compile_time_eval
 from tapeless.tracer.indices.index import Index, TermForm, in_array, of_value
 from tapeless.tracer.numpy import asarray, lexsort, stack, where, zeros
 from tapeless.tracer.numpy.promotion import promoted_dtypes

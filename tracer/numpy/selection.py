@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import core, dtypes
+from tapeless.tracer import core, dtypes, folding
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import clip, remainder
 from tapeless.tracer.numpy.at import AtIndexer
@@ -224,6 +224,6 @@ def mask_indices(
     if size is not None:
         rows, columns = nonzero(mask_func(ones((n, n)), k), size=size)
     else:
-        with core.ensure_compile_time_eval():
+        with folding.ensure_compile_time_eval():
             rows, columns = nonzero(mask_func(ones((n, n)), k))
     return rows, columns

@@ -47,8 +47,11 @@ class _CallPrimitive(Primitive):
 
     __slots__ = ()
 
-    def bind(self, *args: Any, jaxpr: Jaxpr | ClosedJaxpr) -> tuple[Any, ...]:
-        """Call a program. Raises: TypeError if the types of the arguments are not those of its inputs."""
+    def bind(self, *args: Any, jaxpr: Jaxpr | ClosedJaxpr, name: str = "", inline: bool = False) -> tuple[Any, ...]:
+        """Call a program, which has a name of its own, and need not be inlined.
+
+        Raises: TypeError if the types of the arguments are not those of its inputs.
+        """
         return super().bind(*jaxpr.consts, *args, jaxpr=whole(jaxpr.jaxpr))
 
 
