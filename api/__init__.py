@@ -14,13 +14,13 @@ from tapeless import (
     tree,
     tree_util,
 )
-from tapeless import tracebacks as _tracebacks
 from tapeless.batch.vmap import vmap
 from tapeless.compile.jit import clear_caches, jit
 from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
 from tapeless.compile.placement import block_until_ready, copy_to_host_async, device_get, device_put
 from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.differentiate.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from tapeless.host import tracebacks as _tracebacks
 from tapeless.interpreters import inline as _inline
 from tapeless.interpreters import rules as _transforms
 from tapeless.interpreters import simplify as _simplify
@@ -45,7 +45,6 @@ from tapeless.lowering.devices import (
 from tapeless.remat.checkpoint import checkpoint, checkpoint_name, remat
 from tapeless.tracer import core as _core
 from tapeless.tracer.array import Array
-from tapeless.tracer.config import config, enable_x64
 from tapeless.tracer.dtypes import float0
 from tapeless.tracer.folding import ensure_compile_time_eval
 from tapeless.tracer.late_imports import LateModule as _LateModule
@@ -53,7 +52,8 @@ from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.numpy import array_methods as _array_methods
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.references import Ref, empty_ref, free_ref, freeze, new_ref, typeof
-from tapeless.tracer.scoped_settings import (
+from tapeless.tracer.settings.config import config, enable_x64
+from tapeless.tracer.settings.scoped_settings import (
     allow_f16_reductions,
     array_garbage_collection_guard,
     check_tracer_leaks,
@@ -84,9 +84,9 @@ from tapeless.tracer.source import named_scope
 
 _RULES = _transforms, _emitters  # importing them filled the tables
 if _typing.TYPE_CHECKING:
-    from tapeless.interpreters import lower_ein as _lower_ein
+    from tapeless.interpreters.terms import lower_ein as _lower_ein
 else:
-    _lower_ein = _LateModule("tapeless.interpreters.lower_ein")
+    _lower_ein = _LateModule("tapeless.interpreters.terms.lower_ein")
 _emit.passes += [_inline.inlined, _simplify.simplified, lambda jaxpr: _lower_ein.without_ein(jaxpr)]
 _core.set_evaluator(_dispatch.EagerEvaluator())
 _array_methods.set_namespace(numpy)
@@ -263,7 +263,6 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
         testing,
         typing,
     )
-    from tapeless.batch.pmap import pmap
     from tapeless.compile.control_flow_decisions import explain_control_flow
     from tapeless.compile.named_call import named_call
     from tapeless.compile.profile import profile
@@ -285,17 +284,18 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
         work,
     )
     from tapeless.explanation.explanation import explain
-    from tapeless.gradient_programs import gradient_program
     from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
     from tapeless.host.environment import print_environment_info
-    from tapeless.host.processes import host_count, host_id, host_ids
-    from tapeless.jax_shim import as_jax
-    from tapeless.loading import load
-    from tapeless.opaque import Opaque
-    from tapeless.program_parsing import parse_jaxpr, program_text
+    from tapeless.index.opaque import Opaque
+    from tapeless.like_jax.pmap import pmap
+    from tapeless.like_jax.processes import host_count, host_id, host_ids
+    from tapeless.like_jax.shim import as_jax
+    from tapeless.programs.gradient_programs import gradient_program
+    from tapeless.programs.loading import load
+    from tapeless.programs.program_parsing import parse_jaxpr, program_text
     from tapeless.saving.trees import save
     from tapeless.tracer.numpy.dynamic_windows import ds
-    from tapeless.tracer.user_contexts import make_user_context
+    from tapeless.tracer.settings.user_contexts import make_user_context
 else:
     _LATE = {
         "": (
@@ -303,9 +303,9 @@ else:
             " extend flatten_util image index nn ops optimizers profiler random ref scipy sharding stages testing"
             " typing"
         ),
-        "gradient_programs": "gradient_program",
-        "program_parsing": "parse_jaxpr program_text",
-        "batch.pmap": "pmap",
+        "programs.gradient_programs": "gradient_program",
+        "programs.program_parsing": "parse_jaxpr program_text",
+        "like_jax.pmap": "pmap",
         "compile.named_call": "named_call",
         "custom.gradient": "custom_gradient",
         "custom.vjp": "custom_vjp",
@@ -318,15 +318,15 @@ else:
         "explanation.explanation": "explain",
         "host.callbacks": "effects_barrier io_callback pure_callback",
         "host.environment": "print_environment_info",
-        "host.processes": "host_count host_id host_ids",
-        "jax_shim": "as_jax",
+        "like_jax.processes": "host_count host_id host_ids",
+        "like_jax.shim": "as_jax",
         "differentiate.residuals": "print_saved_residuals saved_residuals",
         "compile.profile": "profile",
-        "opaque": "Opaque",
-        "loading": "load",
+        "index.opaque": "Opaque",
+        "programs.loading": "load",
         "saving.trees": "save",
         "tracer.numpy.dynamic_windows": "ds",
-        "tracer.user_contexts": "make_user_context",
+        "tracer.settings.user_contexts": "make_user_context",
     }
     __getattr__ = _imported_late(globals(), _LATE)
 

@@ -5,7 +5,7 @@ import sys
 from contextlib import AbstractContextManager
 from types import ModuleType
 
-from tapeless.jax_shim import as_jax
+from tapeless.like_jax.shim import as_jax
 
 _USAGE = "usage: python -m tapeless.as_jax [-m module | script.py] [arguments ...]"
 

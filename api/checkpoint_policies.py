@@ -16,8 +16,15 @@ import typing as _typing
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tapeless.interpreters.rematerialization import EXCLUDED, Offload, Policy, ProgramPolicy, save_all, save_none
-from tapeless.interpreters.rematerialization_budget import Budget
+from tapeless.interpreters.residuals.budget import Budget
+from tapeless.interpreters.residuals.rematerialization import (
+    EXCLUDED,
+    Offload,
+    Policy,
+    ProgramPolicy,
+    save_all,
+    save_none,
+)
 from tapeless.lowering import devices
 from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.primitives.checkpoint import move_p, name_p

@@ -2,10 +2,10 @@
 
 import typing as _typing
 
-from tapeless.custom.library_traces import LibraryTrace as Trace
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
-from tapeless.custom.program_types import eval_jaxpr
-from tapeless.tracer.array_types import array_types as pytype_aval_mappings
+from tapeless.like_jax.array_types import array_types as pytype_aval_mappings
+from tapeless.like_jax.library_traces import LibraryTrace as Trace
+from tapeless.like_jax.program_types import eval_jaxpr
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.folding import ensure_compile_time_eval
 from tapeless.tracer.jaxpr import Atom

@@ -29,13 +29,13 @@ __all__ = [
 if _typing.TYPE_CHECKING:
     from tapeless.custom.gradient import custom_gradient
     from tapeless.custom.linear_calls import linear_call
-    from tapeless.custom.own_primitives import custom_jvp_call_p
+    from tapeless.like_jax.own_primitives import custom_jvp_call_p
 else:
     __getattr__ = _imported_late(
         globals(),
         {
             "custom.gradient": "custom_gradient",
             "custom.linear_calls": "linear_call",
-            "custom.own_primitives": "custom_jvp_call_p",
+            "like_jax.own_primitives": "custom_jvp_call_p",
         },
     )

@@ -83,6 +83,6 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:
-    from tapeless.tracer.pytree.default_registry import default_registry
+    from tapeless.like_jax.default_registry import default_registry
 else:
-    __getattr__ = _imported_late(globals(), {"tracer.pytree.default_registry": "default_registry"})
+    __getattr__ = _imported_late(globals(), {"like_jax.default_registry": "default_registry"})

@@ -25,7 +25,7 @@ from tapeless.tracer.primitives.elementwise import clamp, eq, select_n
 from tapeless.tracer.primitives.indexing import dynamic_slice_in_dim
 from tapeless.tracer.primitives.reduction import argmax, reduce_or
 from tapeless.tracer.primitives.shape import broadcast_in_dim
-from tapeless.tracer.scopes import scoped
+from tapeless.tracer.settings.scopes import scoped
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import ShapedArray, aval_of
 

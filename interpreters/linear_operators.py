@@ -9,7 +9,7 @@ from typing import Any
 
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.linearize import LinearizedJaxpr, with_inputs
-from tapeless.interpreters.residual_provenance import hoist_primal_equations
+from tapeless.interpreters.residuals.provenance import hoist_primal_equations
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import dtypes

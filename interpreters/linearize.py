@@ -2,7 +2,7 @@
 
 linearize(f, x) == (f(x), the program of t -> f'(x) t).   Source: Radul et al. 2023.
 Primal values are computed at once, for Python may look at them; so residuals are values, and those that are repetitive
-or masked are written into the linear jaxpr as the equations that made them (residual_provenance.py).
+or masked are written into the linear jaxpr as the equations that made them (residuals/provenance.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.inline import InliningInTurn
 from tapeless.interpreters.jvp import JVPTrace, JVPTracer
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.residual_provenance import ResidualProvenance, hoist_primal_equations
+from tapeless.interpreters.residuals.provenance import ResidualProvenance, hoist_primal_equations
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, are_nonzero
 from tapeless.tracer import core, dtypes, passes, source

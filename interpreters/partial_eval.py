@@ -3,17 +3,17 @@
 An `UnzipTrace` hands a primitive whose operands are all primal to its parent trace, at once, and writes any other into
 the linear jaxpr. Primal values that the linear jaxpr reads are its residuals. A whole jaxpr (`unzip_jaxpr`,
 `unzip_body`) is simplified with its linear equations separated, but as one program, and then cut in two where the least
-bytes are saved (residual_cut.py). A policy says which of these residuals are saved; the others are rematerialized.
+bytes are saved (residuals/cut.py). A policy says which of these residuals are saved; the others are rematerialized.
 Source: Radul et al. 2023, section 5; partial evaluation as in Jones, Gomard & Sestoft 1993.
 """
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tapeless.interpreters import rematerialization
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.inline import inlined
-from tapeless.interpreters.rematerialization import Policy, save_all
+from tapeless.interpreters.residuals import rematerialization
+from tapeless.interpreters.residuals.rematerialization import Policy, save_all
 from tapeless.interpreters.simplify import simplified, simplified_body
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.check import checked
@@ -29,11 +29,11 @@ from tapeless.tracer.staging import StagingTrace, WritingTrace, WrittenTracer
 from tapeless.tracer.types import ShapedArray, aval_of
 
 if TYPE_CHECKING:
-    from tapeless.interpreters import residual_cut
-    from tapeless.interpreters.residual_cut import Loop
+    from tapeless.interpreters.residuals import cut as residual_cut
+    from tapeless.interpreters.residuals.cut import Loop
     from tapeless.interpreters.simplifications import common_subexpressions
 else:
-    residual_cut = LateModule("tapeless.interpreters.residual_cut")
+    residual_cut = LateModule("tapeless.interpreters.residuals.cut")
     common_subexpressions = LateModule("tapeless.interpreters.simplifications.common_subexpressions")
 
 Simplify = Callable[[Jaxpr], Jaxpr]

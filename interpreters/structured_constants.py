@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import limits
-from tapeless.interpreters.simplifications.index_arrays import INDEX, index_array, where
+from tapeless.interpreters.terms.index_arrays import INDEX, index_array, where
 from tapeless.interpreters.writer import Writer, filled
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, ClosedJaxpr

@@ -14,7 +14,7 @@ from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
 from tapeless.tracer.rules import Rules, Table
-from tapeless.tracer.scopes import Arguments, Result, scoped, scoped_all
+from tapeless.tracer.settings.scopes import Arguments, Result, scoped, scoped_all
 from tapeless.tracer.staging import StagingTrace, stand_in
 from tapeless.tracer.types import ShapedArray, aval_of
 

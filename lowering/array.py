@@ -5,20 +5,58 @@ comes out read-only, without a copy where the device's memory is the host's. A d
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, Literal, SupportsIndex
 
 import numpy as np
 
-from tapeless.lowering import compat, devices, forking, host, transfers
-from tapeless.lowering.devices import Device, SingleDeviceSharding
-from tapeless.lowering.shards import ShardMethods
+from tapeless.lowering import devices, host, transfers
+from tapeless.lowering.devices import Device, OnOneDevice, SingleDeviceSharding
+from tapeless.lowering.xla_workarounds import compat, forking
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, Unplaced
-from tapeless.tracer.config import config
+from tapeless.tracer.caches import Recent
 from tapeless.tracer.core import Tracer, check_truth
 from tapeless.tracer.incoming import incoming_number, narrowed
-from tapeless.tracer.recency import Recent
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray, aval_of
+
+# Shards of arrays by JAX's names: an array on one device has one shard, the whole array.
+
+
+@dataclass(frozen=True, eq=False)
+class AddressableShard:
+    """The part of an array on one device: `index` selects it, `replica_id` numbers the copies of a part."""
+
+    device: Device
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Any
+
+
+class ShardMethods(OnOneDevice):
+    """Properties and methods of an array on one device that describe its only shard."""
+
+    __slots__ = ()
+
+    @property
+    def addressable_shards(self: Any) -> list[AddressableShard]:
+        """The shards that this process can read, in a list: one, the whole array."""
+        return [AddressableShard(self.device, (slice(None),) * self.aval.ndim, 0, self)]
+
+    @property
+    def global_shards(self: Any) -> list[AddressableShard]:
+        """The shards on the devices of all processes: `addressable_shards`."""
+        return self.addressable_shards
+
+    def addressable_data(self: Any, index: int) -> Any:
+        """Return the elements of shard `index`: the array itself. Raises: IndexError for any but the first."""
+        shards = self.addressable_shards
+        if not -len(shards) <= index < len(shards):
+            raise IndexError(
+                f"addressable_data: an array of {self.aval} has one shard, on {self.device}, not number {index}."
+            )
+        return shards[index].data
 
 
 class DeviceArray(ShardMethods, Array):

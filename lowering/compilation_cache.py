@@ -25,11 +25,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tapeless.lowering import compat
 from tapeless.lowering.devices import Device
+from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer import source
-from tapeless.tracer.config import config
 from tapeless.tracer.late_imports import LateModule
+from tapeless.tracer.settings.config import config
 
 if TYPE_CHECKING:
     import hashlib

@@ -18,17 +18,19 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from tapeless.lowering import compat, forking, host
+from tapeless.lowering import host
 from tapeless.lowering.argument_errors import DeletedArgument, SharedArgument
 from tapeless.lowering.array import DeviceArray
-from tapeless.lowering.compat import xc
 from tapeless.lowering.compilation_cache import default_cache, program_key
 from tapeless.lowering.devices import Device
 from tapeless.lowering.key_array import KeyArray
-from tapeless.lowering.uninterrupted import uninterrupted
-from tapeless.tracer import dtypes, logs
-from tapeless.tracer.config import config
+from tapeless.lowering.xla_workarounds import compat, forking
+from tapeless.lowering.xla_workarounds.compat import xc
+from tapeless.lowering.xla_workarounds.uninterrupted import uninterrupted
+from tapeless.tracer import dtypes
 from tapeless.tracer.errors import InternalError
+from tapeless.tracer.settings import logs
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray, holds_keys, physical
 
 Options = Mapping[str, Any]

@@ -23,10 +23,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tapeless.lowering import forking
-from tapeless.lowering.compat import jaxlib_core, xc
+from tapeless.lowering.xla_workarounds import forking
+from tapeless.lowering.xla_workarounds.compat import jaxlib_core, xc
 from tapeless.tracer import source
-from tapeless.tracer.config import Field, add_field, config
+from tapeless.tracer.settings.config import Field, add_field, config
 from tapeless.tracer.types import GIVEN_TO_JAX
 
 

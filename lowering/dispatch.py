@@ -18,11 +18,11 @@ from tapeless.lowering.key_array import KeyArray, run_followed, wrapped
 from tapeless.lowering.unplaced_array import UnplacedArray, unplaced
 from tapeless.tracer import core
 from tapeless.tracer.array import Array
-from tapeless.tracer.config import config
+from tapeless.tracer.caches import Recent
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
-from tapeless.tracer.recency import Recent
 from tapeless.tracer.rules import Rules
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 

@@ -8,9 +8,15 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tapeless.lowering import hlo, in_place_loops, ordering, physical, user_primitives
-from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
+from tapeless.lowering import (
+    hlo,
+    ordering,
+    physical,
+    user_primitives,
+)
 from tapeless.lowering.hlo import Function, Value
+from tapeless.lowering.xla_workarounds import in_place_loops
+from tapeless.lowering.xla_workarounds.dataflow import ARGUMENTS, Dataflow
 from tapeless.tracer import core, name_stacks
 from tapeless.tracer.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.late_imports import LateModule
@@ -18,11 +24,12 @@ from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 
 if TYPE_CHECKING:
-    from tapeless.lowering import donation, memories, stored_operands
+    from tapeless.lowering import donation
+    from tapeless.lowering.xla_workarounds import memories, stored_operands
 else:
     donation = LateModule("tapeless.lowering.donation")
-    memories = LateModule("tapeless.lowering.memories")  # for GPUs
-    stored_operands = LateModule("tapeless.lowering.stored_operands")  # for GPUs
+    memories = LateModule("tapeless.lowering.xla_workarounds.memories")  # for GPUs
+    stored_operands = LateModule("tapeless.lowering.xla_workarounds.stored_operands")  # for GPUs
 
 passes: list[Callable[[Jaxpr], Jaxpr]] = []  # that a program runs through before it is written, see api/__init__.py
 rules: Final = Rules(

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tapeless.lowering.dataflow import VIEWS, Dataflow
+from tapeless.lowering.xla_workarounds.dataflow import VIEWS, Dataflow
 from tapeless.tracer import dtypes, name_stacks
-from tapeless.tracer.recency import bounded
+from tapeless.tracer.caches import bounded
 from tapeless.tracer.types import ShapedArray
 
 _ELEMENTS = {

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering.compat import xc
+from tapeless.lowering.xla_workarounds.compat import xc
 from tapeless.tracer.primitives.callback import Callback, call_host
 from tapeless.tracer.types import ShapedArray
 

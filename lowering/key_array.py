@@ -12,16 +12,16 @@ import numpy as np
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.devices import Device
 from tapeless.tracer import source
-from tapeless.tracer.config import config
 from tapeless.tracer.extended_dtypes import KEY
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.late_imports import LateModule
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray, holds_keys, keys_of_words, physical
 
 if TYPE_CHECKING:
-    from tapeless.tracer import key_reuse
+    from tapeless.tracer.keys import key_reuse
 else:
-    key_reuse = LateModule("tapeless.tracer.key_reuse")
+    key_reuse = LateModule("tapeless.tracer.keys.key_reuse")
 
 
 class KeyArray(DeviceArray):
@@ -36,7 +36,7 @@ class KeyArray(DeviceArray):
 
     @property
     def key_objects(self) -> Any:
-        """The keys as objects that record where they were used, see `tracer.key_reuse`; made at the first read."""
+        """The keys as objects that record where they were used, see `tracer.keys.key_reuse`; made at the first read."""
         if self._key_objects is None:
             self._key_objects = key_reuse.new_keys(self.aval.shape)
         return self._key_objects

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tapeless.lowering import compat
 from tapeless.lowering.composition import write_out
 from tapeless.lowering.hlo import Function, Value
+from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.numpy.matrices import eye

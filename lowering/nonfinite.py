@@ -7,9 +7,9 @@ import numpy as np
 
 from tapeless.lowering.array import DeviceArray
 from tapeless.tracer import dtypes, source
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr, Var
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import aval_of
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from tapeless.lowering import devices
-from tapeless.lowering.compat import jaxlib_version
+from tapeless.lowering.xla_workarounds.compat import jaxlib_version
 
 profiler: Any = importlib.import_module("jaxlib._profiler")
 profile_data: Any = importlib.import_module("jaxlib._profile_data")

@@ -10,11 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tapeless.lowering import compat
 from tapeless.lowering.compilation_cache import processor
 from tapeless.lowering.compile import CallingExecutable, Executable, compile_options
 from tapeless.lowering.devices import Device
-from tapeless.lowering.uninterrupted import uninterrupted
+from tapeless.lowering.xla_workarounds import compat
+from tapeless.lowering.xla_workarounds.uninterrupted import uninterrupted
 from tapeless.tracer.types import ShapedArray
 
 _FORMAT = b"tapeless compiled function, format "

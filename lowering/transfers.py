@@ -7,9 +7,9 @@ device, numbers that were moved before, and reads of arrays on a CPU are no tran
 from collections.abc import Callable
 from contextvars import ContextVar
 
-from tapeless.tracer import logs
-from tapeless.tracer.config import config
-from tapeless.tracer.scopes import Arguments, Result, scoped
+from tapeless.tracer.settings import logs
+from tapeless.tracer.settings.config import config
+from tapeless.tracer.settings.scopes import Arguments, Result, scoped
 from tapeless.tracer.types import ShapedArray
 
 _is_explicit: ContextVar[bool] = ContextVar("explicit transfer", default=False)

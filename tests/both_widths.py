@@ -17,11 +17,12 @@ import numpy as np
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.lowering import compat, dispatch
+from tapeless.lowering import dispatch
 from tapeless.lowering.array import DeviceArray
+from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
+from tapeless.tracer.settings.config import config
 from tests.fuzzing import oracle
 from tests.settings import restored_settings
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import tapeless as tl
 from tapeless.lowering import compile, devices, emit
-from tapeless.lowering.compat import xc
+from tapeless.lowering.xla_workarounds.compat import xc
 from tapeless.tracer.check import check
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 from tests.gpu import test_primitives, test_programs
-from tests.lowering import test_memories
+from tests.lowering.xla_workarounds import test_memories
 from tests.test_primitives import rows_by_primitive
 
 H200 = """gpu_device_info { cuda_compute_capability { major: 9 } threads_per_block_limit: 1024 threads_per_warp: 32

@@ -30,8 +30,8 @@ import pytest
 from tapeless.compile.jit import clear_caches
 from tapeless.interpreters import partial_eval, transpose
 from tapeless.lowering import compile
-from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.settings.config import config
 from tests import dense_zeros, one_context
 
 config.update("check_programs", True)

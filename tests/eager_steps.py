@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.lowering import compat, devices, dispatch, nonfinite
+from tapeless.lowering import devices, dispatch, nonfinite
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.dispatch import EagerEvaluator
+from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray
 from tests.fuzzing import oracle
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tapeless.tracer import core
-from tapeless.tracer.config import _fields, config
 from tapeless.tracer.rules import Table
+from tapeless.tracer.settings.config import _fields, config
 
 
 @contextmanager

@@ -29,7 +29,7 @@ LAYERS = {
 OUTSIDE = {"numpy", "ml_dtypes"}
 OUTSIDE_OF_LAYER = {"tracer": OUTSIDE, "interpreters": OUTSIDE, "lowering": {*OUTSIDE, "jaxlib"}, "api": OUTSIDE}
 MODULE_LINES, FUNCTION_LINES = 600, 60
-ARROWS = 60  # between the rooms of api/: who imports from whom
+ARROWS = 86  # between the rooms of api/: who imports from whom; 20 are of the front door, 8 of what looks like JAX
 MODULES_IMPORTED = 190  # of ours, by `import tapeless`: what few programs use is imported when it is used
 
 
@@ -176,6 +176,7 @@ def test_rooms_of_api_import_from_few_others():
     imports = [(module.name, resolve(name)) for module in MODULES if module.layer == "api" for name in module.imports()]
     arrows = {(room(name), room(other)) for name, other in imports if other and MODULE_OF_NAME[other].layer == "api"}
     assert len([arrow for arrow in arrows if arrow[0] != arrow[1]]) <= ARROWS
+    assert {of for of, to in arrows if to == "like_jax"} == {"", "extend", "like_jax"}
 
 
 BLOCKED_IMPORT = """

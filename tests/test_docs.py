@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from tapeless.tracer import core
-from tapeless.tracer.config import config
+from tapeless.tracer.settings.config import config
 from tests.settings import forget, restored_settings
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,7 +13,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.lowering import in_place_loops
+from tapeless.lowering.xla_workarounds import in_place_loops
 from tests.growing import SIZES, arrays_made_in_loops, compiled, linear
 
 pytestmark = pytest.mark.usefixtures("optimized")

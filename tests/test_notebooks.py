@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tapeless.tracer.config import config
+from tapeless.tracer.settings.config import config
 from tests.pages import maker
 
 notebooks = maker("notebooks")

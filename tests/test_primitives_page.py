@@ -26,5 +26,5 @@ def test_no_primitive_has_entries_in_more_than_five_tables_of_the_simplifier() -
     for path, table in maker("primitives").tables().items():
         for primitive in table if path.startswith(tuple([f"interpreters.{name}" for name in SIMPLIFIER])) else ():
             found.setdefault(str(primitive), []).append(table.name)
-    assert len({name for names in found.values() for name in names}) > 8  # the tables are found
+    assert len({name for names in found.values() for name in names}) > 7  # the tables are found
     assert {primitive: names for primitive, names in found.items() if len(names) > 5} == {}

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering import compat, devices, dispatch
+from tapeless.lowering import devices, dispatch
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.dispatch import EagerEvaluator
+from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer import core
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
 

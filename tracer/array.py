@@ -6,7 +6,8 @@ For type checkers and editors they are declared here, as the same functions; a t
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any, Final, Literal, Never, NewType, NoReturn, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Literal, Never, NewType, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -92,7 +93,7 @@ class Array:
                 if name == "__jax_array__" and is_asked_by_jax(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
                     raise TypeError(GIVEN_TO_JAX)  # no AttributeError, after which JAX would not say where to look
                 raise AttributeError(f"an array has no attribute {name!r}.", name=name, obj=None)
-            missing = importlib.import_module("tapeless.tracer.missing_names")
+            missing = importlib.import_module("tapeless.tracer.advice.missing_names")
             raise AttributeError(missing.ArrayRefusal(name), name=name, obj=None)
 
     if TYPE_CHECKING:
@@ -224,3 +225,26 @@ class Unplaced(Array):
     __slots__ = ()
 
     host: Any  # a NumPy scalar if it is weakly typed, else an array that nobody may write to
+
+
+# The interface of what computes: the slot at the bottom of core.py, which the package `tapeless` fills.
+
+
+class Evaluator(Protocol):
+    """The interface of the evaluator at the bottom, which runs programs; the package `tapeless` sets it."""
+
+    def evaluate(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        """Compute one primitive on concrete values."""
+        ...
+
+    def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Compute a `compound` function on concrete values as one program."""
+        ...
+
+    def unplaced(self, x: Any) -> Array:
+        """Make an array of a number or a NumPy array, on whichever device it is used."""
+        ...
+
+    def place(self, x: Array, device: Any) -> Array:
+        """Put an array on a device; a traced one stays where its program runs. Raises: TypeError for no device."""
+        ...

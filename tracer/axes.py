@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from tapeless.tracer import source
-from tapeless.tracer.scopes import Arguments, Result, scoped
+from tapeless.tracer.settings.scopes import Arguments, Result, scoped
 
 _bound: ContextVar[tuple[tuple[Hashable, int], ...]] = ContextVar("axes", default=())
 

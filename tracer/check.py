@@ -3,9 +3,9 @@
 import weakref
 
 from tapeless.tracer import linear_vars
-from tapeless.tracer.config import config
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.settings.config import config
 
 
 def check(jaxpr: Jaxpr) -> Jaxpr:

@@ -16,9 +16,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapeless.tracer import dtypes, primitives, source, widths
-from tapeless.tracer.array import Array
-from tapeless.tracer.called_functions import called, name_called
+from tapeless.tracer import dtypes, primitives, source
+from tapeless.tracer.advice import widths
+from tapeless.tracer.advice.called_functions import called, name_called
+from tapeless.tracer.array import Array, Evaluator
+from tapeless.tracer.caches import ProgramCache as ProgramCache
+from tapeless.tracer.caches import program_cache as program_cache
+from tapeless.tracer.caches import remembered as remembered
 from tapeless.tracer.errors import (
     ConcretizationTypeError,
     InternalError,
@@ -28,11 +32,7 @@ from tapeless.tracer.errors import (
     UnexpectedTracerError,
     hidden_by_numpy,
 )
-from tapeless.tracer.evaluator import Evaluator
-from tapeless.tracer.program_caches import ProgramCache as ProgramCache
-from tapeless.tracer.program_caches import program_cache as program_cache
-from tapeless.tracer.program_caches import remembered as remembered
-from tapeless.tracer.scopes import Arguments, Result
+from tapeless.tracer.settings.scopes import Arguments, Result
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
 TypingRule = Callable[..., tuple[ShapedArray, ...]]

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, NewType, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from tapeless.tracer.called_functions import prefixed
-from tapeless.tracer.config import config
-from tapeless.tracer.errors import TypePromotionError
+from tapeless.tracer.advice.called_functions import prefixed
+from tapeless.tracer.errors import TypePromotionError, advice_on_width
 from tapeless.tracer.extended_dtypes import KEYS, KeyDType, extended, prng_key
-from tapeless.tracer.wider_integers import advice_on_width
+from tapeless.tracer.settings.config import config
 
 if TYPE_CHECKING:
     DTypeLike: TypeAlias = np.dtype[Any] | type[Any] | str

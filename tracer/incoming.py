@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.config import config
+from tapeless.tracer.settings.config import config
 
 
 class Exact(np.ndarray[Any, Any]):

@@ -23,7 +23,7 @@ def imported_late(namespace: dict[str, Any], names: Mapping[str, str]) -> Callab
     def find(name: str) -> Any:
         module = module_of.get(name)
         if module is None:
-            missing = importlib.import_module("tapeless.tracer.missing_names")
+            missing = importlib.import_module("tapeless.tracer.advice.missing_names")
             refusal = missing.Refusal(namespace["__name__"], name)
             if imports_from(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]  # the documented way to a frame
                 raise ImportError(refusal, name=namespace["__name__"])  # Python's own would not have the suggestion

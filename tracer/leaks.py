@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tapeless.tracer import core
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Trace, Tracer
 from tapeless.tracer.errors import UnexpectedTracerError
-from tapeless.tracer.scopes import scoped
+from tapeless.tracer.settings.config import config
+from tapeless.tracer.settings.scopes import scoped
 
 T = TypeVar("T")
 

@@ -19,10 +19,10 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import name_stacks
+from tapeless.tracer.advice.keyword_advice import advise
+from tapeless.tracer.caches import bounded
 from tapeless.tracer.errors import JAXIndexError, JAXTypeError, LinearityError
-from tapeless.tracer.keyword_advice import advise
-from tapeless.tracer.recency import bounded
-from tapeless.tracer.scopes import Arguments, Result, scoped
+from tapeless.tracer.settings.scopes import Arguments, Result, scoped
 
 _LONGEST = 160  # characters of a line that messages quote
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -20,7 +20,7 @@ from tapeless.tracer.incoming import incoming, kept
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
-from tapeless.tracer.scopes import Arguments, Result, scoped
+from tapeless.tracer.settings.scopes import Arguments, Result, scoped
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
 
 DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # `n, argument 1 of f`, or nothing, of numbers of inputs

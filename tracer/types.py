@@ -12,11 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.called_functions import prefixed
-from tapeless.tracer.config import config
+from tapeless.tracer.advice.called_functions import prefixed
+from tapeless.tracer.caches import bounded
 from tapeless.tracer.extended_dtypes import KEY, KeyDType
 from tapeless.tracer.incoming import Exact, is_masked
-from tapeless.tracer.recency import bounded
+from tapeless.tracer.settings.config import config
 
 
 class ShapedArray:

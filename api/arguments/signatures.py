@@ -4,14 +4,15 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tapeless.arguments import weak_int_overflow
 from tapeless.arguments.checks import arguments, not_an_array, structure
 from tapeless.arguments.names import name_of_leaf
-from tapeless.tracer import weak_int_overflow, widths
+from tapeless.arguments.weak_int_overflow import IntegerNarrowing
+from tapeless.tracer.advice import widths
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.references import Ref
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
-from tapeless.tracer.weak_int_overflow import IntegerNarrowing
 
 
 class Signature(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from tapeless.arguments.names import argument_name, leaf_names, naming
 from tapeless.tracer import core, pytree, source
-from tapeless.tracer.config import differing_settings
+from tapeless.tracer.settings.config import differing_settings
 
 
 class TraceKey(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from tapeless.tracer import logs
+from tapeless.tracer.settings import logs
 
 
 class CompilationCount:

@@ -27,8 +27,12 @@ from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering import devices, dispatch, nonfinite
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray
-from tapeless.tracer import core, dtypes, leaks, logs, pytree
-from tapeless.tracer.config import config
+from tapeless.tracer import (
+    core,
+    dtypes,
+    leaks,
+    pytree,
+)
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.incoming import incoming_number
 from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -36,13 +40,15 @@ from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives import call
 from tapeless.tracer.references import Ref, values_of
 from tapeless.tracer.rule_arguments import as_arguments
+from tapeless.tracer.settings import logs
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 if TYPE_CHECKING:
-    from tapeless.tracer import key_reuse
+    from tapeless.tracer.keys import key_reuse
 else:
-    key_reuse = LateModule("tapeless.tracer.key_reuse")
+    key_reuse = LateModule("tapeless.tracer.keys.key_reuse")
 
 P = ParamSpec("P")
 R = TypeVar("R")

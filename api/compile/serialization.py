@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.arguments.signatures import Signature
+from tapeless.arguments.weak_int_overflow import IntegerNarrowing
 from tapeless.lowering import saved_programs
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.compile import Executable
@@ -22,7 +23,6 @@ from tapeless.lowering.dispatch import buffer_on
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.pytree.treedef import classify, node_of, node_types
 from tapeless.tracer.types import ShapedArray
-from tapeless.tracer.weak_int_overflow import IntegerNarrowing
 
 _SAVE, _LOAD = "serialize", "stages.load"
 

@@ -8,18 +8,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tapeless.arguments import weak_int_overflow
 from tapeless.arguments.names import name_of_leaf
 from tapeless.arguments.signatures import Signature
 from tapeless.compile.references import ProgramReferences
-from tapeless.lowering import compat, devices, dispatch, emit, nonfinite
+from tapeless.lowering import (
+    devices,
+    dispatch,
+    emit,
+    nonfinite,
+)
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation, parse
 from tapeless.lowering.key_array import run_followed, wrapped
-from tapeless.tracer import dtypes, pytree, source, weak_int_overflow
-from tapeless.tracer.config import config
+from tapeless.lowering.xla_workarounds import compat
+from tapeless.tracer import dtypes, pytree, source
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from tapeless.tracer.late_imports import LateModule
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray, aval_of
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from tapeless.control_flow.body_tracing import TracedBody, as_type, joined, trac
 from tapeless.control_flow.scan import Number, steps_at_once
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
-from tapeless.tracer.config import config
 from tapeless.tracer.primitives.elementwise import add, ceil, clamp, convert_element_type, lt, ne, sub
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.references import values_of
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 _NOT_GIVEN: Any = object()

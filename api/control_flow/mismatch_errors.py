@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tapeless.tracer import pytree, widths
+from tapeless.tracer import pytree
+from tapeless.tracer.advice import widths
 from tapeless.tracer.core import describe_function
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 

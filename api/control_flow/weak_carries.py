@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from tapeless.tracer import core
-from tapeless.tracer.scopes import scoped
+from tapeless.tracer.settings.scopes import scoped
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.rule_arguments import as_argument
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray
 
 

@@ -11,14 +11,14 @@ from tapeless.arguments.held_references import check_distinct, holding
 from tapeless.arguments.methods import bound
 from tapeless.custom import closures
 from tapeless.custom.checks import attempt, check_values
+from tapeless.custom.per_trace import PerTrace
 from tapeless.tracer import core, pytree
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Jaxpr
-from tapeless.tracer.per_trace import PerTrace
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.rule_arguments import as_arguments
-from tapeless.tracer.scopes import scoped
+from tapeless.tracer.settings.config import config
+from tapeless.tracer.settings.scopes import scoped
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 

@@ -16,17 +16,17 @@ import numpy as np
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_arguments, check_arrays, check_callable
 from tapeless.custom.checks import attempt
+from tapeless.differentiate.equivalence import form_of
 from tapeless.interpreters.rules.custom import differentiated_closure, linear_zeros
 from tapeless.interpreters.vmap import BatchTracer
 from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
-from tapeless.tracer.equivalence import form_of
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
-from tapeless.tracer.scopes import scoped
+from tapeless.tracer.settings.scopes import scoped
 from tapeless.tracer.staging import StagedTracer, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 

@@ -10,8 +10,8 @@ from typing import Any, Final, TypeVar
 from tapeless.interpreters import user_primitives
 from tapeless.lowering import dispatch
 from tapeless.tracer import core
+from tapeless.tracer.caches import Recent
 from tapeless.tracer.errors import InternalError
-from tapeless.tracer.recency import Recent
 from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tapeless.arguments.checks import structure
 from tapeless.batch.vmap import vmap
+from tapeless.differentiate.equivalence import form_of
 from tapeless.differentiate.references import NotNeeded, entries_of, placed
 from tapeless.differentiate.tangents import direction, instantiated, own_array, tangents_of
 from tapeless.interpreters import linear_operators
 from tapeless.interpreters.linearize import LinearizedJaxpr
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, pytree
-from tapeless.tracer.equivalence import form_of
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.numpy import arithmetic, asarray, concatenate, diagonal, eye, ravel, zeros

@@ -9,7 +9,7 @@ from tapeless.arguments.names import leaf_names
 from tapeless.compile.jit import program_of
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, unzip_jaxpr
-from tapeless.interpreters.rematerialization import Policy, ProgramPolicy
+from tapeless.interpreters.residuals.rematerialization import Policy, ProgramPolicy
 from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs

@@ -9,7 +9,8 @@ import numpy as np
 from tapeless.arguments.checks import check_arrays
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering.array import device_put
-from tapeless.tracer import core, dtypes, widths
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.advice import widths
 from tapeless.tracer.array import Array
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import constant

@@ -17,7 +17,7 @@ from tapeless.interpreters.analysis import linear_a, linearity
 from tapeless.interpreters.analysis import strict_form as strictness
 from tapeless.interpreters.analysis.strict_form import StrictPrimitive
 from tapeless.interpreters.jvp import jvp_jaxpr
-from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_all
+from tapeless.interpreters.residuals.rematerialization import Policy, ProgramPolicy, save_all
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 

@@ -8,15 +8,40 @@ from typing import Any, NamedTuple
 from tapeless.differentiate import residuals
 from tapeless.differentiate.residuals import Residual
 from tapeless.differentiate.unzip import Unzipped
-from tapeless.explanation.products import readable_text
 from tapeless.explanation.provenance import made_from, marked
 from tapeless.interpreters import transpose
 from tapeless.interpreters.analysis import cost as counting
 from tapeless.interpreters.analysis.cost import Cost
 from tapeless.tracer.bodies import bodies_of
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, subjaxprs
-from tapeless.tracer.printing import Names, titles_inside
+from tapeless.tracer.primitives.contraction import dot_general_p
+from tapeless.tracer.printing import Names, equation_text, is_default, titles_inside
 from tapeless.tracer.source import Source
+
+# Products of matrices and vectors as formulas write them: `a @ b`, `a.T @ b`, `outer a b`.
+
+
+def readable_text(eqn: Equation, names: Names, titles: dict[Any, str]) -> str:
+    """Print an equation as `equation_text` does; of a product of at most two axes each, the formula."""
+    product = _product(eqn, names) if eqn.primitive is dot_general_p else None
+    if product is None:
+        return equation_text(eqn, names, titles)
+    return f"{names.typed(eqn.outvars[0])} = {product}"
+
+
+def _product(eqn: Equation, names: Names) -> str | None:
+    """Write the formula of a product without batch axes and with the default precision; None for any other."""
+    contracted, batch = eqn.params["dimension_numbers"]
+    others = [value for name, value in eqn.params.items() if name != "dimension_numbers"]
+    ranks = [x.aval.ndim for x in eqn.invars]
+    if any(batch) or max(ranks) > 2 or len(contracted[0]) > 1 or not all(map(is_default, others)):
+        return None
+    left, right = map(names, eqn.invars)
+    if not contracted[0]:
+        return f"outer {left} {right}" if ranks == [1, 1] else None
+    turned = contracted[0][0] != ranks[0] - 1, contracted[1][0] != 0
+    return f"{left}{'.T' * turned[0]} @ {right}{'.T' * turned[1]}"
+
 
 RESIDUALS = "the residuals"
 CONTEXT = 2  # lines that are shown before and after one that was executed

@@ -1,9 +1,10 @@
 """Programs, their types and primitives of one's own: the names of `jax.extend.core`."""
 
-from tapeless.custom.hijax import Effect
-from tapeless.custom.library_traces import TraceTag, set_current_trace, take_current_trace
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
-from tapeless.custom.program_types import (
+from tapeless.extend import primitives
+from tapeless.like_jax.hijax import Effect
+from tapeless.like_jax.library_traces import TraceTag, set_current_trace, take_current_trace
+from tapeless.like_jax.program_types import (
     check_jaxpr,
     concrete_or_error,
     find_top_trace,
@@ -15,7 +16,6 @@ from tapeless.custom.program_types import (
     unmapped_aval,
     valid_jaxtype,
 )
-from tapeless.extend import primitives
 from tapeless.tracer.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from tapeless.tracer.jaxpr import Equation as JaxprEqn

@@ -1,6 +1,9 @@
 """Types of values that libraries define: the names of `jax.experimental.hijax` that they declare them by."""
 
-from tapeless.custom.hijax import (
+from tapeless.interpreters.transpose import is_linear as is_undefined_primal
+from tapeless.interpreters.zero import Zero
+from tapeless.interpreters.zero import instantiate as instantiate_zeros
+from tapeless.like_jax.hijax import (
     HiPrimitive,
     HiType,
     MutableHiType,
@@ -10,9 +13,6 @@ from tapeless.custom.hijax import (
     control_flow_allowed_effects,
     register_hitype,
 )
-from tapeless.interpreters.transpose import is_linear as is_undefined_primal
-from tapeless.interpreters.zero import Zero
-from tapeless.interpreters.zero import instantiate as instantiate_zeros
 from tapeless.tracer.types import ShapedArray as AbstractValue
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Functions with transformations wrapped around them: the names of `jax.extend.linear_util`."""
 
-from tapeless.custom.wrapped_functions import (
+from tapeless.like_jax.wrapped_functions import (
     StoreException,
     WrappedFun,
     merge_linear_aux,

@@ -2,8 +2,8 @@
 
 import typing as _typing
 
-from tapeless.custom.own_primitives import OWN as _OWN
-from tapeless.custom.own_primitives import custom_jvp_call_p, stop_gradient_p
+from tapeless.like_jax.own_primitives import OWN as _OWN
+from tapeless.like_jax.own_primitives import custom_jvp_call_p, stop_gradient_p
 from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.primitives.call import jit_p
 

@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 
-from tapeless.lowering import compat, devices
+from tapeless.lowering import devices
+from tapeless.lowering.xla_workarounds import compat
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

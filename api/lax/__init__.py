@@ -2,8 +2,8 @@
 
 import typing as _typing
 
-from tapeless.custom.own_primitive_names import FUNCTIONS_IN_LAX as _FUNCTIONS
-from tapeless.custom.own_primitive_names import IN_LAX as _PRIMITIVES
+from tapeless.lax.own_primitive_names import FUNCTIONS_IN_LAX as _FUNCTIONS
+from tapeless.lax.own_primitive_names import IN_LAX as _PRIMITIVES
 from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.primitives.bits import (
     bitcast_convert_type,
@@ -473,8 +473,8 @@ else:
             " conv_shape_tuple conv_transpose_shape_tuple dtype empty reduce_window_shape_tuple shape_as_value"
             " slice_in_dim stack stage unstack"
         ),
-        "function_primitives": " ".join(_FUNCTIONS),
-        "custom.own_primitives": " ".join(_PRIMITIVES),
+        "like_jax.function_primitives": " ".join(_FUNCTIONS),
+        "like_jax.own_primitives": " ".join(_PRIMITIVES),
         "tracer.primitives.dot_algorithms": "DotAlgorithm DotAlgorithmPreset",
     }
     __all__.extend([*_FUNCTIONS, *_PRIMITIVES])

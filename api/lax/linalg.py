@@ -2,8 +2,8 @@
 
 import typing as _typing
 
-from tapeless.custom.own_primitive_names import FUNCTIONS_IN_LINALG as _FUNCTIONS
-from tapeless.custom.own_primitive_names import IN_LINALG as _PRIMITIVES
+from tapeless.lax.own_primitive_names import FUNCTIONS_IN_LINALG as _FUNCTIONS
+from tapeless.lax.own_primitive_names import IN_LINALG as _PRIMITIVES
 from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.primitives.condensed_forms import hessenberg, schur, tridiagonal
 from tapeless.tracer.primitives.factorization import lu, qr
@@ -35,16 +35,16 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:
+    from tapeless.lax.householder import householder_product, ormqr
     from tapeless.lax.matrix_functions import cholesky_update, lu_pivots_to_permutation, symmetric_product
     from tapeless.lax.qdwh import qdwh
-    from tapeless.tracer.householder import householder_product, ormqr
 else:
     _LATE = {
-        "function_primitives": " ".join(_FUNCTIONS),
-        "custom.own_primitives": " ".join(_PRIMITIVES),
+        "like_jax.function_primitives": " ".join(_FUNCTIONS),
+        "like_jax.own_primitives": " ".join(_PRIMITIVES),
         "lax.matrix_functions": "cholesky_update lu_pivots_to_permutation symmetric_product",
         "lax.qdwh": "qdwh",
-        "tracer.householder": "householder_product ormqr",
+        "lax.householder": "householder_product ormqr",
     }
     __all__.extend([*_FUNCTIONS, *_PRIMITIVES])
     __getattr__ = _imported_late(globals(), _LATE)

@@ -8,6 +8,7 @@ from tapeless.control_flow.branches_and_loops import fori_loop
 from tapeless.control_flow.scan import scan
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
+from tapeless.tracer.advice.widths import mismatch
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.promotion import as_weak_as
 from tapeless.tracer.numpy.triangles import exchange
@@ -16,7 +17,6 @@ from tapeless.tracer.primitives.indexing import dynamic_index_in_dim
 from tapeless.tracer.primitives.linalg import check_dtype, check_square
 from tapeless.tracer.primitives.shape import broadcasted_iota
 from tapeless.tracer.types import ShapedArray, aval_of
-from tapeless.tracer.widths import mismatch
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:

@@ -1,9 +1,9 @@
-"""Activation functions, attention and initializers: the names of `jax.nn`. See `tapeless.tracer.activations`."""
+"""Activation functions, attention and initializers: the names of `jax.nn`. See `tapeless.nn.activations`."""
 
 import typing as _typing
 
 from tapeless.nn import initializers
-from tapeless.tracer.activations import (
+from tapeless.nn.activations import (
     celu,
     elu,
     gelu,
@@ -36,7 +36,7 @@ from tapeless.tracer.activations import (
     swish,
     tanh,
 )
-from tapeless.tracer.attention import dot_product_attention
+from tapeless.nn.attention import dot_product_attention
 from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [

@@ -22,9 +22,9 @@ from tapeless.optimizers.transformation import (
     identity,
 )
 from tapeless.optimizers.zoom import scale_by_zoom_linesearch
+from tapeless.tracer.advice.keyword_advice import advised
 from tapeless.tracer.array import ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
-from tapeless.tracer.keyword_advice import advised
 
 
 @advised

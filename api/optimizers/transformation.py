@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import ArrayLike
-from tapeless.tracer.config import config
 from tapeless.tracer.pytree.treedef import flatten_up_to
+from tapeless.tracer.settings.config import config
 
 Updates: TypeAlias = Any  # pytrees of arrays, of one structure
 Params: TypeAlias = Any

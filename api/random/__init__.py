@@ -2,9 +2,7 @@
 
 import typing as _typing
 
-from tapeless.tracer.late_imports import imported_late as _imported_late
-from tapeless.tracer.prng_keys import PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
-from tapeless.tracer.random import (
+from tapeless.random.samplers import (
     bernoulli,
     bits,
     categorical,
@@ -21,6 +19,18 @@ from tapeless.tracer.random import (
     truncated_normal,
     uniform,
 )
+from tapeless.tracer.keys.prng_keys import (
+    PRNGKey,
+    clone,
+    fold_in,
+    key,
+    key_data,
+    key_dtype,
+    key_impl,
+    split,
+    wrap_key_data,
+)
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
     "key",
@@ -75,8 +85,8 @@ __all__ = [
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.random.counts import binomial, multinomial, poisson
     from tapeless.random.gamma_family import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
-    from tapeless.tracer.random_matrices import orthogonal
-    from tapeless.tracer.random_transforms import (
+    from tapeless.random.matrices import orthogonal
+    from tapeless.random.transforms import (
         double_sided_maxwell,
         geometric,
         lognormal,
@@ -91,11 +101,11 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
 else:
     __all__ += ["random_gamma_p"]
     _LATE = {
-        "function_primitives": "random_gamma_p",
+        "like_jax.function_primitives": "random_gamma_p",
         "random.counts": "binomial multinomial poisson",
         "random.gamma_family": "ball beta chisquare dirichlet f gamma generalized_normal loggamma t",
-        "tracer.random_matrices": "orthogonal",
-        "tracer.random_transforms": (
+        "random.matrices": "orthogonal",
+        "random.transforms": (
             "double_sided_maxwell geometric lognormal maxwell multivariate_normal pareto rayleigh triangular wald"
             " weibull_min"
         ),

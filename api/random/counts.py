@@ -13,19 +13,19 @@ import numpy as np
 
 from tapeless.control_flow.branches_and_loops import while_loop
 from tapeless.control_flow.scan import scan
+from tapeless.random.arguments import KeyLike, Shape, check_broadcast, parameter, request
+from tapeless.random.samplers import uniform
+from tapeless.random.transforms import request_with, spread, two
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.incoming import exact
+from tapeless.tracer.keys.prng_keys import children, clone
 from tapeless.tracer.primitives.elementwise import convert_element_type, log_plus_one, stop_gradient
 from tapeless.tracer.primitives.operands import ndim, shape_of
 from tapeless.tracer.primitives.special import lgamma
-from tapeless.tracer.prng_keys import children, clone
-from tapeless.tracer.random import uniform
-from tapeless.tracer.random_arguments import KeyLike, Shape, check_broadcast, parameter, request
-from tapeless.tracer.random_transforms import request_with, spread, two
 from tapeless.tracer.types import aval_of
 
 # Stirling's approximation of log k! is off by that, at k = 0 to 9.

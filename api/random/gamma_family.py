@@ -11,19 +11,19 @@ from typing import Any
 from tapeless.batch.vmap import vmap
 from tapeless.control_flow.branches_and_loops import while_loop
 from tapeless.custom.jvp import custom_jvp
+from tapeless.nn.activations import softmax
+from tapeless.random.arguments import KeyLike, Shape, check_broadcast, count_of, parameter, request
+from tapeless.random.samplers import exponential, normal, rademacher, uniform
+from tapeless.random.transforms import request_with, spread, two
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.activations import softmax
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.incoming import exact
+from tapeless.tracer.keys.prng_keys import children
 from tapeless.tracer.primitives.operands import ndim, shape_of
 from tapeless.tracer.primitives.special import digamma, random_gamma_grad
-from tapeless.tracer.prng_keys import children
-from tapeless.tracer.random import exponential, normal, rademacher, uniform
-from tapeless.tracer.random_arguments import KeyLike, Shape, check_broadcast, count_of, parameter, request
-from tapeless.tracer.random_transforms import request_with, spread, two
 
 
 def gamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 from tapeless.arguments.checks import array, check_arrays, check_call, check_callable
 from tapeless.arguments.names import describe_inputs, shown_attributes
 from tapeless.arguments.static import Arguments, has_hash
-from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_none
+from tapeless.interpreters.residuals.rematerialization import Policy, ProgramPolicy, save_none
 from tapeless.tracer import core, pytree
-from tapeless.tracer.config import config
+from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.caches import Recent
 from tapeless.tracer.jaxpr import ClosedJaxpr
-from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.primitives import checkpoint as primitives
-from tapeless.tracer.recency import Recent
 from tapeless.tracer.references import Ref, values_of
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of, is_arraylike
 

@@ -21,8 +21,9 @@ from tapeless.saving import tree_nodes
 from tapeless.saving.safetensors_layout import FileHeader, bytes_of, parse_json, read_header, refuse, write
 from tapeless.saving.stored_elements import Elements, restored, stored, stored_shape, tag_of
 from tapeless.saving.tree_nodes import Node, TreePart, shown
-from tapeless.tracer import dtypes, prng_keys, pytree
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array
+from tapeless.tracer.keys import prng_keys
 from tapeless.tracer.types import ShapedArray, aval_of, check_unmasked, holds_keys, key_dtype_of, physical
 
 _FORMAT, _TREE, _CHECKSUM, _VERSION = "tapeless.format", "tapeless.tree", "tapeless.crc32", "1"

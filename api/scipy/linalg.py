@@ -4,25 +4,7 @@ import typing as _typing
 
 from tapeless.scipy.matrices.exponential import expm, expm_frechet
 from tapeless.scipy.matrices.schur_form import funm, hessenberg, lu_solve, rsf2csf, schur, solve_sylvester, sqrtm
-from tapeless.tracer.late_imports import imported_late as _imported_late
-from tapeless.tracer.matrix_systems import (
-    cho_factor,
-    cho_solve,
-    cholesky,
-    det,
-    eigh,
-    eigh_tridiagonal,
-    inv,
-    lu,
-    lu_factor,
-    polar,
-    qr,
-    qr_multiply,
-    solve,
-    solve_triangular,
-    svd,
-)
-from tapeless.tracer.special_matrices import (
+from tapeless.scipy.matrices.special_matrices import (
     block_diag,
     circulant,
     companion,
@@ -40,6 +22,24 @@ from tapeless.tracer.special_matrices import (
     pascal,
     toeplitz,
 )
+from tapeless.scipy.matrices.systems import (
+    cho_factor,
+    cho_solve,
+    cholesky,
+    det,
+    eigh,
+    eigh_tridiagonal,
+    inv,
+    lu,
+    lu_factor,
+    polar,
+    qr,
+    qr_multiply,
+    solve,
+    solve_triangular,
+    svd,
+)
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "det", "dft",

@@ -2,26 +2,9 @@
 
 import typing as _typing
 
-from tapeless.scipy.special_functions.hypergeometric import hyp1f1, hyp2f1
-from tapeless.scipy.special_functions.quadratures import owens_t, wofz
-from tapeless.scipy.special_functions.recurrences import bessel_jn, expn, lpmn_values, sph_harm_y
-from tapeless.scipy.special_functions.softmax import log_softmax, softmax
-from tapeless.tracer.activations import logsumexp
-from tapeless.tracer.entropies import boxcox, boxcox1p, entr, kl_div, rel_entr, xlog1py, xlogy
-from tapeless.tracer.gamma_relatives import (
-    beta,
-    betaln,
-    comb,
-    factorial,
-    gamma,
-    gammasgn,
-    loggamma,
-    multigammaln,
-    poch,
-)
-from tapeless.tracer.integrals import exp1, expi, fresnel, sici, spence
-from tapeless.tracer.late_imports import imported_late as _imported_late
-from tapeless.tracer.special import (
+from tapeless.nn.activations import logsumexp
+from tapeless.scipy.special_functions.entropies import boxcox, boxcox1p, entr, kl_div, rel_entr, xlog1py, xlogy
+from tapeless.scipy.special_functions.from_lax import (
     bernoulli,
     betainc,
     dawsn,
@@ -45,6 +28,23 @@ from tapeless.tracer.special import (
     polygamma,
     zeta,
 )
+from tapeless.scipy.special_functions.gamma_relatives import (
+    beta,
+    betaln,
+    comb,
+    factorial,
+    gamma,
+    gammasgn,
+    loggamma,
+    multigammaln,
+    poch,
+)
+from tapeless.scipy.special_functions.hypergeometric import hyp1f1, hyp2f1
+from tapeless.scipy.special_functions.integrals import exp1, expi, fresnel, sici, spence
+from tapeless.scipy.special_functions.quadratures import owens_t, wofz
+from tapeless.scipy.special_functions.recurrences import bessel_jn, expn, lpmn_values, sph_harm_y
+from tapeless.scipy.special_functions.softmax import log_softmax, softmax
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr",

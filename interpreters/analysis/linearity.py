@@ -15,11 +15,11 @@ import numpy as np
 from tapeless.interpreters import jvp
 from tapeless.tracer import core, dtypes, printing
 from tapeless.tracer.bodies import CONST, Body, ForwardAnalysis, bodies_of
-from tapeless.tracer.config import config
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.rules import Table
+from tapeless.tracer.settings.config import config
 
 
 class Fact(Enum):

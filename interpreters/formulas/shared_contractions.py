@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tapeless.interpreters import limits
 from tapeless.interpreters.formulas.let_form import Definition, LetForm, without_conjugates
-from tapeless.interpreters.simplifications.fusion.plan import ordered
+from tapeless.interpreters.terms.plan import ordered
 from tapeless.tracer import dtypes
 from tapeless.tracer.formulas.symmetries import Symmetries, orbit
 from tapeless.tracer.terms.affine import Affine, Variable, variables

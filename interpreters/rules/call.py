@@ -8,15 +8,13 @@ from typing import Any
 from tapeless.interpreters import (
     jvp,
     partial_eval,
-    rematerialization,
-    rematerialization_budget,
-    rematerialization_control_flow,
     roots,
     transpose,
     vmap,
 )
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.rematerialization import save_all
+from tapeless.interpreters.residuals import budget, rematerialization, rematerialization_control_flow
+from tapeless.interpreters.residuals.rematerialization import save_all
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zeros_of
 from tapeless.tracer import core, passes
@@ -137,4 +135,4 @@ partial_eval.rules[c.jit_p] = partial(call_partial_eval, c.jit_p)
 transpose.rules[c.jit_p] = transpose.Accumulating(_jit_transpose)
 vmap.rules[c.jit_p] = _jit_vmap
 rematerialization.rules[c.jit_p] = rematerialization_control_flow.call
-rematerialization_budget.rules[c.jit_p] = rematerialization_budget.call
+budget.rules[c.jit_p] = budget.call

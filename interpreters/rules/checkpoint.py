@@ -12,14 +12,12 @@ from typing import Any
 from tapeless.interpreters import (
     jvp,
     partial_eval,
-    rematerialization,
-    rematerialization_budget,
-    rematerialization_control_flow,
     transpose,
     vmap,
 )
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
+from tapeless.interpreters.residuals import budget, rematerialization, rematerialization_control_flow
 from tapeless.interpreters.rules.call import call_jvp, call_partial_eval, call_transposed
 from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
 from tapeless.interpreters.transpose import is_linear
@@ -64,7 +62,7 @@ partial_eval.rules[c.checkpoint_p] = partial(call_partial_eval, c.checkpoint_p)
 transpose.rules[c.checkpoint_p] = transpose.Accumulating(_checkpoint_transpose)
 vmap.rules[c.checkpoint_p] = _checkpoint_vmap
 rematerialization.rules[c.checkpoint_p] = rematerialization_control_flow.call
-rematerialization_budget.rules[c.checkpoint_p] = rematerialization_budget.call
+budget.rules[c.checkpoint_p] = budget.call
 
 # ---- name ----------------------------------------------------------------------------------------------------
 

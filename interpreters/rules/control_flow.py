@@ -14,16 +14,13 @@ from tapeless.interpreters import (
     batched_control_flow,
     jvp,
     partial_eval,
-    rematerialization,
-    rematerialization_budget,
-    rematerialization_control_flow,
-    residual_placement,
     transformed_bodies,
     transpose,
     vmap,
 )
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
-from tapeless.interpreters.residual_cut import Loop
+from tapeless.interpreters.residuals import budget, placement, rematerialization, rematerialization_control_flow
+from tapeless.interpreters.residuals.cut import Loop
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
 from tapeless.tracer import linear_vars, passes
@@ -77,16 +74,14 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in where_true(linear_in, args)]
     tangents = split_list(pushed, sum(of_consts), sum(of_carry))
     primal = split_list(where_false(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
-    results, residuals = _primal_scan(
-        residual_placement.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop
-    )
+    results, residuals = _primal_scan(placement.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop)
     in_body = split_list(range(halves.residuals, len(halves.linear.invars)), *map(len, tangents[:2]))
     stacked = [place.stacked for place in residuals]
     places = range(halves.residuals)
     ins = [*where_false(stacked, places), *in_body[0], *in_body[1], *where_true(stacked, places), *in_body[2]]
     values = [place.value for place in residuals]
     operands = [*where_false(stacked, values), *tangents[0], *tangents[1], *where_true(stacked, values), *tangents[2]]
-    linear = residual_placement.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
+    linear = placement.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
     params = {
         "jaxpr": passes.rearranged(linear, ins, range(len(halves.linear.outvars))),
         "n_consts": len(stacked) - sum(stacked) + len(tangents[0]),
@@ -104,7 +99,7 @@ class _ScanResidual(NamedTuple):
 
 
 def _primal_scan(
-    body: residual_placement.ScanBody, primal: Sequence[Any], loop: dict[str, Any]
+    body: placement.ScanBody, primal: Sequence[Any], loop: dict[str, Any]
 ) -> tuple[Any, list[_ScanResidual]]:
     """Run the primal half of a scan; return its results and residuals."""
     consts, carry, xs = primal
@@ -157,7 +152,7 @@ def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, .
     linear_out = tuple(map(any, outs))
     halves = [partial_eval.unzip_body(branch, linear_in, linear_out=linear_out) for branch in branches]
     primal = where_false(linear_in, operands)
-    found = residual_placement.branches(halves)
+    found = placement.branches(halves)
     n = len(linear_out) - sum(linear_out)
     outs = c.cond(index, primal, found.primal) if found.primal[0].outvars else ()
     residuals = [*[primal[i] for i in found.operands], *outs[n:]]
@@ -311,7 +306,7 @@ def enter_loop(primitive: Primitive) -> None:
     partial_eval.rules[primitive] = partial_eval_rule
     transpose.rules[primitive] = transpose.Accumulating(transpose_rule)
     rematerialization.rules[primitive] = lambda eqn, *how: rematerialization_control_flow.loop(c.as_scan(eqn), *how)
-    rematerialization_budget.rules[primitive] = rematerialization_budget.loop
+    budget.rules[primitive] = budget.loop
 
 
 for _primitive in (c.while_p, c.cond_p):
@@ -322,6 +317,6 @@ partial_eval.rules[c.cond_p] = _cond_partial_eval
 transpose.rules[c.while_p] = _while_transpose
 transpose.rules[c.cond_p] = transpose.Accumulating(_cond_transpose)
 rematerialization.rules[c.cond_p] = rematerialization_control_flow.choice
-rematerialization_budget.rules[c.cond_p] = rematerialization_budget.choice
+budget.rules[c.cond_p] = budget.choice
 vmap.rules[c.while_p] = _while_vmap
 vmap.rules[c.cond_p] = _cond_vmap

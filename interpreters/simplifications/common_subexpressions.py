@@ -13,13 +13,13 @@ import numpy as np
 from tapeless.interpreters.index_rows import rows
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer.array import Array
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal
 from tapeless.tracer.primitives.checkpoint import materialize_p, move_p, name_p, optimization_barrier_p
 from tapeless.tracer.primitives.elementwise import add_p, mul_p
 from tapeless.tracer.primitives.random import random_unwrap_p
+from tapeless.tracer.settings.config import config
 
 FENCES = frozenset((name_p, move_p, materialize_p, optimization_barrier_p))
 COMMUTATIVE = frozenset((add_p, mul_p))

@@ -3,9 +3,9 @@
 from typing import Any
 
 from tapeless.lowering import dispatch, emit, hlo, physical
-from tapeless.lowering.barriers import barrier
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.user_primitives import is_uncompilable
+from tapeless.lowering.xla_workarounds.barriers import barrier
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import checkpoint as c

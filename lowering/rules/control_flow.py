@@ -10,8 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering import dispatch, emit, hlo, in_place_loops, nonfinite
+from tapeless.lowering import (
+    dispatch,
+    emit,
+    hlo,
+    nonfinite,
+)
 from tapeless.lowering.hlo import Function, Value
+from tapeless.lowering.xla_workarounds import in_place_loops
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import control_flow as c

@@ -9,10 +9,10 @@ from typing import Any
 
 from tapeless.lowering import emit
 from tapeless.lowering.composition import composed, in_float64
-from tapeless.tracer import chebyshev_tables as tables
-from tapeless.tracer.chebyshev import chebyshev, clipped, on_interval
+from tapeless.tracer.primitives import chebyshev_tables as tables
 from tapeless.tracer.primitives import error_functions as f
 from tapeless.tracer.primitives.bits import bitwise_and
+from tapeless.tracer.primitives.chebyshev import chebyshev, clipped, on_interval
 from tapeless.tracer.primitives.elementwise import (
     abs,
     add,

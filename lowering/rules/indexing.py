@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering import emit, hlo, in_place_loops, physical
+from tapeless.lowering import emit, hlo, physical
 from tapeless.lowering.composition import in_float32, in_unsigned
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.physical import WordWriter
@@ -25,6 +25,7 @@ from tapeless.lowering.rules.reduction import (
     operation,
     reduce,
 )
+from tapeless.lowering.xla_workarounds import in_place_loops
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives import indexing as i

@@ -10,9 +10,9 @@ from typing import Any
 
 from tapeless.lowering import emit
 from tapeless.lowering.composition import composed, in_float64
-from tapeless.tracer import chebyshev_tables as tables
-from tapeless.tracer.chebyshev import chebyshev, on_interval
+from tapeless.tracer.primitives import chebyshev_tables as tables
 from tapeless.tracer.primitives import integrals as i
+from tapeless.tracer.primitives.chebyshev import chebyshev, on_interval
 from tapeless.tracer.primitives.elementwise import (
     abs,
     add,

@@ -23,9 +23,9 @@ from tapeless.lowering import emit, hurwitz_zeta
 from tapeless.lowering.composition import composed, in_float32, in_float64, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.elementwise import operation
-from tapeless.tracer.chebyshev import chebyshev
 from tapeless.tracer.primitives import special as s
 from tapeless.tracer.primitives.bits import bitwise_and, bitwise_not, bitwise_or
+from tapeless.tracer.primitives.chebyshev import chebyshev
 from tapeless.tracer.primitives.elementwise import (
     abs,
     add,

@@ -1,7 +1,7 @@
 """Keys as arrays, dtype `key<fry>`: they are indexed, joined and chosen, and pass through transformations and loops.
 
 What is done to keys is compared with what NumPy does to records of their words; the words themselves are JAX's, which
-tests/tracer/test_prng_keys.py knows. Everything runs eagerly and compiled.
+tests/tracer/keys/test_prng_keys.py knows. Everything runs eagerly and compiled.
 """
 
 import copy

@@ -63,7 +63,7 @@ def test_the_error_says_what_is_meant(wanted):
 
 
 def test_what_is_advised_is_there():
-    tables = importlib.import_module("tapeless.tracer.missing_names")
+    tables = importlib.import_module("tapeless.tracer.advice.missing_names")
     for advice in [*tables._MEANT.values(), *tables._MEANT_OF_ARRAY.values()]:
         path = re.split(r"[,:(]", advice)[0]
         if path.startswith(("x", "functions", "numpy")):
@@ -75,7 +75,7 @@ def test_what_is_advised_is_there():
 
 def test_what_is_written_for_others_is_there():
     """And no name in a table is one of ours: it would be found first, or hide it."""
-    tables = importlib.import_module("tapeless.tracer.missing_names")
+    tables = importlib.import_module("tapeless.tracer.advice.missing_names")
     assert len(tables.SUBSTITUTES) > 400 and not tables.SUBSTITUTES.keys() & (tables.PYTORCH.keys() | tables._MEANT)
     texts = " ".join([*tables.PYTORCH.values(), *tables.SUBSTITUTES.values()])
     for path in set(re.findall(r"\b(?:tl|tnp)(?:\.\w+)+", texts)):
@@ -136,7 +136,7 @@ def _expression(text):
 @pytest.mark.parametrize("name", COMPUTED)
 def test_what_is_written_for_others_computes_it(name):
     values, want = COMPUTED[name]
-    tables = importlib.import_module("tapeless.tracer.missing_names")
+    tables = importlib.import_module("tapeless.tracer.advice.missing_names")
     found = eval(_expression(tables.SUBSTITUTES[name]), {"tl": tl, "tnp": tnp, **values})
     want = [Y[0] * X[0], Y[1] * X[0] + Y[2] * X[1], Y[3] * X[1]] if want is None else want
     np.testing.assert_allclose(found, want, rtol=1e-5)  # circulant systems by the transform, of float32 constants

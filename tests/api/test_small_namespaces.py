@@ -6,8 +6,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.flatten_util import ravel_pytree
-from tapeless.jax_src import placement
-from tapeless.jax_src.distributed import reached_preemption_sync_point
+from tapeless.like_jax.jax_src import placement
+from tapeless.like_jax.jax_src.distributed import reached_preemption_sync_point
 from tapeless.lowering.compile import compile_module
 from tests.messages import raises
 

@@ -9,7 +9,7 @@ from typing import Any
 from absl import app, flags
 
 import tapeless as tl
-from tapeless.tracer.config import NAMES_OF_JAX
+from tapeless.tracer.settings.config import NAMES_OF_JAX
 from tests.as_jax.facts import Fact, refusal
 
 

@@ -14,7 +14,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.lowering.uninterrupted import uninterrupted
+from tapeless.lowering.xla_workarounds.uninterrupted import uninterrupted
 from tapeless.tracer import core
 from tests.faults.moments import Interrupt, chosen, count, interrupt
 from tests.faults.processes import run

@@ -16,7 +16,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.compile import jit_cache
 from tapeless.lowering import dispatch, hlo
-from tapeless.tracer import core, recency, source, types
+from tapeless.tracer import caches, core, source, types
 from tapeless.tracer.pytree import registry, treedef
 from tests.faults.long_life import WAYS
 from tests.faults.processes import run
@@ -89,7 +89,7 @@ print(*lived(10_000))
 
 
 def test_recent_keeps_what_is_used():
-    table: recency.Recent[int, str] = recency.Recent(4)
+    table: caches.Recent[int, str] = caches.Recent(4)
     for i in range(100):
         table.enter(i, str(i))
         assert (table.get(0) or table.recall(0)) == "0"
@@ -99,7 +99,7 @@ def test_recent_keeps_what_is_used():
 
 
 def test_recent_keeps_the_last_of_two_entries():
-    table: recency.Recent[str, object] = recency.Recent(2)
+    table: caches.Recent[str, object] = caches.Recent(2)
     table.enter("a", 1)
     assert table.enter("a", 2) == table.get("a") == 2
 

@@ -13,7 +13,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters import lower_ein, roots
+from tapeless.interpreters import roots
+from tapeless.interpreters.terms import lower_ein
 from tapeless.lowering.rules import elementwise as elementwise_rules
 from tapeless.lowering.rules import shape as shape_rules
 from tests.fuzzing.builder import Session, build, fit

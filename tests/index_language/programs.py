@@ -5,8 +5,8 @@ from typing import Any
 
 import tapeless as tl
 from tapeless.interpreters.analysis import cost as costs
-from tapeless.interpreters.lower_ein import without_ein
 from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.terms.lower_ein import without_ein
 from tapeless.tracer.jaxpr import Jaxpr
 
 

@@ -10,7 +10,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
 from tapeless.errors import UnexpectedTracerError
-from tapeless.tracer.keyword_advice import advise
+from tapeless.tracer.advice.keyword_advice import advise
 from tests.messages import text_of
 
 X = tnp.arange(5.0)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters.rematerialization import split
+from tapeless.interpreters.residuals.rematerialization import split
 from tapeless.tracer.check import check
 from tapeless.tracer.jaxpr import Jaxpr
 from tests.stepping import by_steps

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapeless as tl
-from tapeless.interpreters import jvp, partial_eval, rematerialization, transpose
+from tapeless.interpreters import jvp, partial_eval, transpose
+from tapeless.interpreters.residuals import rematerialization
 from tapeless.tracer.check import check
 from tapeless.tracer.jaxpr import Jaxpr, Var
 from tapeless.tracer.primitives.contraction import dot_general

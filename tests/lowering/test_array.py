@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tapeless as tl
-from tapeless.lowering import array, compat, devices
+from tapeless.lowering import array, devices
 from tapeless.lowering.array import DeviceArray, device_get, device_put, from_dlpack, scalar_constant, to_device
+from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer.types import ShapedArray, aval_of
 from tests.messages import raises
 

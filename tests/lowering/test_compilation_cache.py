@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tapeless.lowering import compat, compilation_cache, devices
+from tapeless.lowering import compilation_cache, devices
 from tapeless.lowering import compile as compiling
 from tapeless.lowering.array import device_put
 from tapeless.lowering.compilation_cache import CompilationCache, default_cache, program_key
 from tapeless.lowering.compile import compile_module, compile_options
+from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer.types import ShapedArray
 from tests.lowering.processes import run_python
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from tapeless.lowering import compile as compiling
-from tapeless.lowering import devices, uninterrupted
+from tapeless.lowering import devices
 from tapeless.lowering.array import DeviceArray, device_put
 from tapeless.lowering.compile import DEFAULTS, Executable, clean_message, compile_module, compile_options
-from tapeless.tracer.config import config
+from tapeless.lowering.xla_workarounds import uninterrupted
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray
 
 F64 = ShapedArray((3,), "float64")

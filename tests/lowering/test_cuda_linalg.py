@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import tapeless as tl
-from tapeless.lowering import compat, compile, emit, lapack
+from tapeless.lowering import compile, emit, lapack
 from tapeless.lowering.composition import write_out
 from tapeless.lowering.hlo import Function, Value
+from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives.linalg import adjoint
 from tapeless.tracer.staging import trace_to_jaxpr

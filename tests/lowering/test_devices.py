@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tapeless.lowering import devices
-from tapeless.tracer.config import config
+from tapeless.tracer.settings.config import config
 from tests.lowering.processes import run_python
 from tests.messages import raises
 

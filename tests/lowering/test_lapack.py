@@ -5,7 +5,8 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless.lowering import compat, emit
+from tapeless.lowering import emit
+from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 

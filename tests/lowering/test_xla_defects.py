@@ -13,8 +13,8 @@ import pytest
 
 from tapeless.lowering import devices
 from tapeless.lowering.array import device_put
-from tapeless.lowering.compat import jaxlib_version, xc
 from tapeless.lowering.compile import Executable
+from tapeless.lowering.xla_workarounds.compat import jaxlib_version, xc
 from tapeless.tracer.types import aval_of
 
 VERSION = tuple(int(part) for part in jaxlib_version().split(".")[:3])

@@ -10,8 +10,8 @@ import os
 import re
 from typing import NamedTuple
 
-from tapeless.lowering.compat import jaxlib_version, xc
 from tapeless.lowering.compile import DEFAULTS
+from tapeless.lowering.xla_workarounds.compat import jaxlib_version, xc
 
 VERSION = tuple(int(part) for part in jaxlib_version().split(".")[:3])
 OFF = ("false", "0", "-1", '""')

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapeless.interpreters.rematerialization import save_all, save_none
+from tapeless.interpreters.residuals.rematerialization import save_all, save_none
 from tapeless.tracer.primitives.checkpoint import (
     checkpoint_p,
     dce_sink_p,

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.config import config, enable_x64
 from tapeless.tracer.primitives.shape import full
+from tapeless.tracer.settings.config import config, enable_x64
 
 NAMES = """
 bool int2 int4 int8 int16 int32 int64 uint2 uint4 uint8 uint16 uint32 uint64 float4_e2m1fn float8_e3m4 float8_e4m3

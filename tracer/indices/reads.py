@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import dtypes, prng_keys
+from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.indices.hints import note
 from tapeless.tracer.indices.index import Index, TermForm, elements_of, in_array, name_of, of_value, stays
+from tapeless.tracer.keys import prng_keys
 from tapeless.tracer.numpy.index_plan import plan_index
 from tapeless.tracer.numpy.indexing import read as read_plan
 from tapeless.tracer.primitives.ein import ein

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.advice.called_functions import called
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.indexing import getitem, take
 from tapeless.tracer.numpy.joining import append, concatenate

@@ -6,7 +6,6 @@ from typing import Any
 
 from tapeless.tracer import core
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.config import config
 from tapeless.tracer.errors import not_supported
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.einsum import contract
@@ -25,6 +24,7 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import canonical_precision, check_contraction, dot_general, dot_general_p
 from tapeless.tracer.primitives.operands import canonical_axis, listed_axes
 from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, reshape, slice_in_dim
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import aval_of
 
 # ---- matrices and vectors ------------------------------------------------------------------------------------

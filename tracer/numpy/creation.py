@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.advice.called_functions import called
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.incoming import exact, incoming_number, is_masked, narrowed

@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import core, dtypes, source
+from tapeless.tracer.advice.keyword_advice import advised
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
-from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
     BodyIndexError,

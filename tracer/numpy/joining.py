@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.keyword_advice import advised
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called
 from tapeless.tracer.dtypes import DTypeLike
-from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.index_plan import from_the_front, index_dtype
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.logic import greater_equal

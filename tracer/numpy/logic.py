@@ -6,8 +6,8 @@ from typing import Any, overload
 import numpy as np
 
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.advice.called_functions import called
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.creation import asarray

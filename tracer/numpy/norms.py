@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.advice.keyword_advice import advised
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.promotion import array_operand, cast, inexact, strong
 from tapeless.tracer.numpy.reductions import Axis, checked_axes, total

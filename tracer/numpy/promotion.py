@@ -12,15 +12,15 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 import numpy as np
 
 from tapeless.tracer import core, dtypes, source
+from tapeless.tracer.advice.called_functions import called, given_arrays, prefixed
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called, given_arrays, prefixed
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.incoming import exact, incoming, incoming_number
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p
 from tapeless.tracer.primitives.operands import constant, converted, known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import (
     ShapedArray,
     aval_of,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.advice.keyword_advice import advised
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import select, true_divide
 from tapeless.tracer.numpy.creation import array

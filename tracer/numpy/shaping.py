@@ -8,9 +8,9 @@ from typing import Any, overload
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.keyword_advice import advised
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called
-from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import remainder, subtract
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_shape, stretched

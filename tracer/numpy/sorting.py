@@ -11,10 +11,10 @@ from typing import Any, overload
 import numpy as np
 
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.advice.keyword_advice import advised
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.incoming import exact
-from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy.arithmetic import maximum, select
 from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.index_plan import index_dtype

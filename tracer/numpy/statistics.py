@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.advice.keyword_advice import advised
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
-from tapeless.tracer.keyword_advice import advised
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import select, subtract
 from tapeless.tracer.numpy.logic import choose_between

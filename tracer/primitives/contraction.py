@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapeless.tracer import dtypes, widths
+from tapeless.tracer import dtypes
+from tapeless.tracer.advice import widths
+from tapeless.tracer.advice.called_functions import called
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
 from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
@@ -21,6 +21,7 @@ from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import canonical_axis, exact_integer, ndim, shape_of, without
 from tapeless.tracer.primitives.shape import rev, transpose
 from tapeless.tracer.primitives.windows import Padding, count, dilated, explicit_padding, per_axis
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray, aval_of
 
 Dims = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]

@@ -3,7 +3,7 @@
 Search terms: einsum, tensor comprehension, Iverson bracket. The param is a sum of terms (tracer/terms/term.py), which
 index the operands: factors, masks and cases in brackets, index arrays, and scalars that are symbols of indices. Where
 the brackets of a product fail it is not evaluated: [false]·inf is 0. Elements without a product are 0. Booleans are
-multiplied by `and` and added by `or`. `interpreters/lower_ein.py` rewrites it to other operations before compilation.
+multiplied by `and` and added by `or`. `terms/lower_ein.py` rewrites it to other operations before compilation.
 Source: Bernstein et al. 2020, section 5.
 """
 

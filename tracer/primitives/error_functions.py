@@ -7,11 +7,11 @@ their own. Source: DLMF chapter 7.
 import math
 from typing import Any, Final
 
-from tapeless.tracer import chebyshev_tables as tables
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.chebyshev import chebyshev, on_interval
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives import chebyshev_tables as tables
 from tapeless.tracer.primitives import kinds
+from tapeless.tracer.primitives.chebyshev import chebyshev, on_interval
 from tapeless.tracer.primitives.elementwise import abs, add, div, exp, gt, lt, mul, neg, select_n, square, sub
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.types import aval_of

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.advice.widths import mismatch
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers as GatherDimensionNumbers
@@ -29,7 +30,6 @@ from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt
 from tapeless.tracer.primitives.operands import canonical_axis, matched, ndim, shape_of
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, squeeze, static_shape
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
-from tapeless.tracer.widths import mismatch
 
 # ---- one window, of a known size -----------------------------------------------------------------------------
 

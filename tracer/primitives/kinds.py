@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.advice.widths import mismatch
 from tapeless.tracer.core import TypingRule
 from tapeless.tracer.types import ShapedArray
-from tapeless.tracer.widths import mismatch
 
 BOOL = np.dtype(bool)
 

@@ -3,14 +3,14 @@
 from typing import Final
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.widths import mismatch
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.elementwise import add, conj, mul
 from tapeless.tracer.primitives.operands import constant, ndim
 from tapeless.tracer.primitives.shape import expand_dims, squeeze, transpose
 from tapeless.tracer.types import ShapedArray, aval_of
-from tapeless.tracer.widths import mismatch
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:

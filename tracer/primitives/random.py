@@ -121,7 +121,7 @@ def random_unwrap(keys: ArrayLike, *, spends: bool = False) -> Array:
 
     Args:
       spends: whether random numbers or other keys are made from the words, which a key allows once: see
-        `tracer.key_reuse`.
+        `tracer.keys.key_reuse`.
     Raises: TypeError naming its type if `keys` holds anything else.
     """
     return random_unwrap_p.bind(keys, spends=spends)[0]

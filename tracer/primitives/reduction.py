@@ -10,11 +10,11 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
 from tapeless.tracer.primitives.kinds import ANY, BITS, FLOAT, INEXACT, NUMERIC, ORDERED, joint_type
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, ndim, without
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray, aval_of
 
 # ---- reductions ----------------------------------------------------------------------------------------------

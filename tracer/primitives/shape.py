@@ -12,8 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.widths import mismatch
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.errors import ConcretizationTypeError, not_supported
 from tapeless.tracer.primitives.elementwise import convert_element_type
@@ -28,7 +29,6 @@ from tapeless.tracer.primitives.operands import (
     shape_of,
 )
 from tapeless.tracer.types import ShapedArray, aval_of
-from tapeless.tracer.widths import mismatch
 
 PaddingConfig = Sequence[tuple[int, int, int]]
 

@@ -2,12 +2,12 @@
 
 from typing import Final
 
+from tapeless.tracer.advice.widths import mismatch
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.kinds import listed
 from tapeless.tracer.primitives.linalg import check_dtype
 from tapeless.tracer.types import ShapedArray
-from tapeless.tracer.widths import mismatch
 
 
 def tridiagonal_solve(

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.advice.called_functions import called
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.called_functions import called
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.kinds import NUMERIC, ORDERED, joint_type

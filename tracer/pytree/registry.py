@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias, TypeVar
 
+from tapeless.tracer.caches import bounded
 from tapeless.tracer.pytree.keypath import DictKey, FlattenedIndexKey, GetAttrKey, KeyEntry, SequenceKey
 from tapeless.tracer.pytree.treedef import Node, NodeType, classes_lock, declare, node_of, node_types
-from tapeless.tracer.recency import bounded
 
 T = TypeVar("T", bound=type)
 Flat: TypeAlias = tuple[Iterable[Any], Any]

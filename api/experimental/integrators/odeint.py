@@ -21,7 +21,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Tracer, describe_function
 from tapeless.tracer.numpy.promotion import mixing_inside
-from tapeless.tracer.scoped_settings import default_matmul_precision
+from tapeless.tracer.settings.scoped_settings import default_matmul_precision
 from tapeless.tracer.types import aval_of
 
 

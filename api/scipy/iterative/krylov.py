@@ -14,10 +14,10 @@ import numpy as np
 
 from tapeless.control_flow.branches_and_loops import fori_loop, while_loop
 from tapeless.custom.linear_solves import custom_linear_solve
+from tapeless.index.sparse import SparseArray
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.indices.sparse import SparseArray
 from tapeless.tracer.numpy.promotion import array_operand, as_weak_as, inexact, mixing_inside
 from tapeless.tracer.primitives.contraction import Precision
 from tapeless.tracer.primitives.linalg import triangular_solve

@@ -16,10 +16,10 @@ from tapeless.compile.jit import jit
 from tapeless.control_flow.branches_and_loops import cond
 from tapeless.control_flow.scan import scan
 from tapeless.differentiate.autodiff import jvp
+from tapeless.scipy.matrices.systems import solve_triangular
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.matrix_systems import solve_triangular
 from tapeless.tracer.numpy.decompositions import matrix_operand
 from tapeless.tracer.numpy.norms import norm
 from tapeless.tracer.numpy.promotion import array_operand, mixing_inside, promoted_inexact_dtypes

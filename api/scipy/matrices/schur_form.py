@@ -15,12 +15,12 @@ from tapeless.control_flow.branches_and_loops import cond, fori_loop
 from tapeless.control_flow.scan import scan
 from tapeless.custom.jvp import custom_jvp
 from tapeless.custom.linear_solves import custom_linear_solve
+from tapeless.lax.householder import householder_product
 from tapeless.lax.matrix_functions import lu_pivots_to_permutation
+from tapeless.scipy.matrices.systems import solved
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.householder import householder_product
-from tapeless.tracer.matrix_systems import solved
 from tapeless.tracer.numpy import triangles
 from tapeless.tracer.numpy.decompositions import matrix_operand
 from tapeless.tracer.numpy.norms import norm

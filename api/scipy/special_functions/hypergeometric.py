@@ -17,10 +17,10 @@ import numpy as np
 from tapeless.control_flow.branches_and_loops import fori_loop, while_loop
 from tapeless.custom.jvp import custom_jvp
 from tapeless.differentiate.autodiff import jvp
+from tapeless.scipy.special_functions.gamma_relatives import check_real, gammasgn
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
-from tapeless.tracer.gamma_relatives import check_real, gammasgn
 from tapeless.tracer.numpy.promotion import promoted_all, promoted_inexact_dtypes
 from tapeless.tracer.primitives.special import lgamma
 

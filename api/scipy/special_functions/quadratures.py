@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from tapeless.custom.jvp import custom_jvp
+from tapeless.scipy.special_functions.from_lax import erf, erfc
+from tapeless.scipy.special_functions.gamma_relatives import check_real
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.gamma_relatives import check_real
 from tapeless.tracer.numpy.promotion import array_operand, broadcast, inexact, mixing_inside, promoted_inexact_dtypes
-from tapeless.tracer.special import erf, erfc
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 

@@ -9,14 +9,14 @@ import numpy as np
 from tapeless.control_flow.branches_and_loops import fori_loop
 from tapeless.control_flow.scan import scan
 from tapeless.custom.jvp import custom_jvp
+from tapeless.scipy.special_functions.from_lax import digamma, gammaln
+from tapeless.scipy.special_functions.gamma_relatives import check_real
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.errors import ConcretizationTypeError
-from tapeless.tracer.gamma_relatives import check_real
 from tapeless.tracer.numpy.promotion import array_operand, broadcast, inexact, mixing_inside, promoted_inexact_dtypes
 from tapeless.tracer.primitives.operands import known_elements
-from tapeless.tracer.special import digamma, gammaln
 
 _TERMS, _LEVELS = 25, 100  # enough for eps of float64: of the series up to 1, of the continued fraction above 1
 

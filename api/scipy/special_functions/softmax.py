@@ -1,6 +1,6 @@
 """SciPy's `softmax` and its logarithm, over all elements unless an axis is named; those of `nn` take the last axis."""
 
-from tapeless.tracer import activations
+from tapeless.nn import activations
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.reductions import Axis
 

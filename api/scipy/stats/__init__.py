@@ -2,9 +2,9 @@
 
 import typing as _typing
 
-from tapeless.tracer.kernel_density import gaussian_kde
+from tapeless.scipy.stats.kernel_density import gaussian_kde
+from tapeless.scipy.stats.ranks import mode, rankdata, sem
 from tapeless.tracer.late_imports import imported_late as _imported_late
-from tapeless.tracer.ranks import mode, rankdata, sem
 
 __all__ = [
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "gaussian_kde",

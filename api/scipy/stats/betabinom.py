@@ -1,5 +1,51 @@
-"""Names of `scipy.stats.betabinom`. See `tapeless.tracer.distributions.betabinom`."""
+"""The beta-binomial distribution: k successes in n trials, whose success probability is beta(a, b) distributed."""
 
-from tapeless.tracer.distributions.betabinom import logpmf, pmf
+import typing as _typing
+from typing import Any
+
+import numpy as np
+
+from tapeless.scipy.stats.evaluation import evaluated, exponential, is_integer, on_support, only
+from tapeless.scipy.stats.saddle_point import log_negative_binomial
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = ["logpmf", "pmf"]
+
+
+def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """Compute the logarithm of the beta-binomial probability of k, elementwise; -inf if k is impossible.
+
+    Operands broadcast; the result is nan unless n is a whole number >= 0, and a, b > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
+    return evaluated("betabinom.logpmf", _logpmf, k, n, a, b, loc)
+
+
+def pmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """Compute the beta-binomial probability (pmf) of k, elementwise; 0 if k is impossible.
+
+    Operands broadcast; the result is nan unless n is a whole number >= 0, and a, b > 0.
+    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+    """
+    return evaluated("betabinom.pmf", _pmf, k, n, a, b, loc)
+
+
+def _logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any) -> Any:
+    valid = (n >= 0) & is_integer(n) & (a > 0) & (b > 0)
+    y, n, a, b = only(valid, k - loc), *(tnp.where(valid, v, 1) for v in (n, a, b))
+
+    def formula(y: Any) -> Any:
+        p, q = (a + b) / (a + b + n), n / (a + b + n)
+        of_each = log_negative_binomial(y, a, p, q) + log_negative_binomial(n - y, b, p, q)
+        return of_each - log_negative_binomial(n, a + b, p, q)
+
+    return on_support(y, (y >= 0) & (y <= n) & is_integer(y), -np.inf, 0, formula)
+
+
+_pmf = exponential(_logpmf)
+
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

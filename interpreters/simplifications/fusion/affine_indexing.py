@@ -21,10 +21,10 @@ from tapeless.interpreters.index_rows import rows
 from tapeless.interpreters.simplifications.constants import is_zero, number
 from tapeless.interpreters.simplifications.fusion.affine_values import UNKNOWN, Piece, Pieces, Values, at_access, bounds
 from tapeless.interpreters.simplifications.fusion.licence import summed, sums_in_any_order
-from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
-from tapeless.interpreters.simplifications.fusion.plan import Plan, planned
 from tapeless.interpreters.simplifications.fusion.statements import inlined, statement
-from tapeless.interpreters.simplifications.fusion.tiles import (
+from tapeless.interpreters.terms.lower_terms import lowered
+from tapeless.interpreters.terms.plan import Plan, planned
+from tapeless.interpreters.terms.tiles import (
     Box,
     additions,
     cells,

@@ -19,10 +19,7 @@ from typing import Any
 
 from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion import licence
-from tapeless.interpreters.simplifications.fusion.accesses import Shape
-from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_over
 from tapeless.interpreters.simplifications.fusion.promising import StructuredValues, structure
-from tapeless.interpreters.simplifications.fusion.recorded_lowering import lowered_alike
 from tapeless.interpreters.simplifications.fusion.statements import (
     MOVES,
     Statement,
@@ -30,6 +27,9 @@ from tapeless.interpreters.simplifications.fusion.statements import (
     reads_in_order,
     statement,
 )
+from tapeless.interpreters.terms.accesses import Shape
+from tapeless.interpreters.terms.plan import NOTHING, ContractionCost, cost_over
+from tapeless.interpreters.terms.recorded_lowering import lowered_alike
 from tapeless.interpreters.writer import Writer, filled, typed
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.contraction import canonical_precision

@@ -7,12 +7,12 @@ import numpy as np
 from tapeless.interpreters import limits
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.constants import number
-from tapeless.interpreters.simplifications.fusion.accesses import Shape
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
 from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter, movement
 from tapeless.interpreters.simplifications.masks.operand_regions import region_of_operand
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alternative, Region
+from tapeless.interpreters.terms.accesses import Shape
 from tapeless.interpreters.writer import Writer, literal
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives import elementwise as e

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tapeless.interpreters.index_rows import rows
-from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, Shape, axes_of
-from tapeless.interpreters.simplifications.fusion.plan import Plan, planned
-from tapeless.interpreters.simplifications.fusion.steps import RunningSum
+from tapeless.interpreters.terms.accesses import DigitAxis, Shape, axes_of
+from tapeless.interpreters.terms.plan import Plan, planned
+from tapeless.interpreters.terms.steps import RunningSum
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives.shape import reshape_p
 from tapeless.tracer.terms.affine import Access, Affine, Variable, variable, variables

@@ -15,12 +15,12 @@ from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.common_subexpressions import key_of
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
-from tapeless.interpreters.simplifications.fusion.lower_steps import running
-from tapeless.interpreters.simplifications.fusion.lower_views import arranged, placed, viewed
-from tapeless.interpreters.simplifications.fusion.steps import RunningSum
-from tapeless.interpreters.simplifications.fusion.tiles import whole_box
 from tapeless.interpreters.simplifications.masks.mask import Mask, MaskView, further, is_change, is_of_each, plan_of
 from tapeless.interpreters.simplifications.masks.regions import Region
+from tapeless.interpreters.terms.lower_steps import running
+from tapeless.interpreters.terms.lower_views import arranged, placed, viewed
+from tapeless.interpreters.terms.steps import RunningSum
+from tapeless.interpreters.terms.tiles import whole_box
 from tapeless.interpreters.writer import Writer, filled, literal
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr

@@ -16,10 +16,6 @@ import numpy as np
 from tapeless.interpreters.index_rows import Combination, IndexRow, is_elementwise
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.common_subexpressions import FENCES
-from tapeless.interpreters.simplifications.fusion.accesses import Shape
-from tapeless.interpreters.simplifications.fusion.lower_views import Order
-from tapeless.interpreters.simplifications.fusion.tiles import fills_box, whole_box, written_box
-from tapeless.interpreters.simplifications.index_arrays import index_array
 from tapeless.interpreters.simplifications.slicing.views import (
     PartTerm,
     Starts,
@@ -30,6 +26,10 @@ from tapeless.interpreters.simplifications.slicing.views import (
     whole,
     with_view,
 )
+from tapeless.interpreters.terms.accesses import Shape
+from tapeless.interpreters.terms.index_arrays import index_array
+from tapeless.interpreters.terms.lower_views import Order
+from tapeless.interpreters.terms.tiles import fills_box, whole_box, written_box
 from tapeless.interpreters.writer import Writer, filled, literal
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation

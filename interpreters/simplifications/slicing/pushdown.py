@@ -17,8 +17,6 @@ read, the bodies give these views instead.
 from collections.abc import Callable, Mapping, Sequence
 
 from tapeless.interpreters import limits
-from tapeless.interpreters.simplifications.fusion.accesses import Shape
-from tapeless.interpreters.simplifications.fusion.lower_views import Order
 from tapeless.interpreters.simplifications.slicing.parts import (
     FREE,
     VIEWS,
@@ -40,6 +38,8 @@ from tapeless.interpreters.simplifications.slicing.views import (
     whole,
     within,
 )
+from tapeless.interpreters.terms.accesses import Shape
+from tapeless.interpreters.terms.lower_views import Order
 from tapeless.interpreters.writer import Writer, in_order, reinfer_linearity, typed, uses
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.bodies import CARRY, EACH, VALUE, Bodies, Body, bodies_of, rebuilt

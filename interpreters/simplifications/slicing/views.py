@@ -9,9 +9,9 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, Shape, axes_of
-from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, placed, viewed
-from tapeless.interpreters.simplifications.fusion.tiles import Box
+from tapeless.interpreters.terms.accesses import DigitAxis, Shape, axes_of
+from tapeless.interpreters.terms.lower_views import Order, arranged, placed, viewed
+from tapeless.interpreters.terms.tiles import Box
 from tapeless.interpreters.writer import Writer, literal
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives.indexing import dynamic_slice_p

@@ -8,7 +8,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless.compile.line_costs import operations_by_line
+from tapeless.compile.profile import operations_by_line
 from tapeless.compile.profile_text import bytes_text, time_text
 from tapeless.lowering import optimized_program
 from tapeless.lowering.optimized_program import SourcePlace

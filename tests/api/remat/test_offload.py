@@ -14,7 +14,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.ad_checkpoint import checkpoint_name
-from tapeless.interpreters.rematerialization import EXCLUDED
+from tapeless.interpreters.residuals.rematerialization import EXCLUDED
 from tapeless.lowering import devices
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr, subjaxprs
 from tests.api.comparing import assert_close, assert_same

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tapeless.lowering import devices, dispatch, emit
-from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.elementwise import add, lt, mul, sin
 from tapeless.tracer.primitives.indexing import dynamic_update_index_in_dim
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
 from tests.growing import arrays_made_in_loops

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tapeless.program_parsing import read
-from tapeless.tracer.equivalence import form_of
+from tapeless.differentiate.equivalence import form_of
+from tapeless.programs.program_parsing import read
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
 from tapeless.tracer.printing import is_record
 

@@ -1,7 +1,0 @@
-"""Exceptions of the compiled program: the names of `jax._src.lib.xla_client` that libraries use."""
-
-from tapeless.lowering.compat import xc as _xc
-
-__all__ = ["XlaRuntimeError"]
-
-XlaRuntimeError = _xc.XlaRuntimeError

@@ -1,1 +1,0 @@
-"""Tests of `tapeless.tracer.distributions`."""

@@ -1,1 +1,0 @@
-"""Probability distributions: densities, distribution functions and quantiles, one module each, as in `scipy.stats`."""

@@ -1,0 +1,275 @@
+"""Random keys: make them from seeds, from other keys, and from their words.
+
+A key is a value, not a generator: the same key gives the same numbers every time. So a key is used once, and `split`
+or `fold_in` make the next ones. It is an element of an array of dtype `key<fry>`, or of the dtype of another generator;
+or bare words, as `PRNGKey` makes it, for the generator `config.default_prng_impl`. `generators.py` has the bits.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes, source
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import compound
+from tapeless.tracer.extended_dtypes import KEY, KEYS
+from tapeless.tracer.keys.generators import GENERATORS, WORD, paired
+from tapeless.tracer.primitives.bits import shift_right_logical
+from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.random import random_unwrap, random_wrap
+from tapeless.tracer.primitives.shape import static_shape
+from tapeless.tracer.settings.config import config
+from tapeless.tracer.types import aval_of, by_protocol, holds_keys, is_arraylike
+
+# ---- making keys ---------------------------------------------------------------------------------------------
+
+
+def key(seed: int | ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
+    """Make a key from a seed: an array without axes, of dtype `key<fry>`, or the dtype of another generator.
+
+    Args:
+      seed: an integer. Python's counts modulo 2**32, or 2**64 where the default width is 64 bits, as in JAX; one with
+        a dtype counts in full, where one that fits 32 bits is a number of 32 bits unless the default width is 64.
+      impl, dtype: one of them names the generator, threefry2x32, rbg or unsafe_rbg, or is the dtype of its keys;
+        `config.default_prng_impl` if both are None.
+    Raises: TypeError if the seed is not one integer, or a dtype is not of keys; OverflowError if the seed has more than
+      64 bits; ValueError if there is no such generator, or for both an `impl` and a `dtype`.
+
+    >>> key(0, dtype="rbg").dtype == key(0, impl=key_dtype("rbg")).dtype
+    True
+    """
+    impl = _generator("key", impl, dtype)
+    return random_wrap(_seeded("key", seed, impl), impl)
+
+
+def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:
+    """Make a key as bare words, uint32[n], the older form of a key; as `key` if `config.enable_custom_prng`.
+
+    Args, Raises: as for `key`.
+    """
+    impl = _known_impl("PRNGKey", impl)
+    words = _seeded("PRNGKey", seed, impl)
+    return random_wrap(words, impl) if config.enable_custom_prng else words
+
+
+def key_data(keys: ArrayLike) -> Array:
+    """Return the words of keys, uint32[..., n], in the same memory. Raises: TypeError if there are no keys."""
+    return _words("key_data", keys)
+
+
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
+    """Make keys from their words, uint32[..., n].
+
+    Args:
+      impl, dtype: one of them names the generator that they are for, or is the dtype of its keys;
+        `config.default_prng_impl` if both are None.
+    Raises: TypeError if it is given other words, keys included, and for a dtype of no keys; ValueError if there is no
+      such generator, or for both an `impl` and a `dtype`.
+    """
+    impl = _generator("wrap_key_data", impl, dtype)
+    return random_wrap(tnp.asarray(_checked("wrap_key_data", key_bits_array, impl)), impl)
+
+
+def key_impl(keys: ArrayLike) -> str:
+    """Return the name of the generator of keys. Raises: TypeError if there are no keys."""
+    return _typed("key_impl", keys).dtype.impl
+
+
+def key_dtype(impl: Any = None) -> Any:
+    """Return the dtype of keys for a generator, given by name or by that dtype.
+
+    Raises: ValueError if there is no such generator; TypeError for a dtype of no keys.
+    """
+    return KEYS[_known_impl("key_dtype", impl)]
+
+
+def clone(key: Array) -> Array:
+    """Return the same keys, for an intended second use of them. Raises: TypeError if there are no keys."""
+    words = _words("clone", key)
+    return random_wrap(words, key_impl(key)) if _holds_keys(key) else key
+
+
+def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
+    """Split a key into new keys.
+
+    Args:
+      key: one key, as `key` or as `PRNGKey` makes it.
+      num: how many, or the shape of the array of keys.
+    Returns: an array of keys in the form of `key`: key<fry>[num], or uint32[num, 2].
+    Raises: TypeError if `key` is not one key.
+    """
+    return _in_form_of(key, _split(one_key("split", key), shape=shape_of_result("split", num)))
+
+
+def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
+    """Make a new key from a key and an integer: `fold_in(key, step)` in a loop needs no key in the carry.
+
+    Args:
+      key: one key.
+      data: an integer from 0 to 2**32 - 1; of an array of integers only the low 32 bits count.
+    Returns: one key in the form of `key`.
+    Raises: TypeError if `key` is not one key or `data` not one integer, OverflowError if `data` does not fit.
+    """
+    one, data = one_key("fold_in", key), by_protocol(data)
+    _check_integer("fold_in", "data", data)
+    if isinstance(data, int):
+        dtypes.check_fits(data, WORD)
+        data = np.array(data, WORD)
+    return _in_form_of(key, _fold_in(one, data))
+
+
+# ---- keys in samplers ----------------------------------------------------------------------------------------
+
+
+def one_key(name: str, key: ArrayLike) -> Array:
+    """Convert an argument to one key, of a dtype of keys. Raises: TypeError in the name of `name` for anything else."""
+    found = _typed(name, key)
+    if config.legacy_prng_key != "allow" and found is not key:
+        _object_to_words(name, config.legacy_prng_key)
+    if found.shape:
+        raise TypeError(f"{name} takes one key, not {found.shape} of them: index the array, or vmap {name} over it.")
+    return found
+
+
+def children(key: Any, shape: tuple[int, ...]) -> Array:
+    """Split a key into keys, [*shape]."""
+    impl = key.dtype.impl
+    return random_wrap(GENERATORS[impl].split(random_unwrap(key, spends=True), shape), impl)
+
+
+def random_bits(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Draw random bits from a key, as unsigned integers of `dtype`, [*shape]."""
+    return GENERATORS[key.dtype.impl].bits(random_unwrap(key, spends=True), shape, dtype)
+
+
+def _object_to_words(name: str, how: str) -> None:
+    """Warn of bare words given as a key, or raise ValueError if `how`, of `config.legacy_prng_key`, is "error"."""
+    message = (
+        f"{name}: the key is bare words, which config.legacy_prng_key objects to.\n  Make it with random.key(seed)."
+    )
+    if how == "error":
+        raise ValueError(message)
+    source.warn(message)
+
+
+def shape_of_result(name: str, shape: Any) -> tuple[int, ...]:
+    """Convert a shape to a tuple; an integer stands for one axis.
+
+    Raises: TypeError if it does not consist of known integers, ValueError if one is negative.
+    """
+    one = isinstance(shape, int) or getattr(shape, "ndim", 1) == 0
+    return static_shape((shape,) if one else shape, name)
+
+
+@compound
+def _split(key: Any, *, shape: tuple[int, ...]) -> Array:
+    return children(key, shape)
+
+
+@compound
+def _fold_in(key: Any, data: Any) -> Array:
+    impl = key.dtype.impl
+    return random_wrap(GENERATORS[impl].fold_in(random_unwrap(key), convert_element_type(data, WORD)), impl)
+
+
+# ---- words ---------------------------------------------------------------------------------------------------
+
+
+def _seeded(name: str, seed: Any, impl: str) -> Array:
+    """Make the words of a key from a seed, uint32[n]."""
+    return GENERATORS[impl].seeded(_seed_words(name, seed))
+
+
+def _seed_words(name: str, seed: Any) -> Array:
+    """Convert a seed to two words, uint32[2]."""
+    _check_integer(name, "the seed", seed)
+    if isinstance(seed, Array):
+        return _words_of_seed(seed, default_bits=config.default_bits)
+    bits = config.default_bits
+    if not hasattr(seed, "dtype"):
+        dtypes.check_fits(seed, np.dtype("int64"))
+    elif seed.dtype.itemsize < 8 or (bits == 32 and not -(2**31) <= seed < 2**32):
+        bits = max(32, 8 * seed.dtype.itemsize)
+    high, low = divmod(int(seed) % 2**bits, 2**32)
+    return tnp.asarray(np.array([high, low], WORD))
+
+
+@compound
+def _words_of_seed(seed: Any, *, default_bits: int) -> Array:
+    low, dtype = convert_element_type(seed, WORD), aval_of(seed).dtype
+    if dtype.itemsize < 8:
+        return paired(np.zeros((), WORD), low)
+    high = convert_element_type(shift_right_logical(seed, 32), WORD)
+    if default_bits == 32 and dtypes.is_signed(dtype):  # JAX has no 64 bits then: seeds that fit 32 give the same keys
+        high = tnp.where((seed < 0) & (seed >= -(2**31)), np.zeros((), WORD), high)
+    return paired(high, low)
+
+
+def _in_form_of(key: Any, made: Array) -> Array:
+    """Return keys in the form of `key`: as they are, or as bare words."""
+    return made if _holds_keys(key) else random_unwrap(made)
+
+
+def _holds_keys(x: Any) -> bool:
+    return isinstance(x, Array) and holds_keys(x.aval)
+
+
+def _words(name: str, keys: Any) -> Any:
+    """Return the words of keys, in either form. Raises: TypeError in the name of `name` if these are no keys."""
+    return random_unwrap(keys) if _holds_keys(keys) else _checked(name, keys, config.default_prng_impl)
+
+
+def _typed(name: str, keys: Any) -> Any:
+    """Convert keys, in either form, to an array of a dtype of keys. Raises: TypeError naming `name` for others."""
+    return keys if _holds_keys(keys) else random_wrap(_words(name, keys), config.default_prng_impl)
+
+
+def _checked(name: str, words: Any, impl: str) -> Any:
+    """Check that `words` are those of keys for a generator, by their type; return them. Raises: TypeError."""
+    if not isinstance(words, (Array, np.ndarray)):
+        order = " The key comes before the shape." if isinstance(words, (tuple, list)) else ""
+        raise TypeError(f"{name}: {words!r} is not a key. Make one with random.key(seed).{order}")
+    aval = aval_of(words)
+    n = KEYS[impl].words
+    if aval.dtype != WORD or aval.shape[-1:] != (n,):
+        of = "" if impl == "threefry2x32" else f" for {impl}"
+        raise TypeError(f"{name}: a key's words{of} are uint32[{n}], not {aval}. Make a key with random.key(seed).")
+    return words
+
+
+def _check_integer(name: str, what: str, x: Any) -> None:
+    if not is_arraylike(x):
+        raise TypeError(f"{name}: {what} must be an integer, not {x!r}.")
+    aval = aval_of(x)
+    if not dtypes.is_integer(aval.dtype):
+        shown = aval if holds_keys(aval) else f"{x!r} ({aval})"
+        raise TypeError(f"{name}: {what} must be an integer, not {shown}.")
+    if aval.shape:
+        raise TypeError(f"{name}: {what} must be one integer, not {aval}: vmap {name} over an array of them.")
+
+
+def _generator(name: str, impl: Any, dtype: Any) -> str:
+    """Return the name of the generator that `impl` or `dtype` gives. Raises: ValueError for both."""
+    if dtype is not None and impl is not None:
+        raise ValueError(f"{name}: give impl or dtype, not both: {impl!r}, {dtype}.")
+    if isinstance(dtype, str) and dtype not in KEYS:
+        raise TypeError(f"{name}: dtype must be {KEY}, or that of other keys, not {dtype!r}.")
+    return _known_impl(name, impl if dtype is None else dtype)
+
+
+def _known_impl(name: str, impl: Any) -> str:
+    """Return the name of a generator, given by name or the dtype of its keys; the default one for None.
+
+    Raises: ValueError if there is no such generator; TypeError for what is no name and no dtype of keys.
+    """
+    if impl is None:
+        return config.default_prng_impl
+    if dtypes.is_key(impl):
+        return impl.impl
+    if not isinstance(impl, str):
+        raise TypeError(f"{name}: dtype must be {KEY}, or that of other keys, not {impl!r}.")
+    if impl not in KEYS:
+        raise ValueError(f"{name}: the generators are {', '.join(KEYS)}; there is no {impl!r}.")
+    return impl
