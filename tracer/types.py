@@ -78,7 +78,9 @@ class ShapedArray:
             found = self._tangent = self.update(dtype=dtypes.tangent_dtype(self.dtype))
         return found
 
-    to_tangent_aval = to_ct_aval = at_least_vspace = tangent  # JAX's names
+    to_tangent_aval = tangent  # by JAX's names, as the next ones
+    to_ct_aval = tangent
+    at_least_vspace = tangent
 
     @property
     def nbytes(self) -> int:

@@ -202,7 +202,7 @@ def as_scan_params(primitive: Primitive, params: dict[str, Any]) -> dict[str, An
     if primitive is scan_p:
         return params
     found = described(primitive, params)
-    if found is None or found.steps is None or len(found.each) > 1:
+    if found is None or found.steps is None or len(found.each) != 1:
         raise InternalError(f"{primitive} is not described as a loop of one body and a known number of steps")
     return scan_params(found.each[0], found.steps)
 
