@@ -17,6 +17,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tests.close import many_roundings as close
 from tests.stepping import stepped
 
 Map = Callable[[Any], Any]  # [3] -> [3]
@@ -294,11 +295,6 @@ def test_a_composition(k, names, label):
 @cache
 def written_out(names: tuple[str, ...], label: str) -> Any:
     return stepped(composed(names, PROGRAMS[label].written_out), X)
-
-
-def close(actual: Any, expected: Any) -> None:
-    """Float64 rounding, over some hundred operations in any order."""
-    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("label", PROGRAMS)

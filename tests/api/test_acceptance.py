@@ -5,17 +5,12 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tests.close import some_roundings_of_float64 as close
 from tests.messages import dotted, place, raises
 
 
 def f64(*values):
     return np.array(values if len(values) != 1 else values[0], np.float64)
-
-
-def close(actual, expected, rtol=1e-14):
-    """Agreement to a few roundings of float64."""
-    np.testing.assert_allclose(np.asarray(actual), expected, rtol=rtol, atol=1e-14)
-    assert np.asarray(actual).dtype == np.float64
 
 
 each_way = pytest.mark.parametrize("way", [lambda f: f, tl.jit], ids=["eager", "jit"])
@@ -63,7 +58,7 @@ def test_lo3_gradients(way):
         (lambda x: x + x, 3, 2, 4),
         (lambda x: x**3, 2, 1.5, 18),
         (tnp.sum, (1, 2), (10, 20), 30),
-        (lambda xs: xs**2, (1, 2), (3, 4), (6, 16)),
+        (lambda xs: xs**2, (1, 2), (3, 4), [6, 16]),
         (lambda x: tnp.sin(x) ** 2 + tnp.cos(x) ** 2, 0.7, 1, 0),
     ],
 )
@@ -134,7 +129,7 @@ def foo(x, y, z):
 def test_da2_foo(way):
     value, gradient = way(tl.value_and_grad(foo, (0, 1, 2)))(f64(1.1), f64(2.2), f64(3.3))
     close(value, 4.242393641025528)
-    close(gradient, [2.4396285219055063, -1.953374825727421, 0.9654825811012627])
+    close(gradient, (2.4396285219055063, -1.953374825727421, 0.9654825811012627))
 
 
 def test_da2_gradient_shares_sine_and_cosine():

@@ -9,16 +9,13 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tests.close import long_programs as close
 from tests.messages import raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 3))
-
-
-def close(x, y):
-    np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
 
 
 # ---- shapes --------------------------------------------------------------------------------------------------

@@ -6,15 +6,12 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tests.close import single_precision as close
 from tests.messages import place, raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
 
 X = np.array([0.5, 1.2, 0.3], np.float32)
-
-
-def close(x, y):
-    np.testing.assert_allclose(np.asarray(x), y, rtol=1e-5, atol=1e-6)
 
 
 # ---- by themselves -------------------------------------------------------------------------------------------

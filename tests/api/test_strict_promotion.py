@@ -66,7 +66,7 @@ def refusal(call: str, dtype: str | None) -> str:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_every_example_of_one_dtype():
+def test_every_example_and_dtypes():
     rng, namespaces = np.random.default_rng(0), {**EXAMPLES.TEXTS, **EXAMPLES.library_examples.TEXTS}
     refused = list[str]()
     with by_types():
@@ -99,7 +99,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_functions_of_one_dtype(name):
+def test_functions_and_dtypes(name):
     tl.jit(CALLS[name]).eval_shape()
 
 

@@ -24,14 +24,13 @@ from tapeless.tracer.primitives.elementwise import add, cos, gt, mul, neg, selec
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, reshape, slice_in_dim
 from tapeless.tracer.primitives.shape import transpose as permute
+from tests.close import many_roundings as close
 from tests.stepping import by_steps
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
 
 SHAPES = ((), (3,), (2, 3))  # of the arguments
 few = settings(max_examples=30, deadline=None)
-# float64 rounding over a dozen operations, ten times over: fused or not, in any order of summation
-close = partial(np.testing.assert_allclose, rtol=1e-11, atol=1e-12)
 
 
 class Instruction(NamedTuple):

@@ -15,14 +15,13 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tests.close import random_loops as close
 from tests.stepping import in_steps, stepped
 
 N = 4  # elements of a buffer, and steps of the outer loop
 NUMBERS, BUFFERS = 2, 2
 TABLE = np.array([2, 0, 3, 0])  # has one place twice and misses another
 PROGRAMS = 64
-# a few hundred float64 operations, fused or not, of values between -3 and 3 or so
-close = partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-11)
 
 
 # ---- programs ------------------------------------------------------------------------------------------------

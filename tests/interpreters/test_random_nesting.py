@@ -17,6 +17,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tests.close import random_nesting as close
 
 N = 4  # elements of a vector
 SCALARS, VECTORS = ("r", "s", "t"), ("u", "v", "w")
@@ -24,7 +25,6 @@ NAMES = SCALARS + VECTORS
 LOOPS = ("fori", "scan", "reverse", "while")
 HOW = ("set", "add", "multiply", "window", "swap")
 PROGRAMS = 32
-close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-10)
 
 
 class Program(NamedTuple):

@@ -6,6 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tests.close import single_precision_and_dtypes as close
 from tests.messages import place, raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
@@ -16,12 +17,6 @@ X = RNG.normal(size=(N, 4, 3)).astype(np.float32)
 under = pytest.mark.parametrize("under", [lambda f: f, tl.jit], ids=["eager", "jit"])
 CYCLE = [(i, (i + 1) % N) for i in range(N)]
 GROUPS = [[0, 3], [2, 1]]
-
-
-def close(actual, expected, rtol=1e-5):
-    for a, b in zip(tl.tree.leaves(actual), tl.tree.leaves(expected), strict=True):
-        assert np.shape(a) == np.shape(b) and np.asarray(a).dtype == np.asarray(b).dtype
-        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-6)
 
 
 def mapped(f, **named):

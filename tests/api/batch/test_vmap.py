@@ -8,6 +8,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.extend import batching
+from tests.close import small_programs as close
 from tests.messages import place, raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
@@ -15,12 +16,6 @@ pytestmark = pytest.mark.usefixtures("eager_by_steps")
 F64 = np.float64
 X, Y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4) / 7
 under = pytest.mark.parametrize("under", [lambda f: f, tl.jit], ids=["eager", "jit"])
-
-
-def close(actual, expected, rtol=1e-13):
-    actual = np.asarray(actual)
-    assert actual.shape == np.shape(expected)
-    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-14)
 
 
 def loop(f, *xs):

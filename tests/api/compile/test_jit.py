@@ -14,6 +14,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.compile import jit_cache
+from tests.close import one_rounding as close
 from tests.messages import place, raises
 
 X = np.array([1.0, 2.0])
@@ -21,10 +22,6 @@ X = np.array([1.0, 2.0])
 
 def f(x, y):
     return tnp.sin(x) * y
-
-
-def close(actual, expected):
-    np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-14)
 
 
 class Counter:

@@ -8,7 +8,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import enable_x64, lax
-from tests.api.comparing import close, each_way
+from tests.api.comparing import each_way
+from tests.close import small_programs as close
 from tests.messages import raises, short, text_of
 
 X, Y = np.array(0.5), np.array(3.0)

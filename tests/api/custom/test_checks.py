@@ -8,13 +8,10 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import enable_x64
+from tests.close import some_roundings as close
 from tests.messages import raises, short, text_of
 
 X, Y = np.array(0.5), np.array(3.0)
-
-
-def close(actual, expected):
-    np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-14, atol=1e-15)
 
 
 def in_jit(f):

@@ -9,13 +9,10 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.tracer.dtypes import float0
+from tests.close import some_roundings as close
 from tests.messages import place, raises
 
 X, Y = np.array(0.5), np.array(3.0)
-
-
-def close(actual, expected):
-    np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-14, atol=1e-15)
 
 
 @tl.custom_jvp

@@ -12,7 +12,8 @@ from tapeless.custom_derivatives import (
     custom_vjp_primal_tree_values,
     zero_from_primal,
 )
-from tests.api.comparing import close, each_way
+from tests.api.comparing import each_way
+from tests.close import small_programs as close
 from tests.messages import raises
 
 X, Y = np.array(0.5), np.array(3.0)

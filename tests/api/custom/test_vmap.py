@@ -7,18 +7,13 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.custom_batching import custom_vmap, sequential_vmap
+from tests.close import long_programs as close
 from tests.messages import raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
 
 X, Y = np.array([0.5, -1.0, 2.0]), np.array([3.0, 4.0, -5.0])
 under = pytest.mark.parametrize("under", [lambda f: f, tl.jit], ids=["eager", "jit"])
-
-
-def close(actual, expected):
-    for a, b in zip(tl.tree.leaves(actual), tl.tree.leaves(expected), strict=True):
-        assert np.shape(a) == np.shape(b)
-        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-12, atol=1e-14)
 
 
 def product(rule_is="cos"):

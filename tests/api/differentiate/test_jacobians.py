@@ -9,6 +9,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.tracer.dtypes import float0
+from tests.close import long_programs as close
+from tests.close import single_precision_and_dtypes
 from tests.messages import place, raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
@@ -18,12 +20,6 @@ X = RNG.normal(size=3)
 JACOBIANS = [tl.jacfwd, tl.jacrev]
 both = pytest.mark.parametrize("jacobian", JACOBIANS)
 under = pytest.mark.parametrize("under", [lambda f: f, tl.jit], ids=["eager", "jit"])
-
-
-def close(actual, expected, rtol=1e-12):
-    actual = np.asarray(actual)
-    assert actual.shape == np.shape(expected)
-    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-14)
 
 
 def tensor(x):
@@ -87,16 +83,7 @@ def test_trees_against_jax(name, argnums):
     wanted = jax.jit(getattr(jax, name)(of_trees(jax.numpy), argnums))(TREE, SCALE)
     for chunk_size in (None, 2):
         found = tl.jit(getattr(tl, name)(of_trees(tnp), argnums, chunk_size=chunk_size))(TREE, SCALE)
-        assert_trees_close(found, wanted, jax)
-
-
-def assert_trees_close(found, wanted, jax):
-    leaves, structure = jax.tree.flatten(wanted)
-    ours, same = jax.tree.flatten(found)
-    assert same == structure
-    for a, b in zip(ours, leaves, strict=True):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5, atol=1e-6)
+        single_precision_and_dtypes(found, wanted)
 
 
 @both

@@ -6,6 +6,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tests.close import small_programs as close
+from tests.close import small_programs_and_dtypes as same_dtypes
 from tests.messages import raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
@@ -23,17 +25,6 @@ def f(x):
 
 def holomorphic(z):
     return tnp.exp(z)[:, None] * z
-
-
-def close(actual, expected):
-    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=1e-13, atol=1e-13)
-
-
-def trees_close(actual, expected):
-    assert tl.tree.structure(actual) == tl.tree.structure(expected)
-    for a, b in zip(tl.tree.leaves(actual), tl.tree.leaves(expected), strict=True):
-        assert a.dtype == b.dtype
-        close(a, b) if b.dtype != FLOAT0 else None
 
 
 def derivative(g, *primals):
@@ -107,8 +98,8 @@ def test_several_arguments_and_pytrees():
     close(p["a"], M[1:, 0] @ V)
     close(x, np.asarray(M)[:, 1:].T @ [2.0, *V])
     close(J.T.matrix(), M.T)
-    trees_close(J.T.T(zero, {"a": 1.0}, V), J(zero, {"a": 1.0}, V))
-    trees_close(J @ (zero, {"a": 1.0}, V), J(zero, {"a": 1.0}, V))
+    same_dtypes(J.T.T(zero, {"a": 1.0}, V), J(zero, {"a": 1.0}, V))
+    same_dtypes(J @ (zero, {"a": 1.0}, V), J(zero, {"a": 1.0}, V))
     close((J.T @ J).matrix(), M.T @ M)
 
 

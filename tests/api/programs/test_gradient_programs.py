@@ -12,6 +12,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.programs import program_files
 from tapeless.saving.trees import write_tree
+from tests.close import single_precision_and_dtypes as close
 from tests.messages import raises, text_of
 
 X = np.linspace(0.1, 1.2, 12, dtype=np.float32).reshape(3, 4)
@@ -25,15 +26,6 @@ def loss(params, x):
 
 
 PARAMS = {"w": np.array(W) + 0.25, "b": np.array([0.5, -0.5], np.float32)}
-
-
-def close(found, wanted):
-    """Equal structures and, but for the roundings of another order of operations, equal numbers."""
-    assert tl.tree.structure(found) == tl.tree.structure(wanted)
-    for x, y in zip(tl.tree.leaves(found), tl.tree.leaves(wanted), strict=True):
-        assert x.dtype == y.dtype
-        if x.dtype != tl.float0:
-            np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
 
 
 def test_differentiated_once_evaluated_often(tmp_path):

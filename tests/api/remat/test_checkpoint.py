@@ -13,7 +13,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.ad_checkpoint import checkpoint_name
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
-from tests.api.comparing import assert_close, assert_same
+from tests.api.comparing import assert_same
+from tests.close import fused_single_precision as close
 from tests.messages import place
 
 P = tl.checkpoint_policies
@@ -58,8 +59,8 @@ def test_decorators():
         return tnp.sin(x)
 
     assert bare.__name__ == "bare" and bare.__doc__ == "Doc."
-    assert_close(tl.grad(bare)(0.5), np.cos(0.5))
-    assert_close(tl.grad(with_arguments)(0.5), np.cos(0.5))
+    close(tl.grad(bare)(0.5), np.cos(0.5))
+    close(tl.grad(with_arguments)(0.5), np.cos(0.5))
 
 
 def test_methods():
@@ -91,9 +92,9 @@ def test_static_arguments():
         y = tnp.sin(x) if how == "sin" else tnp.cos(x)
         return 2 * y if double else y
 
-    assert_close(tl.grad(f)(0.5, True), 2 * np.cos(0.5))
-    assert_close(tl.grad(f)(0.5, False, how="cos"), -np.sin(0.5))
-    assert_close(tl.grad(lambda x: f(x, double=False))(0.5), np.cos(0.5))
+    close(tl.grad(f)(0.5, True), 2 * np.cos(0.5))
+    close(tl.grad(f)(0.5, False, how="cos"), -np.sin(0.5))
+    close(tl.grad(lambda x: f(x, double=False))(0.5), np.cos(0.5))
 
 
 def test_closures_over_arrays_are_read_at_every_call():
@@ -111,8 +112,8 @@ def test_closures_over_traced_values_are_differentiated():
     def plain(w, x):
         return tnp.sum(tnp.sin(x @ w))
 
-    assert_close(tl.grad(f, (0, 1))(W, X), tl.grad(plain, (0, 1))(W, X))
-    assert_close(tl.jit(tl.grad(f, (0, 1)))(W, X), tl.grad(plain, (0, 1))(W, X))
+    close(tl.grad(f, (0, 1))(W, X), tl.grad(plain, (0, 1))(W, X))
+    close(tl.jit(tl.grad(f, (0, 1)))(W, X), tl.grad(plain, (0, 1))(W, X))
 
 
 def test_it_is_traced_once_for_the_same_types():
@@ -154,7 +155,7 @@ each_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_gradient(policy, jit):
     wrapped = functools.partial(net, wrap=lambda f: tl.checkpoint(f, policy=policy))
     found = tl.grad(tl.jit(wrapped) if jit else wrapped, (0, 1))(W, X)
-    assert_close(found, tl.grad(net, (0, 1))(W, X))
+    close(found, tl.grad(net, (0, 1))(W, X))
 
 
 TRANSFORMS = {
@@ -176,9 +177,9 @@ TRANSFORMS = {
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 def test_transforms(transform):
     plain = transform(net)(W, X)
-    assert_close(transform(functools.partial(net, wrap=tl.checkpoint))(W, X), plain)
+    close(transform(functools.partial(net, wrap=tl.checkpoint))(W, X), plain)
     dots = functools.partial(net, wrap=lambda f: tl.checkpoint(f, policy=P.dots_saveable))
-    assert_close(tl.jit(transform(dots))(W, X), plain)
+    close(tl.jit(transform(dots))(W, X), plain)
 
 
 def test_custom_jvp_inside():
@@ -191,9 +192,7 @@ def test_custom_jvp_inside():
         return f(primals[0]), 3.0 * tangents[0] * tnp.cos(primals[0])
 
     for policy in POLICIES.values():
-        assert_close(
-            tl.grad(tl.checkpoint(lambda x: f(f(x)), policy=policy))(0.3), 9 * np.cos(0.3) * np.cos(np.sin(0.3))
-        )
+        close(tl.grad(tl.checkpoint(lambda x: f(f(x)), policy=policy))(0.3), 9 * np.cos(0.3) * np.cos(np.sin(0.3)))
 
 
 def test_integers_have_no_tangents():
@@ -268,7 +267,7 @@ def test_a_value_is_saved_under_its_name_whoever_reads_it():
 
     kept = tl.saved_residuals(tl.checkpoint(f, policy=P.save_names("y")), 0.5)
     assert [x.name for x in kept] == ["y"]
-    assert_close(tl.grad(tl.checkpoint(f, policy=P.save_names("y")))(0.5), tl.grad(f)(0.5))
+    close(tl.grad(tl.checkpoint(f, policy=P.save_names("y")))(0.5), tl.grad(f)(0.5))
 
 
 def test_excluded_names_are_not_saved_by_what_they_name():
@@ -280,7 +279,7 @@ def test_excluded_names_are_not_saved_by_what_they_name():
     kept = tl.saved_residuals(tl.checkpoint(f, policy=policy), 0.5)
     assert not {"name", "exp"} & {x.primitive for x in kept}
     assert "exp" in {x.primitive for x in tl.saved_residuals(tl.checkpoint(f, policy=P.save_all), 0.5)}
-    assert_close(tl.grad(tl.checkpoint(f, policy=policy))(0.5), tl.grad(f)(0.5))
+    close(tl.grad(tl.checkpoint(f, policy=policy))(0.5), tl.grad(f)(0.5))
 
 
 def test_any_names_but_these_and_both():
@@ -308,7 +307,7 @@ def test_dots_inside_of_jitted_functions_are_saved():
     assert (dots(P.dots_saveable), dots(None)) == (plain, plain + 2)
     kept = tl.saved_residuals(tl.checkpoint(f, policy=P.dots_saveable), W, X)
     assert [x.primitive for x in kept].count("dot_general") == 2
-    assert_close(tl.grad(tl.checkpoint(f, policy=P.dots_saveable), (0, 1))(W, X), tl.grad(f, (0, 1))(W, X))
+    close(tl.grad(tl.checkpoint(f, policy=P.dots_saveable), (0, 1))(W, X), tl.grad(f, (0, 1))(W, X))
 
 
 def test_dots_with_batch_axes(rng: np.random.Generator):
@@ -354,7 +353,7 @@ def test_random_policies_give_the_same_gradient():
     for seed in range(3):
         chance = np.random.default_rng(seed)
         policy = lambda *_, **__: bool(chance.random() < 0.5)  # noqa: B023, E731  # asked before the next seed
-        assert_close(tl.grad(tl.checkpoint(f, policy=policy), (0, 1))(W, X), plain)
+        close(tl.grad(tl.checkpoint(f, policy=policy), (0, 1))(W, X), plain)
 
 
 def test_what_is_saved_prints():
@@ -447,7 +446,7 @@ def test_without_prevent_cse_the_compiler_may_merge(optimized):
 def test_saving_dots_computes_none_again(optimized):
     _, dots, gradient = compiled(4, policy=P.dots_saveable)
     assert dots == 47
-    assert_close(gradient, compiled(None)[2])
+    close(gradient, compiled(None)[2])
 
 
 def recurrent(w, h, xs, policy, wrap=tl.checkpoint):
@@ -465,7 +464,7 @@ def test_policies_look_inside_scan(policy, dots, rng: np.random.Generator):
     value_and_grad = tl.value_and_grad(functools.partial(recurrent, policy=policy), (0, 1, 2))
     assert equations(tl.make_jaxpr(value_and_grad)(W, X, xs), "dot_general") == dots
     plain = tl.value_and_grad(functools.partial(recurrent, policy=None, wrap=lambda f, policy: f), (0, 1, 2))
-    assert_close(value_and_grad(W, X, xs), plain(W, X, xs))
+    close(value_and_grad(W, X, xs), plain(W, X, xs))
 
 
 @pytest.mark.parametrize(("policy", "again"), [(P.everything_saveable, 0), (P.dots_saveable, 0), (None, 2)])
@@ -477,7 +476,7 @@ def test_policies_look_inside_cond(policy, again):
     for x in (X, -X):
         plain = tl.value_and_grad(functools.partial(f, wrap=lambda f: f), (0, 1))
         kept = tl.value_and_grad(functools.partial(f, wrap=functools.partial(tl.checkpoint, policy=policy)), (0, 1))
-        assert_close(kept(W, x), plain(W, x))
+        close(kept(W, x), plain(W, x))
         counts = [equations(tl.make_jaxpr(program)(W, x), "dot_general") for program in (plain, kept)]
         assert counts[1] - counts[0] == again
 
@@ -488,7 +487,7 @@ def test_names_inside_scan_are_stacked():
 
     kept = tl.saved_residuals(tl.checkpoint(f, policy=P.save_names("h")), 1.0, tnp.ones(5))
     assert [(str(x.aval), x.name) for x in kept if x.name] == [("float32[5]", "h")]
-    assert_close(tl.grad(tl.checkpoint(f, policy=P.save_names("h")))(1.0, tnp.ones(5)), tl.grad(f)(1.0, tnp.ones(5)))
+    close(tl.grad(tl.checkpoint(f, policy=P.save_names("h")))(1.0, tnp.ones(5)), tl.grad(f)(1.0, tnp.ones(5)))
 
 
 def test_a_checkpointed_body_keeps_the_carry(rng: np.random.Generator):
@@ -512,7 +511,7 @@ def test_cotangents_of_reads_inside_a_loop_accumulate_in_place():
     backward = [eqn for eqn in program.eqns if str(eqn.primitive) == "scan"][1].params["jaxpr"]
     assert equations(backward, "dynamic_update_slice") == 1
     assert equations(backward, "broadcast_in_dim") == 0
-    assert_close(tl.grad(f)(tnp.ones(7)), tl.grad(lambda x: f(x * 1.0))(tnp.ones(7)))
+    close(tl.grad(f)(tnp.ones(7)), tl.grad(lambda x: f(x * 1.0))(tnp.ones(7)))
 
 
 def test_effects_happen_once(capsys):
@@ -524,7 +523,7 @@ def test_effects_happen_once(capsys):
         scale = tl.io_callback(lambda x: done.append(x) or np.float32(2), np.float32(0), tl.stop_gradient(x))
         return tnp.sin(x * scale)
 
-    assert_close(tl.jit(tl.grad(f))(tnp.float32(0.5)), 2 * np.cos(np.float32(1.0)))
+    close(tl.jit(tl.grad(f))(tnp.float32(0.5)), 2 * np.cos(np.float32(1.0)))
     tl.effects_barrier()
     assert len(done) == 1 and capsys.readouterr().out == "x = 0.5\n"
 
@@ -578,7 +577,7 @@ def test_errors_of_the_decorator():
 def test_flags_of_arguments_against_merging(flags, tied):
     f = tl.checkpoint(lambda p, x: tnp.sum(tnp.tanh(tnp.tanh(x @ p["w"]) + p["b"])), prevent_cse=flags)
     params = {"w": W, "b": W[0]}
-    assert_close(tl.grad(f)(params, X)["w"], tl.grad(f.__wrapped__)(params, X)["w"])
+    close(tl.grad(f)(params, X)["w"], tl.grad(f.__wrapped__)(params, X)["w"])
     program = tl.make_jaxpr(tl.grad(f))(params, X)
     assert bool(equations(program, "optimization_barrier")) == tied
 

@@ -17,7 +17,8 @@ from tapeless.ad_checkpoint import checkpoint_name
 from tapeless.interpreters.residuals.rematerialization import EXCLUDED
 from tapeless.lowering import devices
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr, subjaxprs
-from tests.api.comparing import assert_close, assert_same
+from tests.api.comparing import assert_same
+from tests.close import fused_single_precision as close
 from tests.messages import text_of
 
 P = tl.checkpoint_policies
@@ -120,7 +121,7 @@ OTHERS = {
 @each_program
 def test_gradients_are_the_same(f, transform):
     """Bit for bit, but for gradients of batches: a checkpoint is a fence around which sums are not reordered."""
-    compare = assert_close if transform is FIRST_ORDER["grad of vmap"] else assert_same
+    compare = close if transform is FIRST_ORDER["grad of vmap"] else assert_same
     compare(transform(tl.checkpoint(f, policy=NAMES))(W, X), plain(f, transform))
 
 
@@ -133,7 +134,7 @@ def plain(f: Any, transform: Any) -> Any:
 @pytest.mark.parametrize("transform", OTHERS.values(), ids=OTHERS)
 @each_program
 def test_other_derivatives(f, transform):
-    assert_close(tl.jit(transform(tl.checkpoint(f, policy=NAMES)))(W, X), tl.jit(transform(f))(W, X))
+    close(tl.jit(transform(tl.checkpoint(f, policy=NAMES)))(W, X), tl.jit(transform(f))(W, X))
 
 
 @pytest.mark.parametrize("f", [unrolled, scanned, chosen], ids=lambda f: f.__name__)

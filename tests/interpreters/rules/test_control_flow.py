@@ -15,10 +15,9 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
+from tests.close import many_roundings as close
 from tests.stepping import in_steps, stepped
 
-# float64 rounding, over some hundred operations in any order
-close = partial(np.testing.assert_allclose, rtol=1e-11, atol=1e-12)
 RNG = np.random.default_rng(0)
 
 

@@ -6,6 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tests.close import one_rounding as close
 from tests.messages import raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
@@ -16,11 +17,6 @@ OPERATIONS = {
     "rem": np.fmod, "atan2": np.arctan2, "nextafter": np.nextafter, "eq": np.equal, "lt": np.less,
     "ge": np.greater_equal, "complex": lambda x, y: x + 1j * y,
 }  # fmt: skip
-
-
-def close(actual, expected):
-    assert np.shape(actual) == np.shape(expected)
-    np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -8,14 +8,10 @@ import scipy.special
 
 import tapeless as tl
 from tapeless.scipy import special
+from tests.close import close
 from tests.messages import raises
 
 pytestmark = pytest.mark.usefixtures("eager_by_steps")
-
-
-def close(found: Any, right: Any, rtol: float = 1e-10, atol: float = 0.0) -> None:
-    assert found.shape == right.shape
-    np.testing.assert_allclose(found, right, rtol=rtol, atol=atol)
 
 
 def test_bessel_functions():
