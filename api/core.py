@@ -13,17 +13,12 @@ from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.types import ShapedArray
 from tapeless.tracer.types import ShapedArray as AbstractValue
 
+# ---- written by docs/make_names.py from the imports above
 __all__ = [
-    "AbstractValue",
-    "Atom",
-    "Primitive",
-    "ShapedArray",
-    "Trace",
-    "Tracer",
-    "ensure_compile_time_eval",
-    "eval_jaxpr",
+    "AbstractValue", "Atom", "Primitive", "ShapedArray", "Trace", "Tracer", "ensure_compile_time_eval", "eval_jaxpr",
     "pytype_aval_mappings",
-]
+]  # fmt: skip
+# ---- end of what is written
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
     __getattr__ = _imported_late(globals(), {})

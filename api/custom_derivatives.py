@@ -13,29 +13,23 @@ from tapeless.custom.symbolic_zeros import (
 from tapeless.custom.vjp import custom_vjp
 from tapeless.tracer.late_imports import imported_late as _imported_late
 
-__all__ = [
-    "CustomVJPPrimal",
-    "SymbolicZero",
-    "closure_convert",
-    "custom_gradient",
-    "custom_jvp",
-    "custom_jvp_call_p",
-    "custom_vjp",
-    "custom_vjp_primal_tree_values",
-    "linear_call",
-    "zero_from_primal",
-]
-
 if _typing.TYPE_CHECKING:
     from tapeless.custom.gradient import custom_gradient
     from tapeless.custom.linear_calls import linear_call
     from tapeless.like_jax.own_primitives import custom_jvp_call_p
-else:
-    __getattr__ = _imported_late(
-        globals(),
-        {
-            "custom.gradient": "custom_gradient",
-            "custom.linear_calls": "linear_call",
-            "like_jax.own_primitives": "custom_jvp_call_p",
-        },
-    )
+
+# ---- written by docs/make_names.py from the imports above
+__all__ = [
+    "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_jvp_call_p",
+    "custom_vjp", "custom_vjp_primal_tree_values", "linear_call", "zero_from_primal",
+]  # fmt: skip
+
+_LATE = {
+    "custom.gradient": "custom_gradient",
+    "custom.linear_calls": "linear_call",
+    "like_jax.own_primitives": "custom_jvp_call_p",
+}  # fmt: skip
+# ---- end of what is written
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _imported_late(globals(), _LATE)

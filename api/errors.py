@@ -20,25 +20,20 @@ from tapeless.tracer.errors import (
 )
 from tapeless.tracer.late_imports import imported_late as _imported_late
 
-__all__ = [
-    "AxisError",
-    "ConcretizationTypeError",
-    "InternalError",
-    "JAXIndexError",
-    "JAXTypeError",
-    "JaxRuntimeError",
-    "KeyReuseError",
-    "LinearityError",
-    "NonConcreteBooleanIndexError",
-    "ProgramTextError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerIntegerConversionError",
-    "TypePromotionError",
-    "UnexpectedTracerError",
-]
-
 if _typing.TYPE_CHECKING:
     from tapeless.lowering.runtime_errors import JaxRuntimeError
-else:
-    __getattr__ = _imported_late(globals(), {"lowering.runtime_errors": "JaxRuntimeError"})
+
+# ---- written by docs/make_names.py from the imports above
+__all__ = [
+    "AxisError", "ConcretizationTypeError", "InternalError", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
+    "KeyReuseError", "LinearityError", "NonConcreteBooleanIndexError", "ProgramTextError", "TracerArrayConversionError",
+    "TracerBoolConversionError", "TracerIntegerConversionError", "TypePromotionError", "UnexpectedTracerError",
+]  # fmt: skip
+
+_LATE = {
+    "lowering.runtime_errors": "JaxRuntimeError",
+}  # fmt: skip
+# ---- end of what is written
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _imported_late(globals(), _LATE)

@@ -21,23 +21,13 @@ from tapeless.host.profiling import (
 )
 from tapeless.tracer.late_imports import imported_late as _imported_late
 
+# ---- written by docs/make_names.py from the imports above
 __all__ = [
-    "ProfileData",
-    "ProfileEvent",
-    "ProfileOptions",
-    "ProfilePlane",
-    "StepTraceAnnotation",
-    "TraceAnnotation",
-    "annotate_function",
-    "device_memory_profile",
-    "register_subprocess",
-    "save_device_memory_profile",
-    "start_server",
-    "start_trace",
-    "stop_server",
-    "stop_trace",
-    "trace",
-]
+    "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation", "TraceAnnotation",
+    "annotate_function", "device_memory_profile", "register_subprocess", "save_device_memory_profile", "start_server",
+    "start_trace", "stop_server", "stop_trace", "trace",
+]  # fmt: skip
+# ---- end of what is written
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
     __getattr__ = _imported_late(globals(), {})

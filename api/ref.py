@@ -16,18 +16,11 @@ from tapeless.tracer.references import (
     swap,
 )
 
+# ---- written by docs/make_names.py from the imports above
 __all__ = [
-    "AbstractRef",
-    "Ref",
-    "addupdate",
-    "empty_ref",
-    "free_ref",
-    "freeze",
-    "get",
-    "new_ref",
-    "set",
-    "swap",
-]
+    "AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap",
+]  # fmt: skip
+# ---- end of what is written
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
     __getattr__ = _imported_late(globals(), {})

@@ -12,22 +12,12 @@ from tapeless.tracer.pytree import tree_reduce as reduce
 from tapeless.tracer.pytree import tree_reduce_associative as reduce_associative
 from tapeless.tracer.pytree import tree_transpose as transpose
 
+# ---- written by docs/make_names.py from the imports above
 __all__ = [
-    "all",
-    "broadcast",
-    "flatten",
-    "flatten_with_path",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "reduce",
-    "reduce_associative",
-    "static",
-    "structure",
-    "transpose",
-    "unflatten",
-]
+    "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path", "reduce",
+    "reduce_associative", "static", "structure", "transpose", "unflatten",
+]  # fmt: skip
+# ---- end of what is written
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
     __getattr__ = _imported_late(globals(), {})

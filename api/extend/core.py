@@ -20,27 +20,11 @@ from tapeless.tracer.dtypes import tangent_dtype as primal_dtype_to_tangent_dtyp
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from tapeless.tracer.jaxpr import Equation as JaxprEqn
 
+# ---- written by docs/make_names.py from the imports above
 __all__ = [
-    "ClosedJaxpr",
-    "Effect",
-    "Jaxpr",
-    "JaxprEqn",
-    "Literal",
-    "Primitive",
-    "TraceTag",
-    "Var",
-    "check_jaxpr",
-    "concrete_or_error",
-    "find_top_trace",
-    "get_opaque_trace_state",
-    "jaxpr_as_fun",
-    "jaxprs_in_params",
-    "mapped_aval",
-    "primal_dtype_to_tangent_dtype",
-    "primitives",
-    "set_current_trace",
-    "subjaxprs",
-    "take_current_trace",
-    "unmapped_aval",
-    "valid_jaxtype",
-]
+    "ClosedJaxpr", "Effect", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "TraceTag", "Var", "check_jaxpr",
+    "concrete_or_error", "find_top_trace", "get_opaque_trace_state", "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval",
+    "primal_dtype_to_tangent_dtype", "primitives", "set_current_trace", "subjaxprs", "take_current_trace",
+    "unmapped_aval", "valid_jaxtype",
+]  # fmt: skip
+# ---- end of what is written

@@ -40,12 +40,14 @@ from tapeless.tracer.numpy.systems import (
     trace,
 )
 
+# ---- written by docs/make_names.py from the imports above
 __all__ = [
     "EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal",
     "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
     "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
     "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+# ---- end of what is written
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
     __getattr__ = _imported_late(globals(), {})

@@ -1,21 +1,8 @@
-"""Quasi-Newton updates of limited memory.
-
-Source: Nocedal & Wright 2006, "Numerical optimization", algorithm 7.4 (the two loops) and equation 7.20 (the scale).
-"""
+"""Quasi-Newton updates of limited memory, a gradient transformation: see `tapeless.scipy.iterative.limited_memory`."""
 
 from typing import Any, NamedTuple
 
-from tapeless.control_flow.scan import scan
-from tapeless.optimizers.moments import (
-    add_scaled,
-    cast_like,
-    global_norm,
-    inner_product,
-    safe_increment,
-    squared_norm,
-    zero_count,
-    zeros_like,
-)
+from tapeless.optimizers.moments import global_norm, safe_increment, zero_count, zeros_like
 from tapeless.optimizers.transformation import (
     UPDATES_AND_STATE,
     GradientTransformation,
@@ -24,6 +11,13 @@ from tapeless.optimizers.transformation import (
     check_params,
     described,
     map_updates,
+)
+from tapeless.scipy.iterative.limited_memory import (
+    LimitedMemory,
+    empty_memory,
+    identity_scale,
+    inverse_hessian_product,
+    remember,
 )
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
@@ -59,9 +53,7 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Gr
 
     def init(params: Params) -> ScaleByLBFGSState:
         zeros = zeros_like(params)
-        memory = pytree.tree_map(lambda p: tnp.zeros((memory_size, *p.shape), p.dtype), zeros)
-        weights = tnp.zeros(memory_size, inner_product(zeros, zeros).dtype)
-        return ScaleByLBFGSState(zero_count(), zeros, zeros, memory, memory, weights)
+        return ScaleByLBFGSState(zero_count(), zeros, zeros, *empty_memory(memory_size, zeros))
 
     def update(updates: Updates, state: ScaleByLBFGSState, params: Params | None = None) -> Any:
         check_params("scale_by_lbfgs", params)
@@ -71,51 +63,15 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Gr
             return map_updates(lambda x, y: tnp.where(begun, x - y, 0), new, old, trees=UPDATES_AND_STATE)
 
         turns, steps = difference(updates, state.updates), difference(params, state.params)
-        product = inner_product(turns, steps)
-        weight = tnp.where(product == 0, 0, 1 / tnp.where(product == 0, 1, product))
-        place = (state.count - 1) % memory_size
-        after = ScaleByLBFGSState(
-            safe_increment(state.count),
-            params,
-            updates,
-            _written(state.diff_params_memory, place, steps),
-            _written(state.diff_updates_memory, place, turns),
-            _written(state.weights_memory, place, weight),
-        )
-        factor = _identity_scale(updates, turns, product, begun) if scale_init_precond else 1.0
-        return _two_loops(updates, after, factor, state.count % memory_size), after
+        memory = LimitedMemory(*state[3:])
+        memory = remember(memory, (state.count - 1) % memory_size, steps, turns)
+        after = ScaleByLBFGSState(safe_increment(state.count), params, updates, *memory)
+        scale = tnp.where(begun, identity_scale(steps, turns, 1), _careful(updates)) if scale_init_precond else 1.0
+        return inverse_hessian_product(memory, updates, scale, state.count % memory_size), after
 
     return GradientTransformation(*described(init, update))
 
 
-def _written(memory: Any, place: Any, values: Any) -> Any:
-    return pytree.tree_map(lambda ring, x: ring.at[place].set(x.astype(ring.dtype)), memory, values)
-
-
-def _identity_scale(updates: Updates, turns: Any, product: Any, begun: Any) -> Array:
-    """Compute Rayleigh's quotient of the inverse Hessian along the last turn of the gradient; first a careful step."""
-    square = squared_norm(turns)
-    quotient = tnp.where(square > 0, product / tnp.where(square > 0, square, 1), 1)
-    careful = tnp.minimum(1.0, 1.0 / global_norm(pytree.tree_map(stop_gradient, updates)))
-    return tnp.where(begun, quotient, careful)
-
-
-def _two_loops(updates: Updates, memory: ScaleByLBFGSState, factor: Any, oldest: Any) -> Updates:
-    """Apply the approximation: from the newest step to the oldest, and back."""
-    size = memory.weights_memory.shape[0]
-    order = (oldest + tnp.arange(size)) % size
-    ring = memory.diff_params_memory, memory.diff_updates_memory, memory.weights_memory
-
-    def right(v: Any, k: Any) -> tuple[Any, Any]:
-        step, turn, weight = pytree.tree_map(lambda x: x[k], ring)
-        share = weight * inner_product(step, v)
-        return add_scaled(v, -share, turn), share
-
-    def left(v: Any, k_share: Any) -> tuple[Any, Any]:
-        k, share = k_share
-        step, turn, weight = pytree.tree_map(lambda x: x[k], ring)
-        return add_scaled(v, share - weight * inner_product(turn, v), step), None
-
-    v, shares = scan(right, updates, order, reverse=True)
-    v = cast_like(pytree.tree_map(lambda x: factor * x, v), v)
-    return scan(left, v, (order, shares))[0]
+def _careful(updates: Updates) -> Array:
+    """Compute the scale of the first step: one of no length greater than 1."""
+    return tnp.minimum(1.0, 1.0 / global_norm(pytree.tree_map(stop_gradient, updates)))

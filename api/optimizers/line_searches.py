@@ -13,8 +13,9 @@ from typing import Any
 from tapeless.control_flow.branches_and_loops import cond
 from tapeless.differentiate.autodiff import value_and_grad
 from tapeless.host.debug_callbacks import debug_print
-from tapeless.optimizers.moments import add_scaled, inner_product, real_dtype
+from tapeless.optimizers.moments import real_dtype
 from tapeless.optimizers.transformation import Params, Updates
+from tapeless.scipy.iterative.vectors import add_scaled, inner_product
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array

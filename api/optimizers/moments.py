@@ -1,10 +1,11 @@
-"""Running averages, norms and inner products of pytrees, and counters, for gradient transformations."""
+"""Running averages and norms of pytrees, and counters, for gradient transformations."""
 
 from typing import Any
 
 import numpy as np
 
 from tapeless.optimizers.transformation import UPDATES_AND_STATE, Updates, map_updates
+from tapeless.scipy.iterative.vectors import total
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -101,20 +102,4 @@ def global_norm(updates: Updates) -> Array:
 
 def squared_norm(updates: Updates) -> Array:
     """Sum the squared moduli of all elements of all arrays."""
-    return _total([squared_modulus(x).sum() for x in pytree.leaves(updates)])
-
-
-def inner_product(xs: Any, ys: Any) -> Array:
-    """Sum Re(conj(x) y) over all elements of arrays."""
-    products = pytree.tree_map(lambda x, y: tnp.real(tnp.vdot(x, y)), xs, ys)
-    return _total(pytree.leaves(products))
-
-
-def _total(terms: list[Any]) -> Array:
-    """Sum numbers from left to right, 0.0 of none."""
-    return tnp.asarray(sum(terms[1:], terms[0]) if terms else 0.0)
-
-
-def add_scaled(xs: Any, factor: Any, ys: Any) -> Any:
-    """Compute x + factor y in the dtypes of x."""
-    return pytree.tree_map(lambda x, y: (x + factor * y).astype(dtype_of(x)), xs, ys)
+    return total([squared_modulus(x).sum() for x in pytree.leaves(updates)])

@@ -32,56 +32,6 @@ from tapeless.tracer.keys.prng_keys import (
 )
 from tapeless.tracer.late_imports import imported_late as _imported_late
 
-__all__ = [
-    "key",
-    "PRNGKey",
-    "key_data",
-    "key_impl",
-    "key_dtype",
-    "wrap_key_data",
-    "clone",
-    "split",
-    "fold_in",
-    "bits",
-    "uniform",
-    "randint",
-    "bernoulli",
-    "rademacher",
-    "permutation",
-    "choice",
-    "categorical",
-    "normal",
-    "truncated_normal",
-    "exponential",
-    "gumbel",
-    "laplace",
-    "logistic",
-    "cauchy",
-    "orthogonal",
-    "ball",
-    "beta",
-    "binomial",
-    "chisquare",
-    "dirichlet",
-    "double_sided_maxwell",
-    "f",
-    "gamma",
-    "generalized_normal",
-    "geometric",
-    "loggamma",
-    "lognormal",
-    "maxwell",
-    "multinomial",
-    "multivariate_normal",
-    "pareto",
-    "poisson",
-    "rayleigh",
-    "t",
-    "triangular",
-    "wald",
-    "weibull_min",
-]
-
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.random.counts import binomial, multinomial, poisson
     from tapeless.random.gamma_family import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
@@ -98,16 +48,29 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
         wald,
         weibull_min,
     )
-else:
+
+# ---- written by docs/make_names.py from the imports above
+__all__ = [
+    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "clone",
+    "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in", "gamma", "generalized_normal", "geometric",
+    "gumbel", "key", "key_data", "key_dtype", "key_impl", "laplace", "loggamma", "logistic", "lognormal", "maxwell",
+    "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson", "rademacher",
+    "randint", "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform", "wald", "weibull_min",
+    "wrap_key_data",
+]  # fmt: skip
+
+_LATE = {
+    "random.counts": "binomial multinomial poisson",
+    "random.gamma_family": "ball beta chisquare dirichlet f gamma generalized_normal loggamma t",
+    "random.matrices": "orthogonal",
+    "random.transforms": (
+        "double_sided_maxwell geometric lognormal maxwell multivariate_normal pareto rayleigh triangular wald "
+        "weibull_min"
+    ),
+}  # fmt: skip
+# ---- end of what is written
+
+if not _typing.TYPE_CHECKING:
     __all__ += ["random_gamma_p"]
-    _LATE = {
-        "like_jax.function_primitives": "random_gamma_p",
-        "random.counts": "binomial multinomial poisson",
-        "random.gamma_family": "ball beta chisquare dirichlet f gamma generalized_normal loggamma t",
-        "random.matrices": "orthogonal",
-        "random.transforms": (
-            "double_sided_maxwell geometric lognormal maxwell multivariate_normal pareto rayleigh triangular wald"
-            " weibull_min"
-        ),
-    }
+    _LATE["like_jax.function_primitives"] = "random_gamma_p"
     __getattr__ = _imported_late(globals(), _LATE)

@@ -4,11 +4,6 @@ import typing as _typing
 
 from tapeless.tracer.late_imports import imported_late as _imported_late
 
-__all__ = [
-    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial",
-    "special", "stats",
-]  # fmt: skip
-
 if _typing.TYPE_CHECKING:
     from tapeless.scipy import (
         cluster,
@@ -24,5 +19,17 @@ if _typing.TYPE_CHECKING:
         special,
         stats,
     )
-else:
-    __getattr__ = _imported_late(globals(), {"": " ".join(__all__)})
+
+# ---- written by docs/make_names.py from the imports above
+__all__ = [
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial",
+    "special", "stats",
+]  # fmt: skip
+
+_LATE = {
+    "": "cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats",
+}  # fmt: skip
+# ---- end of what is written
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _imported_late(globals(), _LATE)

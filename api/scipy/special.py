@@ -46,6 +46,7 @@ from tapeless.scipy.special_functions.recurrences import bessel_jn, expn, lpmn_v
 from tapeless.scipy.special_functions.softmax import log_softmax, softmax
 from tapeless.tracer.late_imports import imported_late as _imported_late
 
+# ---- written by docs/make_names.py from the imports above
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr",
     "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "fresnel", "gamma", "gammainc",
@@ -53,6 +54,7 @@ __all__ = [
     "log_softmax", "loggamma", "logit", "logsumexp", "lpmn_values", "multigammaln", "ndtr", "ndtri", "owens_t", "poch",
     "polygamma", "rel_entr", "sici", "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
+# ---- end of what is written
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
     __getattr__ = _imported_late(globals(), {})

@@ -1,8 +1,9 @@
-"""A step along a line that meets the strong Wolfe conditions.
+"""Line search: bracket steps that satisfy the strong Wolfe conditions, then narrow the bracket (zoom).
 
+One loop takes the steps of both phases, each with one evaluation, so that a batch of searches takes them together.
 Source: Nocedal & Wright 2006, "Numerical optimization", algorithms 3.5 and 3.6; the choices between interpolations are
-those of SciPy. Close to a minimum values differ by rounding errors only, and slopes decide: Hager & Zhang 2005, "A new
-conjugate gradient method with guaranteed descent and an efficient line search", the approximate Wolfe conditions.
+those of SciPy. Close to a minimum values differ by rounding errors only, and slopes decide: Hager & Zhang 2006,
+"Algorithm 851: CG_DESCENT", the approximate decrease.
 """
 
 from collections.abc import Callable
@@ -11,140 +12,175 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.control_flow.branches_and_loops import while_loop
+from tapeless.scipy.iterative.vectors import select
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
-
-SUFFICIENT_DECREASE, CURVATURE = 1e-4, 0.9
-_ZOOM_STEPS = 30
-_ROUNDING_ERRORS = 100  # by which values may rise that are equal but for rounding
+from tapeless.tracer.array import ArrayLike
 
 
 class LinePoint(NamedTuple):
-    """A place on the line: how far along it is, the value there, its slope, and the gradient."""
+    """A step along the line, and value and slope at its end."""
 
-    along: Any
+    step: Any
     value: Any
     slope: Any
-    gradient: Any
 
 
-class LineSearchResult(NamedTuple):
-    """The point that was found, whether there is none, 0, 1 (no interval is left) or 3 (too far), and evaluations."""
+class LineTrial(NamedTuple):
+    """A point with the gradient there, and what it lacks of the two conditions."""
 
     point: LinePoint
-    failed: Any
-    status: Any
-    evaluations: Any
+    gradient: Any
+    decrease_error: Any
+    curvature_error: Any
+
+    @property
+    def error(self) -> Any:
+        """The greater of what it lacks."""
+        return tnp.maximum(self.decrease_error, self.curvature_error)
 
 
-class _Bracket(NamedTuple):
-    """An interval with a point that is good in it, `low` being the better end; and an end that was left."""
+class LineSearch(NamedTuple):
+    """A search: its last trial, the bracket from the better end to the other, and the end before for the cubic.
 
+    Until there is a bracket, both ends are the last point. `safe` is the best point of sufficient decrease so far,
+    the start if there is none. `count` trials were made, and `left` may be made.
+    """
+
+    count: Any
+    left: Any
+    trial: LineTrial
     low: LinePoint
     high: LinePoint
-    left: tuple[Any, Any]
+    reference: LinePoint
+    safe: LinePoint
+    safe_gradient: Any
+    bracketed: Any
+    done: Any
+    failed: Any
 
 
-_GOING, _INSIDE, _GOOD, _BEHIND = 0, 1, 2, 3
-
-
-def line_search(evaluate: Callable[[Any], LinePoint], start: LinePoint, first: Any, maxiter: int) -> LineSearchResult:
-    """Search along a line for a point of less value and of less slope.
+class SearchLimits(NamedTuple):
+    """Conditions on a step, and limits of a search.
 
     Args:
-      evaluate: computes the point at a place on the line.
-      start: the point at 0, of negative slope.
-      first: the place to try first; the next ones are twice as far each.
-      maxiter: how many of them to try.
+      max_steps: trials at most; until there is a bracket, if `max_narrowings` is given, which then are left.
+      longest: the longest step.
+      tol: what both conditions may lack.
+      increase_factor: the factor from one step to the next until a bracket is found.
+      slope_rtol, curv_rtol: the factors of the two conditions, 0 < slope_rtol < curv_rtol < 1.
+      approx_dec_rtol: how little the value may increase, relative to it, where the approximate decrease holds; None
+        asks for the decrease itself.
+      shortest: the length of a bracket that is not narrowed further, if a point in it decreases the value.
     """
-    rounding = _ROUNDING_ERRORS * dtypes.finfo(start.value.dtype).eps * tnp.abs(start.value)
 
-    def enough(p: LinePoint) -> Any:
-        return p.value <= start.value + SUFFICIENT_DECREASE * p.along * start.slope
-
-    def flat(p: LinePoint) -> Any:
-        return tnp.abs(p.slope) <= -CURVATURE * start.slope
-
-    def settled(p: LinePoint) -> Any:
-        """Tell whether p meets the approximate conditions: as high as the start but for rounding, and less steep."""
-        rises_little = p.slope <= (2 * SUFFICIENT_DECREASE - 1) * start.slope
-        return (p.value <= start.value + rounding) & rises_little & flat(p)
-
-    def going(state: Any) -> Any:
-        verdict, i, _, _ = state
-        return (verdict == _GOING) & (i <= maxiter)
-
-    def step(state: Any) -> Any:
-        _, i, _, before = state
-        here = evaluate(tnp.where(i == 1, first, 2 * before.along))
-        too_high = ~enough(here) | ((here.value >= before.value) & (i > 1))
-        verdict = tnp.where(here.slope >= 0, _BEHIND, _GOING)
-        verdict = tnp.where(too_high, _INSIDE, tnp.where(flat(here), _GOOD, verdict))
-        verdict = tnp.where(settled(here), _GOOD, verdict)
-        return verdict.astype(np.int32), i + 1, before, here
-
-    verdict, i, before, here = while_loop(going, step, (np.int32(_GOING), np.int32(1), start, start))
-    inside, behind = verdict == _INSIDE, verdict == _BEHIND
-    bracket = _bracket(_choose(inside, before, here), _choose(inside, here, before))
-    found, zoomed, tries = _zoom(evaluate, enough, flat, settled, bracket, inside | behind)
-    good = verdict == _GOOD
-    failed = ~(good | zoomed)
-    status = tnp.where((inside | behind) & failed, 1, tnp.where(failed, 3, 0)).astype(np.int32)
-    point = _choose(good, here, _choose(zoomed, found, start))
-    return LineSearchResult(point, failed, status, i - 1 + tries)
+    max_steps: ArrayLike
+    max_narrowings: int | None = None
+    longest: ArrayLike | None = None
+    tol: ArrayLike = 0.0
+    increase_factor: ArrayLike = 2.0
+    slope_rtol: Any = 1e-4
+    curv_rtol: ArrayLike = 0.9
+    approx_dec_rtol: ArrayLike | None = None
+    shortest: ArrayLike = 0.0
 
 
-def _zoom(
-    evaluate: Any, enough: Any, flat: Any, settled: Any, bracket: _Bracket, needed: Any
-) -> tuple[LinePoint, Any, Any]:
-    """Make an interval smaller until a point in it is good; and whether it was found, and the number of evaluations."""
-    least = 4 * dtypes.finfo(bracket.low.along.dtype).eps
+def line_search(
+    evaluate: Callable[[Any], tuple[Any, Any, Any]], start: LinePoint, gradient: Any, first: Any, limits: SearchLimits
+) -> LineSearch:
+    """Search along a line until a point satisfies the conditions.
 
-    def going(state: Any) -> Any:
-        _, done, k, bracket = state
-        a, b = bracket.low.along, bracket.high.along
-        wide = tnp.abs(b - a) > least * tnp.maximum(a, b)
-        return needed & ~done & (k < _ZOOM_STEPS) & wide
+    Args:
+      evaluate: gives value, gradient and slope after a step, in the dtypes of `start` and `gradient`.
+      start: the point at 0.
+      gradient: the gradient there, a pytree of arrays.
+      first: the step to try first.
+    """
+    unknown, no = tnp.full_like(start.value, np.inf), tnp.array(False)
+    trial = LineTrial(start, gradient, unknown, unknown)
+    search = LineSearch(
+        tnp.zeros((), np.int32), tnp.array(limits.max_steps), trial, start, start, start, start, gradient, no, no, no
+    )
 
-    def step(state: Any) -> Any:
-        _, _, k, bracket = state
-        low, high = bracket.low, bracket.high
-        here = evaluate(_inner_place(bracket, k))
-        worse = ~enough(here) | (here.value >= low.value)
-        turns = here.slope * (high.along - low.along) >= 0
-        as_high = _Bracket(low, here, (high.along, high.value))
-        as_low = _Bracket(
-            here, _choose(turns, low, high), _choose(turns, (high.along, high.value), (low.along, low.value))
-        )
-        return here, ~worse & flat(here) | settled(here), k + 1, _choose(worse, as_high, as_low)
+    def step(search: LineSearch) -> LineSearch:
+        longer = tnp.where(search.count == 0, first, limits.increase_factor * search.trial.point.step)
+        at_end: Any = no
+        if limits.longest is not None:
+            at_end, longer = longer >= limits.longest, tnp.minimum(longer, limits.longest)
+        place = tnp.where(search.bracketed, _inside(search.low, search.high, search.reference), longer)
+        trial = _tried(limits, evaluate, start, place.astype(start.step.dtype))
+        return pytree.tree_map(lambda x, y: x.astype(y.dtype), _after(limits, search, trial, at_end), search)
 
-    found, done, k, _ = while_loop(going, step, (bracket.low, np.bool_(False), np.int32(0), bracket))
-    return found, done, k
-
-
-def _bracket(low: LinePoint, high: LinePoint) -> _Bracket:
-    return _Bracket(low, high, (0.5 * (low.along + high.along), 0.5 * (low.value + high.value)))
+    return while_loop(lambda s: ~(s.done | s.failed), step, search)
 
 
-def _inner_place(bracket: _Bracket, k: Any) -> Any:
-    """Find the least point of a cubic, else of a parabola, through the ends; the middle if close to an end."""
-    (a, fa, slope, _), (b, fb, _, _), (c, fc) = bracket
-    low, high, width = tnp.minimum(a, b), tnp.maximum(a, b), tnp.abs(b - a)
-
-    def within(x: Any, margin: float) -> Any:
-        return (x > low + margin * width) & (x < high - margin * width)
-
-    db, dc = b - a, c - a
-    rest_b, rest_c = fb - fa - slope * db, fc - fa - slope * dc
-    denominator = tnp.square(db * dc) * (db - dc)
-    cubic = (dc * dc * rest_b - db * db * rest_c) / denominator
-    square = (-(dc**3) * rest_b + db**3 * rest_c) / denominator
-    by_cubic = a + (-square + tnp.sqrt(square * square - 3 * cubic * slope)) / (3 * cubic)
-    by_square = a - slope * db * db / (2 * rest_b)
-    middle = 0.5 * (a + b)
-    return tnp.where((k > 0) & within(by_cubic, 0.2), by_cubic, tnp.where(within(by_square, 0.1), by_square, middle))
+def _tried(limits: SearchLimits, evaluate: Any, start: LinePoint, step: Any) -> LineTrial:
+    """Evaluate a step, and what it lacks; nan lacks everything."""
+    value, gradient, slope = evaluate(step)
+    decrease = value - start.value - limits.slope_rtol * step * start.slope
+    if limits.approx_dec_rtol is not None:
+        flatter = slope - (2 * limits.slope_rtol - 1.0) * start.slope
+        increase = value - start.value - limits.approx_dec_rtol * tnp.abs(start.value)
+        decrease = tnp.minimum(tnp.maximum(flatter, increase), decrease)
+    curvature = tnp.abs(slope) - limits.curv_rtol * tnp.abs(start.slope)
+    return LineTrial(LinePoint(step, value, slope), gradient, _positive_part(decrease), _positive_part(curvature))
 
 
-def _choose(condition: Any, x: Any, y: Any) -> Any:
-    """Select the leaves of one of two trees of the same structure."""
-    return pytree.tree_map(lambda u, v: tnp.where(condition, u, v), x, y)
+def _positive_part(error: Any) -> Any:
+    return tnp.where(tnp.isnan(error), np.inf, tnp.maximum(error, 0.0))
+
+
+def _after(limits: SearchLimits, search: LineSearch, trial: LineTrial, at_end: Any) -> LineSearch:
+    """Make a bracket of the new point and the one before (algorithm 3.5), or let it be an end of one (3.6)."""
+    new, low, high = trial.point, search.low, search.high
+    decreased, met = trial.decrease_error <= limits.tol, trial.error <= limits.tol
+    better = decreased & (~search.bracketed | (new.value < search.safe.value))
+    safe, safe_gradient = select(better, (new, trial.gradient), (search.safe, search.safe_gradient))
+
+    too_high = (trial.decrease_error > 0) | ((new.value >= low.value) & (search.count > 0))
+    ahead = tnp.where(search.bracketed, high.step - low.step, 1.0)
+    turned = (new.slope * ahead >= 0) & ~too_high
+    bracketed = search.bracketed | too_high | turned | met
+    reference = select(too_high | turned, high, low)
+    other = select(too_high | ~bracketed, new, select(turned, low, high))
+    low = select(too_high, low, new)
+
+    left = search.left - 1
+    if limits.max_narrowings is not None:
+        left = tnp.where(bracketed & ~search.bracketed, limits.max_narrowings, left)
+    done = met | (at_end & ~bracketed)
+    short = search.bracketed & (tnp.abs(high.step - search.low.step) <= limits.shortest) & (safe.step > 0)
+    failed = ((left <= 0) | short | (bracketed & _no_room(low.step, other.step))) & ~done
+    return LineSearch(
+        search.count + 1, left, trial, low, other, reference, safe, safe_gradient, bracketed, done, failed
+    )
+
+
+def _no_room(a: Any, b: Any) -> Any:
+    """Tell whether hardly a number lies between two."""
+    return tnp.abs(b - a) <= 4 * float(dtypes.finfo(a.dtype).eps) * tnp.maximum(a, b)
+
+
+def _inside(low: LinePoint, high: LinePoint, reference: LinePoint) -> Any:
+    """Find the minimum of a cubic, else of a parabola, through what is known, if well inside; else the middle."""
+    length = tnp.abs(high.step - low.step)
+    left, right = tnp.minimum(low.step, high.step), tnp.maximum(low.step, high.step)
+    cubic, parabola = _minimum_of_cubic(low, high, reference), _minimum_of_parabola(low, high)
+    middle = (low.step + high.step) / 2.0
+    middle = tnp.where((parabola > left + 0.1 * length) & (parabola < right - 0.1 * length), parabola, middle)
+    return tnp.where((cubic > left + 0.2 * length) & (cubic < right - 0.2 * length), cubic, middle)
+
+
+def _minimum_of_cubic(p: LinePoint, q: LinePoint, r: LinePoint) -> Any:
+    """Find where a cubic is least that has value and slope of p, and the values of q and r; nan if nowhere."""
+    x, y = q.step - p.step, r.step - p.step
+    fx, fy = q.value - p.value - p.slope * x, r.value - p.value - p.slope * y
+    divisor = (x * y) ** 2 * (x - y)
+    a, b = (y**2 * fx - x**2 * fy) / divisor, (x**3 * fy - y**3 * fx) / divisor
+    return p.step + (-b + tnp.sqrt(b * b - 3.0 * a * p.slope)) / (3.0 * a)
+
+
+def _minimum_of_parabola(p: LinePoint, q: LinePoint) -> Any:
+    """Find where a parabola is least that has value and slope of p, and the value of q."""
+    x = q.step - p.step
+    return p.step - p.slope / (2.0 * ((q.value - p.value - p.slope * x) / x**2))

@@ -1,19 +1,25 @@
 """Minima of functions of vectors, by quasi-Newton methods. Names of `scipy.optimize`.
 
 Where no good step is found along a line, what is known of the Hessian is forgotten, once, and the next line is that of
-steepest descent. Source: Nocedal & Wright 2006, "Numerical optimization", algorithms 6.1 and 7.4.
+steepest descent. Source: Nocedal & Wright 2006, "Numerical optimization", algorithm 6.1.
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.control_flow.branches_and_loops import fori_loop, while_loop
+from tapeless.control_flow.branches_and_loops import while_loop
 from tapeless.differentiate.autodiff import value_and_grad
-from tapeless.scipy.iterative.line_search import LinePoint, LineSearchResult, line_search
-from tapeless.tracer import dtypes, pytree
+from tapeless.scipy.iterative.limited_memory import (
+    empty_memory,
+    identity_scale,
+    inverse_hessian_product,
+    remember,
+)
+from tapeless.scipy.iterative.line_search import LinePoint, SearchLimits, line_search
+from tapeless.scipy.iterative.vectors import select
+from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.norms import norm as vector_norm
@@ -80,16 +86,48 @@ def minimize(
     return find(_Evaluation(value_and_grad(lambda v: fun(v, *args)), x), x, **chosen)
 
 
+_NARROWINGS = 30  # of a bracket
+_ROUNDING_ERRORS = 100  # by which values may rise that are equal but for rounding
+
+
 class _Evaluation:
     """Values and gradients along lines, in the dtype of x0."""
 
     def __init__(self, both: Callable[[Any], Any], x0: Array) -> None:
         self.both, self.dtype = both, x0.dtype
+        self.rounding = _ROUNDING_ERRORS * float(dtypes.finfo(x0.dtype).eps)
 
-    def at(self, x: Any, direction: Any, along: Any) -> LinePoint:
-        value, gradient = self.both(x + along * direction)
-        value, gradient = value.astype(self.dtype), gradient.astype(self.dtype)
-        return LinePoint(tnp.asarray(along, self.dtype), value, _dot(gradient, direction), gradient)
+    def at(self, x: Any) -> tuple[Any, Any]:
+        value, gradient = self.both(x)
+        return value.astype(self.dtype), gradient.astype(self.dtype)
+
+    def search(self, s: "_Descent", direction: Any, first: Any, maxiter: Any) -> "_Moved":
+        """Search along a line; where no step is good, or the line does not go down, no step is made."""
+
+        def after(step: Any) -> tuple[Any, Any, Any]:
+            value, gradient = self.at(s.x + step * direction)
+            return value, gradient, _dot(gradient, direction)
+
+        start = LinePoint(tnp.zeros_like(s.value), s.value, _dot(s.gradient, direction))
+        limits = SearchLimits(maxiter, _NARROWINGS, approx_dec_rtol=self.rounding)
+        search = line_search(after, start, s.gradient, first, limits)
+        failed = search.failed | (start.slope > 0)
+        point, gradient = select(failed, (start, s.gradient), (search.trial.point, search.trial.gradient))
+        status = tnp.where(search.bracketed, 1, 3)
+        return _Moved(point.step * direction, point.value, gradient, failed, status, search.count)
+
+
+class _Moved(NamedTuple):
+    """A step along a line: the difference of x, value and gradient at its end; whether no good one was found, why: 1 (a
+    bracket is as short as it gets) or 3 (too far); and evaluations.
+    """
+
+    difference: Any
+    value: Any
+    gradient: Any
+    failed: Any
+    status: Any
+    evaluations: Any
 
 
 class _Descent(NamedTuple):
@@ -110,23 +148,23 @@ class _Descent(NamedTuple):
 
 
 def _begin(f: _Evaluation, x: Any, gtol: float, norm: Any) -> _Descent:
-    start = f.at(x, tnp.zeros_like(x), 0)
-    converged = vector_norm(start.gradient, norm) < gtol
+    value, gradient = f.at(x)
+    converged = vector_norm(gradient, norm) < gtol
     counts = np.int32(0), np.int32(1), np.int32(0)
-    return _Descent(x, start.value, start.gradient, _before(start), converged, *counts, np.bool_(True))
+    return _Descent(x, value, gradient, _before(value, gradient), converged, *counts, np.bool_(True))
 
 
-def _before(start: LinePoint) -> Any:
+def _before(value: Any, gradient: Any) -> Any:
     """Guess a value before the first step, from which that step would be about as long as the gradient is steep."""
-    return start.value + vector_norm(start.gradient) / 2
+    return value + vector_norm(gradient) / 2
 
 
-def _stepped(s: _Descent, found: LineSearchResult, direction: Any, converged: Any, status: Any) -> _Descent:
+def _stepped(s: _Descent, p: _Moved, converged: Any, status: Any) -> _Descent:
     """Make the state after a search; steepest descent follows if the search failed and was not of that."""
-    p, again = found.point, found.failed & ~s.fresh
-    before, status = tnp.where(again, _before(p), s.value), tnp.where(again, 0, status).astype(np.int32)
-    counts = status, s.evaluations + found.evaluations, s.k + 1
-    return _Descent(s.x + p.along * direction, p.value, p.gradient, before, converged, *counts, again)
+    again = p.failed & ~s.fresh
+    before, status = tnp.where(again, _before(p.value, p.gradient), s.value), tnp.where(again, 0, status)
+    counts = status.astype(np.int32), s.evaluations + p.evaluations, s.k + 1
+    return _Descent(s.x + p.difference, p.value, p.gradient, before, converged, *counts, again)
 
 
 # ---- BFGS ----------------------------------------------------------------------------------------------------
@@ -150,17 +188,11 @@ def _bfgs(
     def step(state: Any) -> Any:
         s, inverse = state
         direction = -_times(inverse, s.gradient)
-        slope = _dot(s.gradient, direction)
-        first = tnp.minimum(1, 1.01 * 2 * (s.value - s.before) / slope)
-        first = tnp.where(first == first, first, 1)
-        start = LinePoint(tnp.zeros_like(slope), s.value, slope, s.gradient)
-        found = line_search(lambda a: f.at(s.x, direction, a), start, first, line_search_maxiter)
-        p = found.point
-        moved, change = p.along * direction, p.gradient - s.gradient
+        first = tnp.minimum(1, 1.01 * 2 * (s.value - s.before) / _dot(s.gradient, direction))
+        p = f.search(s, direction, tnp.where(first == first, first, 1), line_search_maxiter)
         converged = vector_norm(p.gradient, norm) < gtol
-        status = tnp.where(found.failed, 2 + found.status, 0)
-        after = _stepped(s, found, direction, converged, status)
-        return after, tnp.where(after.fresh, identity, _updated(inverse, moved, change))
+        after = _stepped(s, p, converged, tnp.where(p.failed, 2 + p.status, 0))
+        return after, tnp.where(after.fresh, identity, _updated(inverse, p.difference, p.gradient - s.gradient))
 
     s, inverse = while_loop(going, step, (_begin(f, x0, gtol, norm), identity))
     status = tnp.where(s.converged, 0, tnp.where(s.status != 0, s.status, 1))
@@ -178,15 +210,6 @@ def _updated(inverse: Any, moved: Any, change: Any) -> Any:
 
 
 # ---- l-bfgs --------------------------------------------------------------------------------------------------
-
-
-class _History(NamedTuple):
-    """The last steps, changes of the gradient in them, their inverse products, and the scale of the inverse Hessian."""
-
-    moved: Any
-    changes: Any
-    rho: Any
-    scale: Any
 
 
 def _lbfgs(
@@ -209,56 +232,21 @@ def _lbfgs(
         return ~s.converged & (s.status == 0)
 
     def step(state: Any) -> Any:
-        s, history = state
-        direction = -_by_history(history, s.gradient, s.k)
-        start = LinePoint(tnp.zeros_like(s.value), s.value, _dot(s.gradient, direction), s.gradient)
-        found = line_search(lambda a: f.at(s.x, direction, a), start, tnp.ones_like(s.value), maxls)
-        p = found.point
-        moved, change = p.along * direction, p.gradient - s.gradient
+        s, (memory, scale) = state
+        place = s.k % maxcor
+        p = f.search(s, -inverse_hessian_product(memory, s.gradient, scale, place), tnp.ones_like(s.value), maxls)
+        change = p.gradient - s.gradient
         converged = vector_norm(p.gradient, norm) < gtol
         status = tnp.where(s.value - p.value < ftol, 4, 0)
         for code, count, limit in ((3, s.evaluations, limits[2]), (2, s.evaluations, limits[1]), (1, s.k, limits[0])):
             status = tnp.where(count >= limit, code, status)
-        status = tnp.where(converged, 0, tnp.where(found.failed, 5, status))
-        after = _stepped(s, found, direction, converged, status)
-        return after, pytree.tree_map(partial(tnp.where, after.fresh), nothing, _remembered(history, moved, change))
+        after = _stepped(s, p, converged, tnp.where(converged, 0, tnp.where(p.failed, 5, status)))
+        known = remember(memory, place, p.difference, change), identity_scale(p.difference, change, scale)
+        return after, select(after.fresh, nothing, known)
 
-    kept = tnp.zeros((maxcor, x0.size), x0.dtype)
-    nothing = _History(kept, kept, kept[:, 0] if x0.size else tnp.zeros(maxcor, x0.dtype), tnp.ones((), x0.dtype))
+    nothing = empty_memory(maxcor, x0), tnp.ones((), x0.dtype)
     s, _ = while_loop(going, step, (_begin(f, x0, gtol, norm), nothing))
     return OptimizeResults(s.x, s.converged, s.status, s.value, s.gradient, None, s.evaluations, s.evaluations, s.k)
-
-
-def _remembered(history: _History, moved: Any, change: Any) -> _History:
-    curvature = _dot(change, moved)
-    square = _dot(change, change)
-    rho = tnp.where(curvature == 0, 0, 1 / tnp.where(curvature == 0, 1, curvature))
-    scale = tnp.where(square == 0, history.scale, curvature / tnp.where(square == 0, 1, square))
-
-    def pushed(values: Any, new: Any) -> Any:
-        return tnp.concatenate([values[1:], new[None]])
-
-    return _History(pushed(history.moved, moved), pushed(history.changes, change), pushed(history.rho, rho), scale)
-
-
-def _by_history(history: _History, gradient: Any, k: Any) -> Any:
-    """Multiply by the inverse Hessian that the last steps tell, of which there are k: the two-loop recursion."""
-    n = history.rho.shape[0]
-    count = tnp.minimum(k, n)
-
-    def down(j: Any, state: Any) -> Any:
-        q, weights = state
-        i = n - 1 - j
-        weight = history.rho[i] * _dot(history.moved[i], q)
-        return q - weight * history.changes[i], weights.at[i].set(weight)
-
-    q, weights = fori_loop(0, count, down, (gradient, tnp.zeros_like(history.rho)))
-
-    def up(j: Any, q: Any) -> Any:
-        i = n - count + j
-        return q + (weights[i] - history.rho[i] * _dot(history.changes[i], q)) * history.moved[i]
-
-    return fori_loop(0, count, up, history.scale * q)
 
 
 def _dot(x: Any, y: Any) -> Any:

@@ -6,12 +6,6 @@ from tapeless.scipy.stats.kernel_density import gaussian_kde
 from tapeless.scipy.stats.ranks import mode, rankdata, sem
 from tapeless.tracer.late_imports import imported_late as _imported_late
 
-__all__ = [
-    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "gaussian_kde",
-    "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "mode", "multinomial", "multivariate_normal",
-    "nbinom", "norm", "pareto", "poisson", "rankdata", "sem", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
-]  # fmt: skip
-
 if _typing.TYPE_CHECKING:
     from tapeless.scipy.stats import (
         bernoulli,
@@ -41,6 +35,21 @@ if _typing.TYPE_CHECKING:
         vonmises,
         wrapcauchy,
     )
-else:
-    _here = ("gaussian_kde", "mode", "rankdata", "sem")
-    __getattr__ = _imported_late(globals(), {"": " ".join(n for n in __all__ if n not in _here)})
+
+# ---- written by docs/make_names.py from the imports above
+__all__ = [
+    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "gaussian_kde",
+    "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "mode", "multinomial", "multivariate_normal",
+    "nbinom", "norm", "pareto", "poisson", "rankdata", "sem", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
+]  # fmt: skip
+
+_LATE = {
+    "": (
+        "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace "
+        "logistic multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy"
+    ),
+}  # fmt: skip
+# ---- end of what is written
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _imported_late(globals(), _LATE)
