@@ -211,8 +211,11 @@ def _taking_all(body: Body, common: Sequence[int], bodies: Sequence[Body]) -> Bo
 def _order_of_operands(bodies: Sequence[Body], index: int | None) -> list[int]:
     """List the positions of operands: the index, constants of each body in turn, carries, sequences."""
     every = Bodies(tuple(bodies))
+    giving = Bodies(
+        tuple([body for body in bodies if TEST not in body.outs])
+    )  # the order of carries is that of results
     first = [] if index is None else [index]
-    return [*first, *every.operands(CONST), *every.operands(CARRY), *every.operands(EACH)]
+    return [*first, *every.operands(CONST), *giving.operands(CARRY), *every.operands(EACH)]
 
 
 def _order_of_results(bodies: Sequence[Body]) -> list[int]:

@@ -5,7 +5,7 @@ residual is nan. A carry goes, with its result, if neither the result nor anothe
 (a liveness analysis). One that is only not read stays, as it is also a result: if there is a step, it starts as zero.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.writer import Writer, filled
@@ -21,24 +21,39 @@ def remove_dead_operands(jaxpr: Jaxpr) -> Jaxpr:
     found = {eqn: bodies for eqn in jaxpr.carrying if (bodies := bodies_of(eqn)) is not None and not bodies.fixed}
     if not found:
         return jaxpr
-    w, used = Writer(jaxpr), passes.used_variables(jaxpr)
+    w, demanded = Writer(jaxpr), _demanded(jaxpr, found)
     for eqn in jaxpr.eqns:
         w.place = eqn.source
-        now = _trimmed(w, eqn, found[eqn], used) if eqn in found else eqn
+        now = _trimmed(w, eqn, found[eqn], demanded[_programs(found[eqn])]) if eqn in found else eqn
         w.changed |= now is not eqn
         w.keep(now)
     return w.finish()
 
 
-def _trimmed(w: Writer, eqn: Equation, bodies: Bodies, used: Collection[Atom]) -> Equation:
-    now = _without_dead_operands(w, _without_dead_results(eqn, bodies, used))
+Programs = tuple[Jaxpr, ...]
+
+
+def _programs(bodies: Bodies) -> Programs:
+    return tuple([body.jaxpr for body in bodies.each])
+
+
+def _demanded(jaxpr: Jaxpr, found: Mapping[Equation, Bodies]) -> dict[Programs, list[bool]]:
+    """Flag the results that some equation with these programs gives and that are read: they stay one function."""
+    used, flags = passes.used_variables(jaxpr), dict[Programs, list[bool]]()
+    for eqn, bodies in found.items():
+        key, read = _programs(bodies), [v in used for v in eqn.outvars]
+        flags[key] = [a or b for a, b in zip(flags.get(key, read), read, strict=True)]
+    return flags
+
+
+def _trimmed(w: Writer, eqn: Equation, bodies: Bodies, demanded: Sequence[bool]) -> Equation:
+    now = _without_dead_operands(w, _without_dead_results(eqn, bodies, demanded))
     if now is eqn or list(linear_results(now)) == [v.linear for v in now.outvars]:
         return now
     return eqn  # a result would lose its linear mark
 
 
-def _without_dead_results(eqn: Equation, bodies: Bodies, used: Collection[Atom]) -> Equation:
-    demanded = [v in used for v in eqn.outvars]
+def _without_dead_results(eqn: Equation, bodies: Bodies, demanded: Sequence[bool]) -> Equation:
     if all(demanded) or effects(eqn):
         return eqn
     live = _LIVENESS.through(eqn, bodies, demanded).operands
