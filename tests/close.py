@@ -24,7 +24,8 @@ class Close:
     def __call__(
         self, found: Any, wanted: Any, rtol: float | None = None, atol: float | None = None, err_msg: str = ""
     ) -> None:
-        """Compare trees leaf by leaf, in shape and value; where `found` has an array, a list stands for one."""
+        """Compare trees leaf by leaf, in shape and value; a list stands for an array where the other is one."""
+        found = np.asarray(found) if isinstance(found, list) and isinstance(wanted, np.ndarray) else found
         leaves, structure = tl.tree.flatten(found)
         for x, y in zip(leaves, structure.flatten_up_to(wanted), strict=True):
             assert not isinstance(y, (tuple, dict)), f"found an array, wanted {y!r} {err_msg}"
