@@ -292,10 +292,12 @@ def _cond_vmap(size: int, args: Any, dims: Any, *, branches: tuple[Jaxpr, ...]) 
 def enter_loop(primitive: Primitive) -> None:
     """Enter the rules of a primitive that describes one body and a known number of steps: those of such a scan.
 
-    Tangents and mapped axes go through an equation of the primitive itself; its linear half is a scan.
+    Tangents and mapped axes go through an equation of the primitive itself; both halves of an unzipped one are scans.
     """
 
     def partial_eval_rule(trace: UnzipTrace, args: Any, **params: Any) -> Any:
+        if primitive is not c.scan_p:
+            primitive.type(tuple(map(aval_of, args)), params)  # its own checks, and its name in their errors
         return _scan_partial_eval(trace, args, **c.as_scan_params(primitive, params))
 
     def transpose_rule(cts: Any, totals: Any, *args: Any, **params: Any) -> Any:

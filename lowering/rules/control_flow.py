@@ -275,6 +275,7 @@ def enter_loop(primitive: Primitive) -> None:
         return _scan(f, outs, *operands, **c.as_scan_params(primitive, params))
 
     def run(*operands: Any, **params: Any) -> Any:
+        primitive.type(tuple(map(aval_of, operands)), params)  # its own checks, and its name in their errors
         return _run_scan(*operands, **c.as_scan_params(primitive, params))
 
     emit.rules[primitive] = emitted

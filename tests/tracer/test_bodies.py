@@ -65,6 +65,8 @@ def _turned(eqn: Equation) -> Equation:
 
 
 def _repeat_type(*avals: Any, jaxpr: Jaxpr, n: int, fixed: int) -> Any:
+    if n < 0:
+        raise ValueError(f"repeat: n must not be negative, and is {n}.")
     return jaxpr.out_avals
 
 
@@ -166,3 +168,11 @@ def test_loops_of_every_form_are_loops(length, carries, scans, stacks):
         assert tl.vmap(tl.grad(f))(tnp.array([1.5, 0.0]))[0] == pytest.approx(slope + total, rel=1e-6)
     assert tl.cost(looped, 1.5).work >= 0
     tl.check_linear(lambda w: lax.scan(lambda c, a: (c, w), (), x)[1], 1.5)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, tl.jit, tl.grad, tl.vmap, lambda f: lambda x: tl.linearize(f, x)])
+def test_its_own_type_is_checked_in_every_mode(transform):
+    """A described loop runs as a scan does, which knows nothing of its own conditions."""
+    x = np.ones(3)
+    with pytest.raises(ValueError, match=r"repeat: n must not be negative, and is -1\."):
+        transform(lambda x: repeat(-1, tnp.sin, x).sum())(x)
