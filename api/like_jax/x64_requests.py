@@ -128,7 +128,8 @@ def _derived(kind: type) -> list[type]:
 
 
 def _asks(method: Any) -> bool:
-    return isinstance(method, FunctionType) and bool(_places(method))
+    """Tell whether a method makes an array of ours of a dtype; by `__array__` NumPy makes one of its own."""
+    return isinstance(method, FunctionType) and not method.__name__.startswith("__") and bool(_places(method))
 
 
 def _method(method: FunctionType) -> Callable[..., Any]:

@@ -77,6 +77,9 @@ def facts() -> Iterator[Fact]:
             told = refusal(OverflowError, f, given, "int64") or ""
         yield f"{f.__name__} of 2**40", "int32, which 1099511627776 does not fit" in told, True
         yield f"{f.__name__} of 2**40 says how", "jax_enable_x64" in told, True
+    with warnings.catch_warnings(action="error"):
+        host = x.__array__(np.float64), np.asarray(x, "float64"), np.array([x, x], np.complex128), np.asarray(x, int)
+    yield "NumPy's own arrays", [str(y.dtype) for y in host], ["float64", "float64", "complex128", "int64"]
     yield "finfo", str(jnp.finfo("float64").dtype), "float64"
     yield "isdtype", jnp.isdtype(np.dtype("int64"), jnp.int64), True
     yield "one object", jnp.zeros is pickle.loads(pickle.dumps(jnp.zeros)), True
