@@ -137,6 +137,7 @@ def test_parts_go_through_bodies(name: str):
     x = np.linspace(0.5, 1.5, 6)
     second = lambda f: tl.hessian(lambda x: f(x).sum())  # noqa: E731
     for transform in (lambda f: f, tl.jit, tl.jacrev, lambda f: tl.jit(tl.jacfwd(f)), second):
+        # Numbers of the order of 1, whose sums may be in another order: some roundings of float64.
         np.testing.assert_allclose(transform(f)(x), transform(plain)(x), rtol=1e-12, atol=1e-14)
     gradient = tl.grad(lambda x: f(x).sum())
     for n in (32, 128):

@@ -211,14 +211,13 @@ def _taking_all(body: Body, common: Sequence[int], bodies: Sequence[Body]) -> Bo
 def _order_of_operands(bodies: Sequence[Body], index: int | None) -> list[int]:
     """List the positions of operands: the index, constants of each body in turn, carries, sequences."""
     every = Bodies(tuple(bodies))
-    giving = Bodies(
-        tuple([body for body in bodies if TEST not in body.outs])
-    )  # the order of carries is that of results
+    giving = Bodies(tuple([body for body in bodies if TEST not in body.outs]))  # whose carries are in order of results
     first = [] if index is None else [index]
     return [*first, *every.operands(CONST), *giving.operands(CARRY), *every.operands(EACH)]
 
 
 def _order_of_results(bodies: Sequence[Body]) -> list[int]:
+    """List the positions of results: values, carries, stacked ones."""
     listed = [body.results[k] for role in (VALUE, CARRY, EACH) for body in bodies for k in body.outputs(role)]
     return list(dict.fromkeys(listed))
 
@@ -279,7 +278,7 @@ class ForwardAnalysis(Generic[T]):
         raise NotImplementedError
 
     def key(self, x: T) -> Any:
-        """Return what two values that are the same have in common."""
+        """Return what is compared to tell whether a carry has stopped growing."""
         return x
 
     def element(self, x: T, k: int | None) -> T:
