@@ -414,7 +414,7 @@ def shown(call: str) -> str:
     """Show what a call prints and returns, as Python does."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        found = eval(call, {"np": np, "tl": tl, "tnp": tnp, "lax": lax})
+        found = eval(compile(call, "<example>", "eval"), {"np": np, "tl": tl, "tnp": tnp, "lax": lax})
     return (printed.getvalue() + ("" if found is None else repr(found))).rstrip()
 
 

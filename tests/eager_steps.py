@@ -42,7 +42,7 @@ _OF_PARTS = {"mul", "sign", "sqrt"}  # several operations if numbers are complex
 # Sums and products of many numbers, in an order of XLA's own, and what cancels: the error is of the operands' size.
 _LONG = set(
     "reduce_sum reduce_prod cumsum cumprod dot_general conv_general_dilated det adjugate lu pinv cholesky "
-    "triangular_solve tridiagonal_solve scatter_add scatter_mul fft".split()
+    "triangular_solve tridiagonal_solve least_squares scatter_add scatter_mul fft".split()
 )
 
 

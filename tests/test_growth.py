@@ -15,6 +15,7 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.lowering.xla_workarounds import in_place_loops
 from tests.growing import SIZES, arrays_made_in_loops, compiled, linear
+from tests.jaxlib_release import RELEASE
 
 pytestmark = pytest.mark.usefixtures("optimized")
 LOOPS: dict[str, Callable[[Any], Any]] = {}
@@ -397,6 +398,8 @@ MEASURES = {  # each put out of action, and a loop that then copies
 @pytest.mark.parametrize("measure", MEASURES)
 def test_copies_are_found_where_nothing_prevents_them(measure, monkeypatch):
     name, nothing, of = MEASURES[measure]
+    if name == "homes" and RELEASE >= (0, 12):
+        pytest.skip("XLA copies nothing there by itself")
     monkeypatch.setattr(in_place_loops, name, nothing)
     f = tl.grad(lambda x: LOOPS[of](x))
     made = arrays_made_in_loops(compiled(f, SIZES[0]).text, SIZES[0])

@@ -86,10 +86,10 @@ class _Tolerance(NamedTuple):
     def wrong(self, ours: Any, differences: Iterator[Any]) -> tuple[Any, Any]:
         """Mark where differences do not approach derivatives; also return the differences of the longest step."""
         first = before = next(differences)
-        wrong = ~self.agree(ours, first)
+        wrong = np.logical_not(self.agree(ours, first))
         while np.any(wrong) and (closer := next(differences, None)) is not None:
-            approached = ~(abs(ours - closer) > abs(ours - before) / 2)  # also from what is nan
-            wrong, before = wrong & ~(self.agree(ours, closer) & approached), closer
+            receded = abs(ours - closer) > abs(ours - before) / 2  # not from what is nan
+            wrong, before = wrong & np.logical_or(receded, ~self.agree(ours, closer)), closer
         return wrong, first
 
 

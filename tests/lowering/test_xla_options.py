@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from tapeless.lowering.compile import DEFAULTS
 from tapeless.lowering.xla_workarounds.compat import jaxlib_version, xc
+from tests.jaxlib_release import RELEASE
 
-VERSION = tuple(int(part) for part in jaxlib_version().split(".")[:3])
 OFF = ("false", "0", "-1", '""')
 
 
@@ -108,7 +108,7 @@ def defaults_of_this_jaxlib() -> dict[str, str]:
 
 
 def test_every_option_that_is_on_was_looked_at():
-    known = {name: o.default for name, o in {**VALUES, **OTHERS}.items() if o.since <= VERSION < o.until}
+    known = {name: o.default for name, o in {**VALUES, **OTHERS}.items() if o.since <= RELEASE < o.until}
     found = defaults_of_this_jaxlib()
     names = {name for name in known | found if name not in os.environ.get("XLA_FLAGS", "")}  # which our tests set
     news = sorted(name for name in names if known.get(name) != found.get(name))

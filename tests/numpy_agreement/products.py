@@ -79,6 +79,7 @@ PRODUCTS = {
             call(numbers("float32", (3, 4)), numbers("float32", (4, 3)), 0, -1, axisc=0),
             call(numbers("float32", (3, 4)), numbers("float32", (4, 3)), axisa=0, axisb=1),
         ],
+        accepts={"vectors of two, which NumPy refuses from 2.5 on": lambda case: case.args[1].shape[-1] == 2},
     ),
     "tensordot": products(
         [((2, 3, 4), (3, 4, 5)), ((3, 4), (3, 4))],

@@ -19,6 +19,7 @@ from tapeless.lowering import devices
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr, subjaxprs
 from tests.api.comparing import assert_same
 from tests.close import fused_single_precision as close
+from tests.jaxlib_release import RELEASE
 from tests.messages import text_of
 
 P = tl.checkpoint_policies
@@ -120,8 +121,12 @@ OTHERS = {
 @pytest.mark.parametrize("transform", FIRST_ORDER.values(), ids=FIRST_ORDER)
 @each_program
 def test_gradients_are_the_same(f, transform):
-    """Bit for bit, but for gradients of batches: a checkpoint is a fence around which sums are not reordered."""
-    compare = close if transform is FIRST_ORDER["grad of vmap"] else assert_same
+    """Bit for bit, but for gradients of batches: a checkpoint is a fence around which sums are not reordered.
+
+    From jaxlib 0.12 on the tanh of a fused loop is rounded otherwise than that of a loop of its own.
+    """
+    rounded = transform is FIRST_ORDER["grad of vmap"] or (f is with_a_rule and RELEASE >= (0, 12))
+    compare = close if rounded else assert_same
     compare(transform(tl.checkpoint(f, policy=NAMES))(W, X), plain(f, transform))
 
 
