@@ -32,7 +32,8 @@ def few(d, shape=(9,)) -> np.ndarray:
     return numbers(d, shape, -2, 2).round().astype(d) if np.dtype(d).kind != "b" else numbers(d, shape)
 
 
-DESCENDING = [{"descending": True}] * ("descending" in inspect.signature(np.sort).parameters)  # from NumPy 2.5 on
+# From NumPy 2.5 on. Only NumPy has nan last then; here nan comes first, as in JAX.
+DESCENDING = [{"descending": True}] * ("descending" in inspect.signature(np.sort).parameters)
 
 SETS = [call(few(d), few(d, (2, 3))) for d in of_kinds("biufc")] + [call(few("int8"), few("float32", (4,)))]
 SETS += [call(V[:0], V), call(NAN, NAN), call(np.float32(2), few("float32"))]
@@ -43,14 +44,14 @@ ROWS = {
         + [call(X, a) for a in (0, 1, -1, None, 3)]
         + everywhere(None)
         + [call(NAN), call(V, stable=True), call(few("complex64"))]
-        + [call(x, **given) for given in DESCENDING for x in (X, NAN, few("int8"), few("complex64"))]
+        + [call(x, **given) for given in DESCENDING for x in (X, few("int8"), few("complex64"))]
     ),
     "argsort": Row(
         [call(few(d), stable=True) for d in of_kinds("biuf")]
         + [call(X, a) for a in (0, 1, -1, None)]
         + [call(NAN)]
         + [call(np.float32(3)), call(X[:0], axis=0)]
-        + [call(x, **given) for given in DESCENDING for x in (X, NAN)],
+        + [call(X, **given) for given in DESCENDING],
         dtypes=COUNTS,
     ),
     "lexsort": Row(
