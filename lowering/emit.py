@@ -17,6 +17,7 @@ from tapeless.lowering import (
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.xla_workarounds import in_place_loops
 from tapeless.lowering.xla_workarounds.dataflow import ARGUMENTS, Dataflow
+from tapeless.lowering.xla_workarounds.turns import MOST
 from tapeless.tracer import core, name_stacks
 from tapeless.tracer.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.late_imports import LateModule
@@ -121,6 +122,7 @@ class _Module:
         self._platform, self._settles = platform, platform == "cpu"
         self._name = _plain(name)
         self._titles: dict[Any, str] = {}
+        self._turns: dict[str, int] = {}  # of functions by title: see xla_workarounds/turns.py
         self._inlined: set[Jaxpr] = set()
         self.callbacks: list[Any] = []
         self._taken: set[str] = {"main"}
@@ -149,6 +151,7 @@ class _Module:
         if self._settles and in_place_loops.overwrites(jaxpr):
             f.dataflow = _dataflow(arguments, called=not title.startswith("public"))
         results = lower(f, jaxpr, arguments)
+        self._turns[title] = len(f.turns)
         given = {i: f" {donation.attribute(result)}" for i, result in donated.items()}
         head = ", ".join(f"{v.name}: {hlo.tensor(v.aval)}{given.get(i, '')}" for i, v in enumerate(arguments))
         types = ", ".join(hlo.tensor(v.aval) for v in results)
@@ -163,9 +166,15 @@ class _Module:
         key = jaxpr, looping
         title = self._titles.get(key)
         if title is None:
-            title = self._titles[key] = self._distinct(jaxpr.name)
-            self._texts.append(self._function(jaxpr, f"private @{title}", looping=looping))
-        return f.ops("func.call", operands, jaxpr.out_avals, f"callee = @{title}")
+            title = self._titles[key] = f"private @{self._distinct(jaxpr.name)}"
+            self._texts.append(self._function(jaxpr, title, looping=looping))
+        turns = self._turns[title]
+        if turns and len(f.turns) + turns > MOST:
+            return lower(f, jaxpr, operands)  # its operations, not the call, wait for those before
+        results = f.ops("func.call", operands, jaxpr.out_avals, f"callee = {title.removeprefix('private ')}")
+        if turns:
+            f.took(results, turns)
+        return results
 
     def _distinct(self, name: str) -> str:
         plain = title = _plain(name)
