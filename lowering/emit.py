@@ -17,7 +17,6 @@ from tapeless.lowering import (
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.xla_workarounds import in_place_loops
 from tapeless.lowering.xla_workarounds.dataflow import ARGUMENTS, Dataflow
-from tapeless.lowering.xla_workarounds.turns import MOST
 from tapeless.tracer import core, name_stacks
 from tapeless.tracer.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.late_imports import LateModule
@@ -122,7 +121,7 @@ class _Module:
         self._platform, self._settles = platform, platform == "cpu"
         self._name = _plain(name)
         self._titles: dict[Any, str] = {}
-        self._turns: dict[str, int] = {}  # of functions by title: see xla_workarounds/turns.py
+        self._in_turn: set[Jaxpr] = set()  # programs with operations in turn, see hlo.py: written where they are called
         self._inlined: set[Jaxpr] = set()
         self.callbacks: list[Any] = []
         self._taken: set[str] = {"main"}
@@ -151,7 +150,8 @@ class _Module:
         if self._settles and in_place_loops.overwrites(jaxpr):
             f.dataflow = _dataflow(arguments, called=not title.startswith("public"))
         results = lower(f, jaxpr, arguments)
-        self._turns[title] = len(f.turns)
+        if f.last_in_turn:
+            self._in_turn.add(jaxpr)
         given = {i: f" {donation.attribute(result)}" for i, result in donated.items()}
         head = ", ".join(f"{v.name}: {hlo.tensor(v.aval)}{given.get(i, '')}" for i, v in enumerate(arguments))
         types = ", ".join(hlo.tensor(v.aval) for v in results)
@@ -166,15 +166,13 @@ class _Module:
         key = jaxpr, looping
         title = self._titles.get(key)
         if title is None:
-            title = self._titles[key] = f"private @{self._distinct(jaxpr.name)}"
-            self._texts.append(self._function(jaxpr, title, looping=looping))
-        turns = self._turns[title]
-        if turns and len(f.turns) + turns > MOST:
-            return lower(f, jaxpr, operands)  # its operations, not the call, wait for those before
-        results = f.ops("func.call", operands, jaxpr.out_avals, f"callee = {title.removeprefix('private ')}")
-        if turns:
-            f.took(results, turns)
-        return results
+            title = self._titles[key] = self._distinct(jaxpr.name)
+            text = self._function(jaxpr, f"private @{title}", looping=looping)
+            if jaxpr not in self._in_turn:
+                self._texts.append(text)
+        if jaxpr in self._in_turn:
+            return lower(f, jaxpr, operands)
+        return f.ops("func.call", operands, jaxpr.out_avals, f"callee = @{title}")
 
     def _distinct(self, name: str) -> str:
         plain = title = _plain(name)

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapeless.lowering.xla_workarounds.dataflow import VIEWS, Dataflow
-from tapeless.lowering.xla_workarounds.turns import Turns
 from tapeless.tracer import dtypes, name_stacks
 from tapeless.tracer.caches import bounded
 from tapeless.tracer.types import ShapedArray
@@ -86,8 +85,8 @@ class Function:
         self._read: list[str] = []  # names that the block being written reads
         self._inside: list[str] = []  # names that the regions of the operation to come read
         self._cuts: dict[str, bool] = {}  # values computed from padded ones: True if from a reshape of one
-        self.turns: Turns[Value] = Turns()  # of the block being written
-        self._turns_inside = 0  # of the regions of the operation to come
+        self.last_in_turn: tuple[Value, ...] = ()  # results of the last operation in turn of the block being written
+        self._turns_inside = False  # are there such operations in the regions of the operation to come?
 
     def at(self, source: Any) -> None:
         """Set the user's source line for the operations to come."""
@@ -154,8 +153,8 @@ class Function:
     ) -> list[Value]:
         """Emit an operation of several results. `name` is StableHLO's, or begins with its dialect: `chlo.erf`."""
         if region and self._turns_inside:
-            n, self._turns_inside = self._turns_inside, 0
-            return self.in_turn(name, operands, outs, attributes, region, n=n)
+            self._turns_inside = False
+            return self.in_turn(name, operands, outs, attributes, region)
         if len(outs) == 1:
             return [self.op(name, operands, outs[0], attributes, region)]
         result = f"%{self._n}"
@@ -172,22 +171,22 @@ class Function:
         outs: Sequence[ShapedArray],
         attributes: str = "",
         region: str = "",
-        *,
-        n: int = 1,
     ) -> list[Value]:
-        """Emit an operation that takes n turns, see turns.py: on the CPU an operand of it waits for earlier ones."""
-        operands, place = list(operands), _smallest(operands)
-        for earlier in self.turns.before(n) if self.platform == "cpu" and place is not None else ():
-            operands[place] = self._mixed(operands[place], self._zero(of=earlier))
-        results = self.ops(name, operands, outs, attributes, region)
-        self.took(results, n)
-        return results
+        """Emit an operation that waits inside of XLA's threads: on the CPU it waits for the last such one before it.
 
-    def took(self, results: Sequence[Value], n: int) -> None:
-        """Note the results of an operation or a call that took n turns."""
-        place = _smallest(results)
-        if place is not None:
-            self.turns.take(results[place], n)
+        A thread of XLA's pool that computes a batch of factorizations, or a Fourier transform, hands parts of it to the
+        pool and waits for them. If all threads wait, none computes the parts, and the program never ends: so do twelve
+        batches of Cholesky factorizations on two cores (jaxlib 0.10.2 to 0.12.0). See docs/xla_defects.md.
+        """
+        operands, place = list(operands), _smallest(operands)
+        if self.platform == "cpu" and self.last_in_turn and place is not None:
+            operands[place] = self._mixed(operands[place], self._zero(self.last_in_turn))
+        results = self.ops(name, operands, outs, attributes, region)
+        # XLA may find that a loop or a branch returns an operand; an operation is behind each of its results.
+        self.last_in_turn = tuple(v for v in results if v.aval.size and dtypes.bits_of(v.aval.dtype) >= 8)
+        if not region:
+            self.last_in_turn = self.last_in_turn[:1]
+        return results
 
     def _write(
         self,
@@ -284,13 +283,16 @@ class Function:
         """
         return self._mixed(x, self._zero())
 
-    def _zero(self, of: Value | None = None) -> Value:
-        """Emit the number of the replica, 0, as an integer of 32 bits; or, with a value, 0 that is computed from it."""
+    def _zero(self, of: Sequence[Value] = ()) -> Value:
+        """Emit the number of the replica, 0, as an integer of 32 bits; 0 that is computed from all of some values."""
         aval = ShapedArray((), np.dtype(np.uint32))
-        key = "the number of the replica", of
+        key = "the number of the replica", *of
         if key not in self._memo:
-            zero = self.op("replica_id", [], aval) if of is None else self._zero()
-            self._memo[key] = zero if of is None else self.op("and", [zero, self._first_bits(of)], aval)
+            zero = self._zero() if of else self.op("replica_id", [], aval)
+            for bits in map(self._first_bits, of):
+                other = self.op("and", [self._zero(), bits], aval)
+                zero = self.op("or", [zero, other], aval)
+            self._memo[key] = zero
         return self._memo[key]
 
     def _first_bits(self, x: Value) -> Value:
@@ -340,14 +342,14 @@ class Function:
         """Write a region of one block, `{ ^bb0(%a: t, ...): ... return }`, with arguments of these types."""
         names = self.fresh(len(avals))
         outer, self.lines, memo, self._memo = self.lines, [], self._memo, {}
-        turns, self.turns = self.turns, Turns()
+        last, self.last_in_turn = self.last_in_turn, ()
         (read, self._read), (inside, self._inside) = (self._read, []), (self._inside, [])
         before, self._computed_from = self._computed_from, self._n if self.looping else self._computed_from
         results = body(*[Value(n, aval) for n, aval in zip(names, avals)])
         self._inside = [*inside, *self._read, *[v.name for v in results]]
         lines, self.lines, self._memo, self._read = self.lines, outer, memo, read
-        self._turns_inside += len(self.turns)
-        self.turns = turns
+        self._turns_inside |= bool(self.last_in_turn)
+        self.last_in_turn = last
         self._computed_from = before
         arguments = ", ".join(f"{n}: {tensor(aval)}" for n, aval in zip(names, avals))
         returned = ", ".join(v.name for v in results)
