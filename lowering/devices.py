@@ -453,10 +453,15 @@ def _cpu_client() -> Any:
     if n == -1:
         flag = re.search(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
         n = int(os.environ.get("TAPELESS_NUM_CPU_DEVICES", flag[1] if flag else "1"))
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n > 1:
         # Collectives wait for each other in XLA's thread pool, which some releases make as wide as the machine: with
         # more devices than cores it fills with waiting programs, and the process is aborted.
         os.environ.setdefault("PJRT_NPROC", str(max(32, 4 * n)))
+    elif threads == 2:
+        # An operation of each of two programs may wait, see `in_turn` in hlo.py. With more threads than cores those of
+        # OpenBLAS wait for each other.
+        os.environ.setdefault("PJRT_NPROC", "3")
     return xc.make_cpu_client(num_devices=n)
 
 

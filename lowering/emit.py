@@ -121,6 +121,7 @@ class _Module:
         self._platform, self._settles = platform, platform == "cpu"
         self._name = _plain(name)
         self._titles: dict[Any, str] = {}
+        self._in_turn: set[Jaxpr] = set()  # programs with operations in turn, see hlo.py: written where they are called
         self._inlined: set[Jaxpr] = set()
         self.callbacks: list[Any] = []
         self._taken: set[str] = {"main"}
@@ -149,6 +150,8 @@ class _Module:
         if self._settles and in_place_loops.overwrites(jaxpr):
             f.dataflow = _dataflow(arguments, called=not title.startswith("public"))
         results = lower(f, jaxpr, arguments)
+        if f.last_in_turn:
+            self._in_turn.add(jaxpr)
         given = {i: f" {donation.attribute(result)}" for i, result in donated.items()}
         head = ", ".join(f"{v.name}: {hlo.tensor(v.aval)}{given.get(i, '')}" for i, v in enumerate(arguments))
         types = ", ".join(hlo.tensor(v.aval) for v in results)
@@ -164,7 +167,11 @@ class _Module:
         title = self._titles.get(key)
         if title is None:
             title = self._titles[key] = self._distinct(jaxpr.name)
-            self._texts.append(self._function(jaxpr, f"private @{title}", looping=looping))
+            text = self._function(jaxpr, f"private @{title}", looping=looping)
+            if jaxpr not in self._in_turn:
+                self._texts.append(text)
+        if jaxpr in self._in_turn:
+            return lower(f, jaxpr, operands)
         return f.ops("func.call", operands, jaxpr.out_avals, f"callee = @{title}")
 
     def _distinct(self, name: str) -> str:

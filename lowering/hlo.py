@@ -85,6 +85,8 @@ class Function:
         self._read: list[str] = []  # names that the block being written reads
         self._inside: list[str] = []  # names that the regions of the operation to come read
         self._cuts: dict[str, bool] = {}  # values computed from padded ones: True if from a reshape of one
+        self.last_in_turn: tuple[Value, ...] = ()  # results of the last operation in turn of the block being written
+        self._turns_inside = False  # are there such operations in the regions of the operation to come?
 
     def at(self, source: Any) -> None:
         """Set the user's source line for the operations to come."""
@@ -134,6 +136,8 @@ class Function:
         self, name: str, operands: Sequence[Value], out: ShapedArray, attributes: str = "", region: str = ""
     ) -> Value:
         """Emit an operation of one result: `op("add", [x, y], aval)`; attributes as MLIR's text, region in braces."""
+        if region and self._turns_inside:
+            return self.ops(name, operands, [out], attributes, region)[0]
         result = Value(f"%{self._n}", out)
         self._n += 1
         self._write(f"{result.name} = ", [result], name, operands, tensor(out), attributes, region)
@@ -148,6 +152,9 @@ class Function:
         region: str = "",
     ) -> list[Value]:
         """Emit an operation of several results. `name` is StableHLO's, or begins with its dialect: `chlo.erf`."""
+        if region and self._turns_inside:
+            self._turns_inside = False
+            return self.in_turn(name, operands, outs, attributes, region)
         if len(outs) == 1:
             return [self.op(name, operands, outs[0], attributes, region)]
         result = f"%{self._n}"
@@ -155,6 +162,30 @@ class Function:
         results = [Value(f"{result}#{i}", aval) for i, aval in enumerate(outs)]
         left = f"{result}:{len(outs)} = " if outs else ""
         self._write(left, results, name, operands, f"({', '.join(map(tensor, outs))})", attributes, region)
+        return results
+
+    def in_turn(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        outs: Sequence[ShapedArray],
+        attributes: str = "",
+        region: str = "",
+    ) -> list[Value]:
+        """Emit an operation that waits inside of XLA's threads: on the CPU it waits for the last such one before it.
+
+        A thread of XLA's pool that computes a batch of factorizations, or a Fourier transform, hands parts of it to the
+        pool and waits for them. If all threads wait, none computes the parts, and the program never ends: so do twelve
+        batches of Cholesky factorizations on two cores (jaxlib 0.10.2 to 0.12.0). See docs/xla_defects.md.
+        """
+        operands, place = list(operands), _smallest(operands)
+        if self.platform == "cpu" and self.last_in_turn and place is not None:
+            operands[place] = self._mixed(operands[place], self._zero(self.last_in_turn))
+        results = self.ops(name, operands, outs, attributes, region)
+        # XLA may find that a loop or a branch returns an operand; an operation is behind each of its results.
+        self.last_in_turn = tuple(v for v in results if v.aval.size and dtypes.bits_of(v.aval.dtype) >= 8)
+        if not region:
+            self.last_in_turn = self.last_in_turn[:1]
         return results
 
     def _write(
@@ -250,18 +281,46 @@ class Function:
 
         Its bits are combined with the number of the replica, which is 0, and which only the runtime knows.
         """
-        if dtypes.is_complex(x.aval.dtype):
-            part = x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype))
-            return self.op("complex", [self.hidden(self.op(name, [x], part)) for name in ("real", "imag")], x.aval)
-        bits = np.dtype(f"uint{dtypes.bits_of(x.aval.dtype)}")
-        key = "the number of the replica", bits
+        return self._mixed(x, self._zero())
+
+    def _zero(self, of: Sequence[Value] = ()) -> Value:
+        """Emit the number of the replica, 0, as an integer of 32 bits; 0 that is computed from all of some values."""
+        aval = ShapedArray((), np.dtype(np.uint32))
+        key = "the number of the replica", *of
         if key not in self._memo:
-            self._memo[key] = self.convert(self.op("replica_id", [], ShapedArray((), np.dtype(np.uint32))), bits)
+            zero = self._zero() if of else self.op("replica_id", [], aval)
+            for bits in map(self._first_bits, of):
+                other = self.op("and", [self._zero(), bits], aval)
+                zero = self.op("or", [zero, other], aval)
+            self._memo[key] = zero
+        return self._memo[key]
+
+    def _first_bits(self, x: Value) -> Value:
+        """Return the bits of the first element of x, as an integer of 32 bits."""
+        first = self.slice(x, [0] * x.aval.ndim, [1] * x.aval.ndim)
+        if dtypes.is_complex(x.aval.dtype):
+            first = self.op("real", [first], first.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype)))
+        if dtypes.is_inexact(first.aval.dtype):
+            first = self.op("bitcast_convert", [first], first.aval.update(dtype=_unsigned(first.aval.dtype)))
+        first = self.convert(first, np.dtype(np.uint32))
+        return self.op("reshape", [first], first.aval.update(shape=())) if x.aval.shape else first
+
+    def _mixed(self, x: Value, zero: Value) -> Value:
+        """Combine the bits of x with those of a scalar."""
         aval = x.aval.strong()
+        if dtypes.is_complex(aval.dtype):
+            part = aval.update(dtype=dtypes.real_part_dtype(aval.dtype))
+            parts = [self._mixed(self.op(name, [x], part), zero) for name in ("real", "imag")]
+            return self.op("complex", parts, aval)
+        plain = not dtypes.is_inexact(aval.dtype)
+        bits = aval.dtype if plain else _unsigned(aval.dtype)
+        key = zero.name, bits
+        if key not in self._memo:
+            self._memo[key] = self.convert(zero, bits)
         integers = aval.update(dtype=bits)
-        shown = self.op("bitcast_convert", [x], integers)
-        mixed = self.op("or", [shown, self.broadcast(self._memo[key], x.aval.shape)], integers)
-        return self.op("bitcast_convert", [mixed], aval)
+        shown = x if plain else self.op("bitcast_convert", [x], integers)
+        mixed = self.op("or", [shown, self.broadcast(self._memo[key], aval.shape)], integers)
+        return mixed if plain else self.op("bitcast_convert", [mixed], aval)
 
     def slice(self, x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] = ()) -> Value:
         """Slice the elements of x from `starts`, below `limits`, in steps of `strides` (default: 1)."""
@@ -283,11 +342,14 @@ class Function:
         """Write a region of one block, `{ ^bb0(%a: t, ...): ... return }`, with arguments of these types."""
         names = self.fresh(len(avals))
         outer, self.lines, memo, self._memo = self.lines, [], self._memo, {}
+        last, self.last_in_turn = self.last_in_turn, ()
         (read, self._read), (inside, self._inside) = (self._read, []), (self._inside, [])
         before, self._computed_from = self._computed_from, self._n if self.looping else self._computed_from
         results = body(*[Value(n, aval) for n, aval in zip(names, avals)])
         self._inside = [*inside, *self._read, *[v.name for v in results]]
         lines, self.lines, self._memo, self._read = self.lines, outer, memo, read
+        self._turns_inside |= bool(self.last_in_turn)
+        self.last_in_turn = last
         self._computed_from = before
         arguments = ", ".join(f"{n}: {tensor(aval)}" for n, aval in zip(names, avals))
         returned = ", ".join(v.name for v in results)
@@ -301,6 +363,16 @@ class Function:
         if key not in self._combinations:
             self._combinations[key] = self.block([scalar, scalar], lambda a, b: [combine(self, a, b)])
         return self._combinations[key]
+
+
+def _smallest(values: Sequence[Value]) -> int | None:
+    """Choose the smallest of the values that have elements of whole bytes; of floating point, if there are such."""
+    found = [i for i, v in enumerate(values) if v.aval.size and dtypes.bits_of(v.aval.dtype) >= 8]
+    return min(found, key=lambda i: (not dtypes.is_inexact(values[i].aval.dtype), values[i].aval.size), default=None)
+
+
+def _unsigned(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(f"uint{dtypes.bits_of(dtype)}")
 
 
 class _Tensors(dict[ShapedArray, str]):

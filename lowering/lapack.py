@@ -6,6 +6,7 @@ routine fails (its info is not 0), its results are nan.
 """
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -111,7 +112,8 @@ def custom_call(
         f"backend_config = {{{written}}}, operand_layouts = {_layouts([x.aval for x in operands], matrices)}, "
         f"result_layouts = {_layouts(outs, matrices)}, output_operand_aliases = [{places}]"
     )
-    return f.ops("custom_call", operands, outs, attributes)
+    is_batch = any(x.aval.ndim == matrices and prod(x.aval.shape[:-2]) > 1 for x in operands)
+    return (f.in_turn if is_batch else f.ops)("custom_call", operands, outs, attributes)
 
 
 def _check_is_there(f: Function, target: str) -> None:

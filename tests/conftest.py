@@ -5,7 +5,6 @@ import importlib
 import os
 from importlib.metadata import version
 
-os.environ.setdefault("PJRT_NPROC", "32")  # before the first client, which sizes its pool of threads by it
 os.environ.setdefault("TAPELESS_PLATFORM", "cpu")  # where there is a GPU, too: tests/gpu asks for it
 os.environ["TAPELESS_CACHE"] = "0"  # tests of the cache make their own
 # Programs are compiled to run once, so without LLVM's dear passes and without the emitters of fusions, which take half
