@@ -42,7 +42,7 @@ _registry: dict[str, "Primitive"] = {}
 
 def all_primitives() -> tuple["Primitive", ...]:
     """Return all registered primitives, in order of definition; import the families that are not imported yet."""
-    for family in (*primitives.FREQUENT, *primitives.RARE):
+    for family in primitives.FAMILIES:
         import_module(f"{primitives.__name__}.{family}")
     return tuple(_registry.values())
 

@@ -1,27 +1,33 @@
 """The primitives, one module per family: function, typing rule, Primitive.
 
-The rules of frequent families are imported with Tapeless, those of a rare one when one is first looked up.
+The rules of a family are imported when one is first looked up.
 """
 
-FREQUENT = ("bits", "call", "contraction", "elementwise", "indexing", "reduction", "shape")
-RARE = (
+FAMILIES = (
+    "bits",
+    "call",
     "callback",
     "checkpoint",
     "collective",
     "condensed_forms",
+    "contraction",
     "control_flow",
     "custom",
     "custom_vmap",
     "ein",
+    "elementwise",
     "error_functions",
     "factorization",
     "fourier",
     "gamma_functions",
+    "indexing",
     "integrals",
     "linalg",
     "linear_solve",
     "platform",
     "random",
+    "reduction",
+    "shape",
     "sorting",
     "special",
     "spectral",
