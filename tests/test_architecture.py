@@ -336,17 +336,17 @@ def test_docstrings_begin_with_a_verb_or_a_noun():
     assert [f"{module}: {text.splitlines()[0]}" for module, text in docstrings if HEADLESS.match(text)] == []
 
 
-# ---- the mirror: one family, four files (that no rule is missing: test_rules.py)
+# ---- the mirror: one family, three files (that no rule is missing: test_rules.py)
 
 
-@pytest.mark.parametrize("folder", ["interpreters/rules", "interpreters/rows", "lowering/rules"])
-def test_a_family_has_the_same_file_name_in_four_places(folder: str):
+@pytest.mark.parametrize("folder", ["interpreters/rules", "lowering/rules"])
+def test_a_family_has_the_same_file_name_in_three_places(folder: str):
     families = {m.path.stem for m in modules_in("tracer/primitives") if defines_primitives(m)}
     assert {m.path.stem for m in modules_in(folder)} == families
 
 
 def test_rules_are_about_the_primitives_of_their_family():
     """A rule of what tracer/primitives/<family>.py defines is in <folder>/<family>.py, where a reader looks for it."""
-    modules = [module for module in MODULES if module.path.parent.name in ("rules", "rows")]
+    modules = [module for module in MODULES if module.path.parent.name == "rules"]
     primitives = [(module, name) for module in modules for name in module.imports() if name.endswith("_p")]
     assert [f"{m} imports {name}" for m, name in primitives if name.split(".")[-2] != m.path.stem] == []

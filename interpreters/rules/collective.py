@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, transpose, vmap
+from tapeless.interpreters.index_rows import without_row
 from tapeless.interpreters.vmap import Dim
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.incoming import exact
@@ -195,3 +196,10 @@ def _axis_index_over_itself(size: int, args: Any, dims: Any, **_: Any) -> Any:
 
 
 vmap.collectives[c.axis_index_p] = _axis_index_over_itself
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+without_row(
+    "it reads other examples or devices, which no axis of an array is",
+    *(c.psum_p, c.pmax_p, c.pmin_p, c.all_gather_p, c.psum_scatter_p, c.all_to_all_p, c.ppermute_p, c.axis_index_p),
+)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.index_rows import core_of_matrices, rows
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import condensed_forms as a
 
@@ -22,3 +23,9 @@ def without_derivative(primitive: Primitive) -> Any:
 for _primitive in (a.hessenberg_p, a.tridiagonal_p, a.schur_p):
     jvp.rules[_primitive] = without_derivative(_primitive)
     vmap.front(_primitive)
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# Functions of whole matrices, batched over the axes before.
+
+for _primitive in (a.hessenberg_p, a.tridiagonal_p, a.schur_p):
+    rows[_primitive] = core_of_matrices(_primitive)

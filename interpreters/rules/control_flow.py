@@ -18,6 +18,7 @@ from tapeless.interpreters import (
     transpose,
     vmap,
 )
+from tapeless.interpreters.index_rows import without_row
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
 from tapeless.interpreters.residuals import budget, placement, rematerialization, rematerialization_control_flow
 from tapeless.interpreters.residuals.cut import Loop
@@ -322,3 +323,7 @@ rematerialization.rules[c.cond_p] = rematerialization_control_flow.choice
 budget.rules[c.cond_p] = budget.choice
 vmap.rules[c.while_p] = _while_vmap
 vmap.rules[c.cond_p] = _cond_vmap
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+without_row("its programs have equations, which have rows", c.cond_p, c.while_p, c.scan_p)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tapeless.interpreters import jvp, partial_eval, transpose, vmap
 from tapeless.interpreters.analysis import linearity
+from tapeless.interpreters.index_rows import without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.rules.call import call_primal
 from tapeless.interpreters.transpose import is_linear
@@ -276,3 +277,9 @@ jvp.rules[c.custom_linear_p] = _custom_linear_jvp
 transpose.rules[c.custom_linear_p] = _custom_linear_transpose
 vmap.rules[c.custom_linear_p] = _custom_linear_vmap
 vmap.calling_later[c.custom_linear_p] = None
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+without_row(
+    "its rules are for all of its operands, so it is not taken apart", c.custom_jvp_p, c.custom_vjp_p, c.custom_linear_p
+)

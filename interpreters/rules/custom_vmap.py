@@ -11,6 +11,7 @@ from itertools import repeat
 from typing import Any
 
 from tapeless.interpreters import jvp, partial_eval, transpose, vmap
+from tapeless.interpreters.index_rows import without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zero_of
 from tapeless.tracer import dtypes, passes
@@ -222,3 +223,7 @@ jvp.rules[c.custom_vmap_p] = _custom_vmap_jvp
 partial_eval.rules[c.custom_vmap_p] = _custom_vmap_partial_eval
 transpose.rules[c.custom_vmap_p] = _custom_vmap_transpose
 vmap.rules[c.custom_vmap_p] = _custom_vmap_vmap
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+without_row("its rules are for all of its operands, so it is not taken apart", c.custom_vmap_p)

@@ -3,6 +3,7 @@
 import math
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.index_rows import pointwise, rows
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import error_functions as f
 from tapeless.tracer.primitives.elementwise import exp, mul, square
@@ -16,3 +17,8 @@ jvp.partials_of_result(f.erfinv_p, lambda t, y, x: mul(t, mul(0.5 * math.sqrt(ma
 
 for _primitive in [p for p in vars(f).values() if isinstance(p, Primitive)]:
     vmap.elementwise(_primitive)
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+for _primitive in (f.erfcx_p, f.dawsn_p, f.ndtr_p, f.log_ndtr_p, f.ndtri_p, f.erfinv_p):
+    rows[_primitive] = pointwise

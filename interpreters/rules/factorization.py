@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.index_rows import core_of_matrices, rows
 from tapeless.interpreters.rules.condensed_forms import without_derivative
 from tapeless.interpreters.rules.linalg import beside_each_other
 from tapeless.interpreters.zero import Zero, zero_of
@@ -304,3 +305,9 @@ jvp.rules[a.least_squares_p] = _least_squares_jvp
 vmap.rules[a.least_squares_p] = _least_squares_vmap
 for _primitive in (a.lu_p, a.qr_p, a.geqrf_p, a.det_p, a.adjugate_p, a.pinv_p):
     vmap.front(_primitive)
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# Functions of whole matrices, batched over the axes before.
+
+for _primitive in (a.lu_p, a.qr_p, a.geqrf_p, a.det_p, a.adjugate_p, a.pinv_p, a.least_squares_p):
+    rows[_primitive] = core_of_matrices(_primitive)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.index_rows import pointwise, rows
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import integrals as i
 from tapeless.tracer.primitives.elementwise import convert_element_type, cos, div, exp, mul, neg, sin
@@ -24,3 +25,10 @@ jvp.partials(i.spence_p, lambda t, x: mul(t, i.spence_slope(x)))
 
 for _primitive in [p for p in vars(i).values() if isinstance(p, Primitive)]:
     vmap.elementwise(_primitive)
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+for _primitive in (
+    i.exp1_p, i.expi_p, i.sine_integral_p, i.cosine_integral_p, i.fresnel_sine_p, i.fresnel_cosine_p, i.spence_p,
+):  # fmt: skip
+    rows[_primitive] = pointwise

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tapeless.interpreters import jvp, transpose, vmap
+from tapeless.interpreters.index_rows import Avals, IndexRow, Params, core, core_of_matrices, rows
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, zero_of
 from tapeless.tracer.numpy.matrices import tril, triu
@@ -86,3 +87,17 @@ jvp.rules[a.triangular_solve_p] = _triangular_solve_jvp
 jvp.structurally_linear[a.triangular_solve_p] = (1,)
 transpose.rules[a.triangular_solve_p] = _triangular_solve_transpose
 vmap.rules[a.triangular_solve_p] = _triangular_solve_vmap
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# Functions of whole matrices, batched over axes before.
+
+
+def _triangular_solve_row(params: Params, avals: Avals) -> IndexRow:
+    """Make the row: the columns of the right-hand side, or its rows, are solved independently."""
+    a, b = avals
+    batch = {d: d for d in range(a.ndim - 2)}
+    free = b.ndim - 1 if params["left_side"] else b.ndim - 2
+    return core([(a.shape, batch), (b.shape, {**batch, free: free})], b.shape)
+
+
+rows[a.cholesky_p], rows[a.triangular_solve_p] = core_of_matrices(a.cholesky_p), _triangular_solve_row

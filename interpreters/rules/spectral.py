@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.index_rows import core_of_matrices, rows
 from tapeless.tracer import dtypes
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import tril, triu
@@ -184,3 +185,9 @@ jvp.rules[a.svd_p] = _svd_jvp
 vmap.front(a.eig_p)
 vmap.front(a.eigh_p)
 vmap.front(a.svd_p)
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# Functions of whole matrices, batched over the axes before.
+
+for _primitive in (a.eig_p, a.eigh_p, a.svd_p):
+    rows[_primitive] = core_of_matrices(_primitive)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tapeless.interpreters import jvp, transpose, vmap
+from tapeless.interpreters.index_rows import Avals, IndexRow, Params, core, rows
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of
 from tapeless.tracer.incoming import exact
@@ -66,3 +67,15 @@ jvp.rules[tridiagonal_solve_p] = _jvp
 jvp.structurally_linear[tridiagonal_solve_p] = (3,)
 transpose.rules[tridiagonal_solve_p] = _transposed
 vmap.rules[tridiagonal_solve_p] = _vmap
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# The columns of the right-hand side are solved independently.
+
+
+def _tridiagonal_solve_row(params: Params, avals: Avals) -> IndexRow:
+    *diagonals, b = avals
+    batch = {d: d for d in range(b.ndim - 2)}
+    return core([*((x.shape, batch) for x in diagonals), (b.shape, {**batch, b.ndim - 1: b.ndim - 1})], b.shape)
+
+
+rows[tridiagonal_solve_p] = _tridiagonal_solve_row

@@ -1,4 +1,4 @@
-"""Index rows of primitives, by family: importing this package fills the tables of index_rows.py."""
+"""Look up the index rows of equations."""
 
 from functools import lru_cache
 from typing import Any
@@ -6,10 +6,7 @@ from typing import Any
 from tapeless.interpreters.index_rows import IndexRow, rows
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation
-from tapeless.tracer.rules import fill
 from tapeless.tracer.types import ShapedArray
-
-fill(__name__)
 
 
 def index_row(eqn: Equation) -> IndexRow | None:
