@@ -16,7 +16,7 @@ from tapeless.tracer.core import Tracer, function_name
 from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr, Var
 from tapeless.tracer.numpy.promotion import as_array
-from tapeless.tracer.primitives import custom_vmap as primitives
+from tapeless.tracer.primitives import custom as primitives
 from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import standing_for

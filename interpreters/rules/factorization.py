@@ -13,8 +13,8 @@ import numpy as np
 
 from tapeless.interpreters import jvp, vmap
 from tapeless.interpreters.index_rows import core_of_matrices, rows
-from tapeless.interpreters.rules.condensed_forms import without_derivative
 from tapeless.interpreters.rules.linalg import beside_each_other
+from tapeless.interpreters.rules.spectral import without_derivative
 from tapeless.interpreters.zero import Zero, zero_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.incoming import exact

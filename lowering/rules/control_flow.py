@@ -21,6 +21,7 @@ from tapeless.lowering.xla_workarounds import in_place_loops
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import control_flow as c
+from tapeless.tracer.primitives.control_flow import Platforms, platform_index_p
 from tapeless.tracer.types import ShapedArray, aval_of
 
 # ---- branches ------------------------------------------------------------------------------------------------
@@ -283,3 +284,22 @@ def enter_loop(primitive: Primitive) -> None:
 
 
 enter_loop(c.scan_p)
+
+# ---- the platform --------------------------------------------------------------------------------------------
+# A constant, as the platform is known here.
+
+_NAMES = {"gpu": "cuda"}  # the only kind of GPU there is a plugin of
+
+
+def _platform_index(f: Function, outs: Any, *, platforms: Platforms) -> Any:
+    name = _NAMES.get(f.platform, f.platform)
+    for i, group in enumerate(platforms):
+        if group is None or name in group:
+            return (f.constant(i, outs[0]),)
+    known = ", ".join(p for group in platforms for p in group or ())
+    raise NotImplementedError(
+        f"platform_dependent: there is no function for {name}, only for {known}.\n  Add {name}=, or default=."
+    )
+
+
+emit.rules[platform_index_p] = _platform_index

@@ -10,6 +10,7 @@ from tapeless.tracer.effects import ORDERED, effects, effects_of
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, subjaxprs
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import custom as c
+from tapeless.tracer.primitives.custom import custom_vmap_p
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import ShapedArray
 
@@ -57,3 +58,14 @@ for _kind in (c.custom_jvp_p, c.custom_vjp_p):
 emit.rules[c.custom_linear_p] = _custom_linear
 physical.rules[c.custom_linear_p] = _custom_linear_words
 dispatch.inline[c.custom_linear_p] = c.push_forward
+
+# ---- custom vmap rules ---------------------------------------------------------------------------------------
+# A call of the function, as its vmap rule plays no part.
+
+
+def _call_custom_vmap(*args: Any, jaxpr: Jaxpr, **_: Any) -> Any:
+    return call.jit(jaxpr, *args)
+
+
+emit.rules[custom_vmap_p] = emit.call
+dispatch.inline[custom_vmap_p] = _call_custom_vmap
