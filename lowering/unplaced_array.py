@@ -14,8 +14,7 @@ from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.devices import Device
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Unplaced
-from tapeless.tracer.incoming import exact, kept, narrowed
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, exact, kept, narrowed
 
 
 class UnplacedArray(DeviceArray, Unplaced):

@@ -34,7 +34,6 @@ from tapeless.tracer import (
     pytree,
 )
 from tapeless.tracer.core import Tracer
-from tapeless.tracer.incoming import incoming_number
 from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives import call
@@ -43,7 +42,7 @@ from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.settings import logs
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, incoming_number, is_arraylike
 
 if TYPE_CHECKING:
     from tapeless.tracer.keys import key_reuse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tapeless.arguments import weak_int_overflow
+from tapeless.arguments import signatures
 from tapeless.arguments.names import name_of_leaf
 from tapeless.arguments.signatures import Signature
 from tapeless.compile.references import ProgramReferences
@@ -226,10 +226,10 @@ class Traced(_Stage):
         self.jaxpr: Final = jaxpr
         self.options: Final = options
         self.references: Final = references
-        found = weak_int_overflow.narrowings(jaxpr.jaxpr)
+        found = signatures.narrowings(jaxpr.jaxpr)
         for each in found:
             if isinstance(each.what, Literal):
-                weak_int_overflow.check_fits(each, each.what.value, lambda: f"jit: a number in {function}")
+                signatures.check_fits(each, each.what.value, lambda: f"jit: a number in {function}")
         super().__init__(Signature.of_program(jaxpr, in_tree, out_tree, function, names, found), donated)
 
     @property

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tapeless.tracer import dtypes, passes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, effects
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.elementwise import eq_p, select_n_p

@@ -14,7 +14,6 @@ from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.index_rows import without_row
 from tapeless.interpreters.vmap import Dim
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import collective as c
 from tapeless.tracer.primitives.checkpoint import materialize
 from tapeless.tracer.primitives.elementwise import convert_element_type, div, eq, mul
@@ -22,7 +21,7 @@ from tapeless.tracer.primitives.indexing import index_take
 from tapeless.tracer.primitives.reduction import reduce_max, reduce_min, reduce_sum
 from tapeless.tracer.primitives.shape import iota, pad, reshape
 from tapeless.tracer.primitives.shape import transpose as permute
-from tapeless.tracer.types import aval_of, weak_number
+from tapeless.tracer.types import aval_of, exact, weak_number
 
 # ---- derivatives ---------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from tapeless.interpreters.rules.linalg import beside_each_other
 from tapeless.interpreters.rules.spectral import without_derivative
 from tapeless.interpreters.zero import Zero, zero_of
 from tapeless.tracer import dtypes
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import eye, tril, triu
@@ -34,7 +33,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, pad,
 from tapeless.tracer.primitives.shape import transpose as transposed
 from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, exact
 
 # ---- lu: with P A = L U, L^-1 P dA U^-1 is L^-1 dL below the diagonal and dU U^-1 above
 

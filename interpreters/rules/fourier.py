@@ -13,11 +13,10 @@ from typing import Any
 
 from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.index_rows import Avals, IndexRow, Params, core, rows
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives.elementwise import conj, mul
 from tapeless.tracer.primitives.fourier import FftType, fft_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim, pad
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, exact
 
 
 def _fft_transpose(ct: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:

@@ -16,7 +16,6 @@ from tapeless.interpreters.transpose import Update, is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of, zeros_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.bits import bitwise_and
@@ -28,7 +27,7 @@ from tapeless.tracer.primitives.shape import full, full_like, iota, pad, reshape
 from tapeless.tracer.primitives.sorting import sort
 from tapeless.tracer.terms.affine import Access, Affine, symbol
 from tapeless.tracer.terms.term import Bracket, Coefficient, Lookup, NotNegative, Read, Term, term
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, exact
 
 # ---- one window ----------------------------------------------------------------------------------------------
 

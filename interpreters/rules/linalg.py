@@ -6,7 +6,6 @@ from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.index_rows import Avals, IndexRow, Params, core, core_of_matrices, rows
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.matrices import tril, triu
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import linalg as a
@@ -15,7 +14,7 @@ from tapeless.tracer.primitives.elementwise import add, mul, neg, sub
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim, pad, reshape
 from tapeless.tracer.primitives.shape import transpose as transposed
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, exact
 
 # ---- cholesky: with L L^H = A, L^-1 dL is the lower triangle of L^-1 dA L^-H, its diagonal halved
 

@@ -14,7 +14,6 @@ from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives.bits import bitwise_and, bitwise_or
@@ -26,7 +25,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota,
 from tapeless.tracer.primitives.shape import transpose as permute
 from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.terms.term import NotNegative, Read, Term
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, exact
 
 Axes = tuple[int, ...]
 

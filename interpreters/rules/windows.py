@@ -25,7 +25,6 @@ from tapeless.interpreters.index_rows import (
 from tapeless.interpreters.rules.reduction import joined_last, product_of_last
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import windows as w
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, gather
 from tapeless.tracer.primitives.reduction import argmax, argmin
@@ -35,7 +34,7 @@ from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.primitives.windows import dilated, select_and_gather_add, select_and_scatter_add
 from tapeless.tracer.terms.affine import Access, Affine
 from tapeless.tracer.terms.term import Bracket, Read, Term
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, exact
 
 # ---- sum -----------------------------------------------------------------------------------------------------
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from tapeless.lowering import dispatch, emit, physical, user_primitives
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer.effects import ORDERED, effects, effects_of
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, subjaxprs
+from tapeless.tracer.jaxpr import ORDERED, Atom, Equation, Jaxpr, effects, effects_of, subjaxprs
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import custom as c
 from tapeless.tracer.primitives.custom import custom_vmap_p

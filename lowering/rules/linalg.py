@@ -14,11 +14,10 @@ from tapeless.lowering import emit, lapack
 from tapeless.lowering.composition import write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.array import Array
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.matrices import tril
 from tapeless.tracer.primitives import linalg as a
 from tapeless.tracer.primitives.shape import pad, slice_in_dim
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, exact
 
 _WITH_POTRF: dict[str, dict[str, lapack.Option]] = {"cpu": {"uplo": "L"}, "gpu": {"lower": True}}
 

@@ -7,12 +7,11 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.extended_dtypes import KEY
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.parsing.tokens import Reader, Token, read_element_type
 from tapeless.tracer.primitives.random import random_wrap
 from tapeless.tracer.scalar_text import expected_type, read_scalar
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, exact
 
 
 def sees_literal(reader: Reader) -> bool:
