@@ -10,7 +10,7 @@ from typing import Any
 
 from tapeless.lowering import emit
 from tapeless.lowering.composition import composed, in_float64
-from tapeless.tracer.primitives import chebyshev_tables as tables
+from tapeless.tracer.primitives import chebyshev as tables
 from tapeless.tracer.primitives import integrals as i
 from tapeless.tracer.primitives.bits import bitwise_and
 from tapeless.tracer.primitives.chebyshev import chebyshev, clipped, on_interval

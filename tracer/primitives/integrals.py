@@ -10,7 +10,7 @@ import numpy as np
 
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.primitives import chebyshev_tables as tables
+from tapeless.tracer.primitives import chebyshev as tables
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.bits import bitwise_and
 from tapeless.tracer.primitives.chebyshev import chebyshev, on_interval
