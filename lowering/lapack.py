@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tapeless.lowering.composition import write_out
+from tapeless.lowering.emit import write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer import dtypes

@@ -24,7 +24,7 @@ from tapeless.compile.jit_cache import Programs, clear_programs, note_traced, pr
 from tapeless.compile.placement import one_device
 from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
 from tapeless.interpreters.zero import Zero, instantiate
-from tapeless.lowering import devices, dispatch, nonfinite
+from tapeless.lowering import devices, dispatch
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray
 from tapeless.tracer import (
@@ -475,7 +475,7 @@ def _are_lent(leaves: Sequence[Any]) -> bool:
 
 def _is_plain(args: Sequence[Any]) -> bool:
     """Tell whether calls with such arguments may be handed to the executable without further checks."""
-    watched = nonfinite.are_watched() or config.debug_key_reuse
+    watched = dispatch.are_watched() or config.debug_key_reuse
     return not watched and all(isinstance(x, DeviceArray) for x in args) and devices.only_one()
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import dispatch, emit, hlo, physical
+from tapeless.lowering.emit import is_uncompilable
 from tapeless.lowering.hlo import Function, Value
-from tapeless.lowering.user_primitives import is_uncompilable
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call

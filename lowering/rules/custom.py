@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from tapeless.lowering import dispatch, emit, physical, user_primitives
+from tapeless.lowering import dispatch, emit, physical
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.jaxpr import ORDERED, Atom, Equation, Jaxpr, effects, effects_of, subjaxprs
 from tapeless.tracer.primitives import call
@@ -31,7 +31,7 @@ def _derived(avals: Sequence[ShapedArray], pull: Any, n: int, source: Any) -> Ja
     program = trace_closed(push, avals, what="lowering", function=push)
     if ORDERED in effects_of(program):
         raise _out_of_order(pull, _ordered(program), source)
-    return user_primitives.expanded(program)
+    return emit.expanded(program)
 
 
 def _ordered(program: Jaxpr) -> Equation:

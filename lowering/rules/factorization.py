@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, lapack
-from tapeless.lowering.composition import composed, while_loop, write_out
+from tapeless.lowering.emit import composed, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import eye, triu

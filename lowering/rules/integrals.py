@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapeless.lowering import emit
-from tapeless.lowering.composition import composed, in_float64
+from tapeless.lowering.emit import composed, in_float64
 from tapeless.tracer.primitives import chebyshev as tables
 from tapeless.tracer.primitives import integrals as i
 from tapeless.tracer.primitives.bits import bitwise_and

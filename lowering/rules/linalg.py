@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, lapack
-from tapeless.lowering.composition import write_out
+from tapeless.lowering.emit import write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.array import Array
 from tapeless.tracer.numpy.matrices import tril
