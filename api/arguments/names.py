@@ -143,6 +143,16 @@ def with_result(derived: Any, function: Any, result: Any = inspect.Signature.emp
     return derived
 
 
+def bound(function: Callable[..., Any], instance: Any) -> Callable[..., Any]:
+    """Bind the first argument of a method that is no function but a callable object, as what `jit` returns is.
+
+    It keeps the name and the documentation.
+    """
+    method = functools.partial(function, instance)
+    method.__dict__.update({name: getattr(function, name) for name in _SHOWN if hasattr(function, name)})
+    return method
+
+
 def named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], Any]:
     """Name a derived function after `fun`, keeping its documentation, and its signature if it is the same."""
 
