@@ -30,6 +30,7 @@ OUTSIDE = {"numpy", "ml_dtypes"}
 OUTSIDE_OF_LAYER = {"tracer": OUTSIDE, "interpreters": OUTSIDE, "lowering": {*OUTSIDE, "jaxlib"}, "api": OUTSIDE}
 MODULE_LINES, FUNCTION_LINES = 600, 60
 ARROWS = 87  # between the rooms of api/: who imports from whom; 20 are of the front door, 8 of what looks like JAX
+FILES_ENTERED = 85  # by a first call of jit(grad(f)), see docs/decisions/0024-the-files-of-one-call.md
 MODULES_IMPORTED = 175  # of ours, by `import tapeless`: what few programs use is imported when it is used
 
 
@@ -213,6 +214,12 @@ def test_importing_loads_nothing_that_is_slow_to_load():
     slow = {"jax", "jaxlib", "numpy.random", "scipy", "unittest", "asyncio", "multiprocessing", "html", "hashlib"}
     assert slow.isdisjoint(loaded)
     assert len([name for name in loaded if name.split(".")[0] == "tapeless"]) <= MODULES_IMPORTED
+
+
+def test_a_first_gradient_enters_few_files():
+    done = subprocess.run([sys.executable, "-m", "tests.files_entered"], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.splitlines()[-1]) <= FILES_ENTERED, done.stdout
 
 
 @pytest.mark.parametrize(("frozen", "collections"), [(False, 0), (True, 1)])

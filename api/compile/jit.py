@@ -18,8 +18,7 @@ from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable, 
 from tapeless.arguments.names import bound, describe_inputs, names_by_position, naming
 from tapeless.arguments.static import Arguments
 from tapeless.compile import references
-from tapeless.compile.cache_misses import TraceKey, explained
-from tapeless.compile.jit_cache import Programs, clear_programs, note_traced, programs_of, remember
+from tapeless.compile.jit_cache import Programs, TraceKey, clear_programs, explained, note_traced, programs_of, remember
 from tapeless.compile.placement import one_device
 from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
 from tapeless.interpreters.zero import Zero, instantiate
