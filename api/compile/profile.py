@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile import profile_text as terminal
@@ -235,13 +235,10 @@ def _line(place: SourcePlace | None, operations: int, kernels: Sequence[Kernel])
 # A profile as HTML: an element for a notebook, and a page on its own; bars show the shares of the time.
 
 
-if TYPE_CHECKING:
-    from tapeless.compile.profile import Profile
-
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 
 
-def page(profile: "Profile") -> str:
+def page(profile: Profile) -> str:
     """Write a whole document."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -253,7 +250,7 @@ def page(profile: "Profile") -> str:
     )
 
 
-def fragment(profile: "Profile") -> str:
+def fragment(profile: Profile) -> str:
     """Render the HTML element for a notebook, with its own style."""
     style = Path(__file__).with_name("profile.css").read_text(encoding="utf-8")
     note = f"No times by line: {profile.unrecorded}" if profile.kernels is None else NOTE
@@ -268,13 +265,13 @@ def fragment(profile: "Profile") -> str:
     )
 
 
-def _stages(profile: "Profile") -> Iterator[tuple[Sequence[str], float]]:
+def _stages(profile: Profile) -> Iterator[tuple[Sequence[str], float]]:
     longest = sum(stage.seconds for stage in profile.stages)
     for stage in profile.stages:
         yield (stage.name, time_text(stage.seconds), stage.result), stage.seconds / longest
 
 
-def _rows_of_lines(profile: "Profile") -> Iterator[tuple[Sequence[str], float]]:
+def _rows_of_lines(profile: Profile) -> Iterator[tuple[Sequence[str], float]]:
     for line in profile.lines:
         yield (*cells(profile, line), source_text(line.place)), share(profile, line)
 
