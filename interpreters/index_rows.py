@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Access, Affine, variables
 from tapeless.tracer.terms.term import Bracket, Coefficient, IsZero, Lookup, NotNegative, Read, Sum, Term, Use, term
@@ -177,6 +178,21 @@ def without_row(reason: str, *primitives: Primitive) -> None:
     """Record the reason why primitives have no row."""
     for primitive in primitives:
         reasons[primitive] = reason
+
+
+# ---- rows of equations ---------------------------------------------------------------------------------------
+
+
+def index_row(eqn: Equation) -> IndexRow | None:
+    """Look up the index row of an equation; None if its primitive has none. Rows are remembered, as types are."""
+    if eqn.primitive not in rows:
+        return None
+    return _remembered(eqn.primitive, tuple(eqn.params.items()), tuple([v.aval for v in eqn.invars]))
+
+
+@lru_cache(maxsize=4096)
+def _remembered(primitive: Primitive, params: Any, avals: tuple[ShapedArray, ...]) -> IndexRow:
+    return rows[primitive](dict(params), avals)
 
 
 # ---- predicates of rows -----------------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ from tapeless.interpreters.index.entries import (
     summed,
 )
 from tapeless.interpreters.index.entry_products import kept, met, multiplied, neutral, summed_entries, times
-from tapeless.interpreters.index_rows import Combination
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import Combination, index_row
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.writer import Writer, filled, typed
 from tapeless.tracer import dtypes
