@@ -139,7 +139,7 @@ _LATE = {
     "programs.program_parsing": "parse_jaxpr program_text",
     "saving.trees": "save",
     "tracer.numpy.dynamic_windows": "ds",
-    "tracer.settings.user_contexts": "make_user_context",
+    "tracer.settings.scoped_settings": "make_user_context",
 }  # fmt: skip
 # ---- end of what is written
 
@@ -210,7 +210,7 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.programs.program_parsing import parse_jaxpr, program_text
     from tapeless.saving.trees import save
     from tapeless.tracer.numpy.dynamic_windows import ds
-    from tapeless.tracer.settings.user_contexts import make_user_context
+    from tapeless.tracer.settings.scoped_settings import make_user_context
 else:
     _LATE = {
         "": (
@@ -241,7 +241,7 @@ else:
         "programs.loading": "load",
         "saving.trees": "save",
         "tracer.numpy.dynamic_windows": "ds",
-        "tracer.settings.user_contexts": "make_user_context",
+        "tracer.settings.scoped_settings": "make_user_context",
     }
     __getattr__ = _imported_late(globals(), _LATE)
 

@@ -13,13 +13,13 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.numpy.indexing import Mode
 from tapeless.tracer.numpy.promotion import concrete
 from tapeless.tracer.numpy.reductions import greatest, least
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherScatterMode
+from tapeless.tracer.types import exact
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 

@@ -17,9 +17,8 @@ import numpy as np
 from tapeless.interpreters import limits, vmap
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, source
-from tapeless.tracer.effects import effects_of
 from tapeless.tracer.flags import merge_lists, where_false, where_true
-from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr, subjaxprs
+from tapeless.tracer.jaxpr import Equation, Jaxpr, effects_of, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.elementwise import clamp, eq, select_n
 from tapeless.tracer.primitives.indexing import dynamic_slice_in_dim

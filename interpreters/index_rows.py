@@ -1,8 +1,8 @@
 """Index rows: which elements of the operands each element of a result depends on, and how they are combined.
 
-A primitive has a row(params, avals) in interpreters/rows/<family>.py, or a reason why it has none. The rows of all four
-combinations have accesses, which suffice to compute parts, to batch, and to find where an operand is read; only TERMS
-can be composed and multiplied out.
+A primitive has a row(params, avals) in interpreters/rules/<family>.py, or a reason why it has none. The rows of all
+four combinations have accesses, which suffice to compute parts, to batch, and to find where an operand is read; only
+TERMS can be composed and multiplied out.
 Source: the interfaces of MLIR's `linalg` operations; maps and reductions of array languages, as in Futhark.
 """
 
@@ -12,13 +12,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Access, Affine, variables
-from tapeless.tracer.terms.term import Bracket, Coefficient, Lookup, Read, Sum, Term, Use, term
+from tapeless.tracer.terms.term import Bracket, Coefficient, IsZero, Lookup, NotNegative, Read, Sum, Term, Use, term
 from tapeless.tracer.types import ShapedArray
 
 Params = Mapping[str, Any]
 Shape = tuple[int, ...]
+Avals = Sequence[ShapedArray]
 
 
 class Combination(Enum):
@@ -46,7 +48,7 @@ class IndexRow(NamedTuple):
     operation: str | None = None  # of a monoid: the primitive that combines two elements, or `last` for the last write
 
 
-rows: Table[Callable[[Params, Sequence[ShapedArray]], IndexRow]] = Table(
+rows: Table[Callable[[Params, Avals], IndexRow]] = Table(
     "index row",
     "row(params, avals of the operands) -> which elements each element of a result is made of, and how they combine",
     absent="it has a reason, or is a user's: its operands are read whole",
@@ -98,7 +100,7 @@ def monoid(operation: str, *found: Term) -> IndexRow:
     return IndexRow(Combination.MONOID, (tuple(found),), operation)
 
 
-def pointwise(params: Params, avals: Sequence[ShapedArray], results: int = 1) -> IndexRow:
+def pointwise(params: Params, avals: Avals, results: int = 1) -> IndexRow:
     """Make the row of an elementwise function of arrays of one shape and scalars."""
     return IndexRow(Combination.POINTWISE, ((elements(avals, range(len(avals))),),) * results)
 
@@ -123,10 +125,10 @@ def _core(operands: Sequence[tuple[Shape, Mapping[int, int]]], shape: Shape) -> 
     return tuple(found)
 
 
-def core_of_matrices(primitive: Primitive) -> Callable[[Params, Sequence[ShapedArray]], IndexRow]:
+def core_of_matrices(primitive: Primitive) -> Callable[[Params, Avals], IndexRow]:
     """Make the row function of a primitive on matrices, in the last two axes, that is batched over the axes before."""
 
-    def row(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
+    def row(params: Params, avals: Avals) -> IndexRow:
         results = primitive.type(tuple(avals), dict(params))
         return core([(x.shape, {d: d for d in range(x.ndim - 2)}) for x in avals], *[y.shape for y in results])
 
@@ -137,7 +139,7 @@ def core_of_matrices(primitive: Primitive) -> Callable[[Params, Sequence[ShapedA
 
 
 def elements(
-    avals: Sequence[ShapedArray],
+    avals: Avals,
     at: Sequence[int],
     brackets: Callable[[Access], Sequence[Bracket]] = lambda i: (),
     uses: Sequence[Use] = (),
@@ -151,20 +153,46 @@ def elements(
     return box.term(i, *reads, brackets=brackets(i), coefficient=coefficient)
 
 
-def joint_shape(avals: Sequence[ShapedArray]) -> Shape:
+def joint_shape(avals: Avals) -> Shape:
     """Return the shape of an elementwise result of operands of one shape and scalars."""
     return max([x.shape for x in avals], key=len)
 
 
-def same(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
+def same(params: Params, avals: Avals) -> IndexRow:
     """Make the row of an identity, whose results are its operands."""
     return terms(*[(elements([x], [0]).with_operands(lambda _, k=k: k),) for k, x in enumerate(avals)])
+
+
+def window_index(box: Box, place: Affine, n: int, base: int) -> tuple[Affine, list[Bracket]]:
+    """Return the index of the element at a place of an axis, and the brackets that hold if there is one.
+
+    The axis has `n` elements, `base` apart.
+    """
+    if base == 1:
+        return place, [NotNegative(place), NotNegative(n - 1 - place)]
+    element = box.axis(n)
+    return element, [IsZero(place - base * element)]
 
 
 def without_row(reason: str, *primitives: Primitive) -> None:
     """Record the reason why primitives have no row."""
     for primitive in primitives:
         reasons[primitive] = reason
+
+
+# ---- rows of equations ---------------------------------------------------------------------------------------
+
+
+def index_row(eqn: Equation) -> IndexRow | None:
+    """Look up the index row of an equation; None if its primitive has none. Rows are remembered, as types are."""
+    if eqn.primitive not in rows:
+        return None
+    return _remembered(eqn.primitive, tuple(eqn.params.items()), tuple([v.aval for v in eqn.invars]))
+
+
+@lru_cache(maxsize=4096)
+def _remembered(primitive: Primitive, params: Any, avals: tuple[ShapedArray, ...]) -> IndexRow:
+    return rows[primitive](dict(params), avals)
 
 
 # ---- predicates of rows -----------------------------------------------------------------------------------------

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.tracer import core
-from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_carried, map_subjaxprs, subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, effects, map_carried, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.source import Source
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.interpreters.analysis.linearity import checked_linear
-from tapeless.interpreters.linearize import LinearizedJaxpr, with_inputs
-from tapeless.interpreters.residuals.provenance import hoist_primal_equations
+from tapeless.interpreters.linearize import LinearizedJaxpr, hoist_primal_equations, with_inputs
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import dtypes

@@ -10,17 +10,15 @@ from typing import Any, Final, NamedTuple
 
 from tapeless.tracer import passes
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.effects import effects
 from tapeless.tracer.errors import InternalError
-from tapeless.tracer.incoming import exact
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_carried
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects, map_carried
 from tapeless.tracer.linear_vars import linear_results, mark_linear
 from tapeless.tracer.primitives.elementwise import convert_element_type_p
 from tapeless.tracer.primitives.reduction import reduce_sum_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p, slice_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.source import Source
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, exact
 
 
 class Simplification(NamedTuple):

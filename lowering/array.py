@@ -17,9 +17,8 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, Unplaced
 from tapeless.tracer.caches import Recent
 from tapeless.tracer.core import Tracer, check_truth
-from tapeless.tracer.incoming import incoming_number, narrowed
 from tapeless.tracer.settings.config import config
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, incoming_number, narrowed
 
 # Shards of arrays by JAX's names: an array on one device has one shard, the whole array.
 

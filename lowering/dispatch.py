@@ -10,21 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from tapeless.lowering import array, devices, emit, nonfinite
+import numpy as np
+
+from tapeless.lowering import array, devices, emit
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
+from tapeless.lowering.devices import Device
 from tapeless.lowering.key_array import KeyArray, run_followed, wrapped
-from tapeless.lowering.unplaced_array import UnplacedArray, unplaced
-from tapeless.tracer import core
-from tapeless.tracer.array import Array
+from tapeless.tracer import core, dtypes, source
+from tapeless.tracer.array import Array, Unplaced
 from tapeless.tracer.caches import Recent
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, exact, kept, narrowed
 
 inline: Final = Rules(
     "eager",
@@ -79,7 +81,7 @@ def _compiled_for_host(callbacks: Sequence[Any], text: str, out_avals: Any, devi
 def run(jaxpr: Jaxpr, args: Sequence[Any], name: str = "") -> tuple[DeviceArray, ...]:
     """Compute a program, which messages may call by another name than its own, on concrete values.
 
-    Raises: FloatingPointError with `config.debug_nans`, see nonfinite.py.
+    Raises: FloatingPointError with `config.debug_nans`, see py.
     """
     device = device_of(args)
     bufs = [buffer_on(x, device) for x in args]
@@ -87,8 +89,8 @@ def run(jaxpr: Jaxpr, args: Sequence[Any], name: str = "") -> tuple[DeviceArray,
         outs = executable(jaxpr, device).call(bufs)
     except ArgumentError as error:
         raise error.by_name("argument {}".format) from None
-    if nonfinite.are_watched():
-        nonfinite.check_program(jaxpr, outs, args, name=name)
+    if are_watched():
+        check_finite_program(jaxpr, outs, args, name=name)
     return committed_as(args, outs)
 
 
@@ -138,8 +140,8 @@ class EagerEvaluator:
             outs = found.call(bufs)
         except ArgumentError as error:
             raise error.by_name(lambda i: f"operand {i} of '{primitive}'") from None
-        if nonfinite.are_watched():
-            nonfinite.check(primitive, outs, args)
+        if are_watched():
+            check_finite(primitive, outs, args)
         return committed_as(args, outs)
 
     def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -163,8 +165,8 @@ class EagerEvaluator:
         assert f.watched is not None
         given = [*map(wrapped, f.consts, f.watched.in_avals), *args]
         outs = run_followed(f.watched, given, lambda: f.run([*f.consts, *bufs]))
-        if nonfinite.are_watched():
-            nonfinite.check_program(f.watched, outs, given, len(f.consts))
+        if are_watched():
+            check_finite_program(f.watched, outs, given, len(f.consts))
         return outs
 
     def unplaced(self, x: Any) -> Array:
@@ -206,7 +208,7 @@ def _program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[st
 def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any], device: Any) -> _CompiledFunction:
     jaxpr, consts, single = trace_function(f, avals, params)
     run = executable(jaxpr, device).call
-    watched = jaxpr if nonfinite.are_watched() or config.debug_key_reuse else None
+    watched = jaxpr if are_watched() or config.debug_key_reuse else None
     return _CompiledFunction(run, [buffer_on(c, device) for c in consts], single, watched)
 
 
@@ -298,3 +300,162 @@ def clear_executables() -> None:
     _compiled.cache_clear()
     _executables.clear()
     _eager_control_flow.clear()
+
+
+# ---- arrays that are not placed yet --------------------------------------------------------------------------
+# `UnplacedArray`: a number or a NumPy array as an array of ours, which goes to a device when it is computed with.
+#
+# Users' functions are called with these where a transformation has no more than a number: the seed of a gradient, a
+# residual, an operand that somebody wrote. So operators and promotion are ours there, and on whichever device the
+# other operands are. The elements are a copy that nobody can write to, and the buffer belongs to this array alone.
+
+
+class UnplacedArray(DeviceArray, Unplaced):
+    """An array whose elements are NumPy's. It has a buffer, on the current device, from when one is asked for."""
+
+    __slots__ = ("_buf", "host")
+
+    def __init__(self, host: Any, aval: ShapedArray) -> None:
+        self._buf: Any = None
+        self.aval: ShapedArray = aval
+        self.host: Final = host
+
+    @property
+    def buf(self) -> Any:  # type: ignore[override]  # an attribute of other arrays
+        """The buffer, made when it is first asked for."""
+        if self._buf is None:
+            self._buf = array.put(self.host, self.aval, devices.current_device()).buf
+        return self._buf
+
+    @buf.setter
+    def buf(self, buf: Any) -> None:
+        self._buf = buf
+
+    def is_deleted(self) -> bool:
+        """Tell whether it was given up: by `delete`, or by donating it to a program."""
+        return self._buf is not None and self._buf.is_deleted()
+
+    def placed(self, aval: ShapedArray, device: Device) -> DeviceArray:
+        """Return an array on `device` with type `aval`."""
+        return array.to_device(self._host(), aval, device)
+
+    def _host(self) -> np.ndarray[Any, Any]:
+        if self.is_deleted():
+            self.live()
+        return np.asarray(self.host)
+
+
+def unplaced(x: Any) -> UnplacedArray:
+    """Make an array of a number or a NumPy array, of the type that these have.
+
+    Raises: OverflowError for an integer of Python's that does not fit it, or an element if `config.numpy_bits` is 32.
+    """
+    aval = aval_of(x)
+    array.check_number_fits(x, aval)
+    if not isinstance(x, np.ndarray):
+        number = exact(x, aval.dtype)
+        return UnplacedArray(number[()] if aval.weak_type else number, aval)
+    return UnplacedArray(narrowed(x, aval.dtype) if dtypes.is_narrower(aval.dtype, x.dtype) else kept(x), aval)
+
+
+# ---- values that are not finite ------------------------------------------------------------------------------
+# Checks of results for nan and infinities: `config.debug_nans`, `config.debug_infs`.
+
+
+def are_watched() -> bool:
+    """Tell whether results that are not finite are errors."""
+    return config.debug_nans or config.debug_infs
+
+
+def nonfinite_in(outs: Sequence[DeviceArray]) -> str:
+    """Return "nan" or "inf" if a result has such an element and the settings make that an error; else ""."""
+    watched = [(name, test) for name, test, watch in _TESTS if getattr(config, watch)]
+    return next((name for name, test in watched if any(_has(x, test) for x in outs)), "")
+
+
+def check_finite(primitive: Primitive, outs: Sequence[DeviceArray], operands: Sequence[Any]) -> None:
+    """Raises: FloatingPointError, if a result of a primitive is bad, naming it, the line that it came from, and the
+    cause: an operand that is bad already, or two whose combination is."""
+    found = nonfinite_in(outs)
+    if found:
+        here, why = source.describe_here(), _explained(found, primitive.name, operands)
+        raise FloatingPointError(f"{found} in the result of '{primitive}'{f', at {here}' if here else ''}.{why}")
+
+
+def check_finite_program(
+    jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any], n_constants: int = 0, name: str = ""
+) -> None:
+    """Check the results `outs` of a program; if one is not finite, run its equations one by one.
+
+    Args:
+      n_constants: how many of `args` come first that are constants of the program.
+      name: what the program is called in messages, if not by its own name.
+    Raises: FloatingPointError naming the first equation with a result that is not finite, or the program if it gives
+      such a constant. An argument that is handed back is no result of anything.
+    """
+    if not nonfinite_in(outs):
+        return
+    with config.scope(debug_key_reuse=False):  # keys were followed when the program was run
+        _run_by_equations(jaxpr, args)
+    consts = set(jaxpr.invars[:n_constants])
+    for i, (v, x) in enumerate(zip(jaxpr.outvars, outs)):
+        found = "" if isinstance(v, Var) and v not in consts else nonfinite_in([x])
+        if found:
+            here, which = source.describe_here(), "the result" if len(outs) == 1 else f"result {i}"
+            at = f", at {here}" if here else ""
+            raise FloatingPointError(
+                f"{found} in {which} of {name or jaxpr.name or 'f'}{at}.\n  It is a constant there."
+            )
+
+
+def _run_by_equations(jaxpr: Jaxpr, args: Sequence[Any]) -> None:
+    env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
+    for eqn in jaxpr.eqns:
+        operands = [env[v] if isinstance(v, Var) else v.value for v in eqn.invars]
+        results = source.at(eqn.source, eqn.primitive.apply, *operands, **eqn.params)
+        env.update(zip(eqn.outvars, results))
+
+
+def _has(x: Any, test: Callable[[Any], Any]) -> bool:
+    return dtypes.is_inexact(aval_of(x).dtype) and bool(test(_wide(x)).any())
+
+
+def _wide(x: Any) -> Any:
+    """The elements of an inexact array, as NumPy tests them."""
+    return np.asarray(x).astype(_WIDE[aval_of(x).dtype.kind])
+
+
+def _explained(found: str, name: str, operands: Sequence[Any]) -> str:
+    """Say which operands hold what is bad already, or else which of their values make it."""
+    test = next(test for bad, test, _ in _TESTS if bad == found)
+    bad = [f"its {which} operand, {aval_of(x).strong()}," for which, x in zip(_ORDINALS, operands) if _has(x, test)]
+    if bad:
+        whose = "Its operand" if len(operands) == 1 else " and ".join(bad).replace("its", "Its", 1)
+        return f"\n  {whose} already hold{'s' * (len(bad) == 1)} {found}."
+    if (found, name) not in _CAUSES or not all(dtypes.is_inexact(aval_of(x).dtype) for x in operands):
+        return ""
+    return next((f"\n  {text}" for cause, text in _CAUSES[found, name] if np.any(cause(*map(_wide, operands)))), "")
+
+
+def _zero_and_infinity(x: Any, y: Any) -> Any:
+    return ((x == 0) & np.isinf(y)) | (np.isinf(x) & (y == 0))
+
+
+def _infinities(x: Any, y: Any) -> Any:
+    return np.isinf(x) & np.isinf(y)
+
+
+_ORDINALS = ("first", "second", "third", "fourth")
+_CAUSES: Mapping[tuple[str, str], Sequence[tuple[Callable[..., Any], str]]] = {
+    ("nan", "mul"): ((_zero_and_infinity, "It is 0 times infinity."),),
+    ("nan", "add"): ((_infinities, "It is a difference of infinities."),),
+    ("nan", "sub"): ((_infinities, "It is a difference of infinities."),),
+    ("nan", "div"): (
+        (lambda x, y: (x == 0) & (y == 0), "It is 0 divided by 0."),
+        (_infinities, "It is infinity divided by infinity."),
+    ),
+    ("inf", "div"): ((lambda x, y: (x != 0) & (y == 0), "It is a division by 0."),),
+    ("inf", "log"): ((lambda x: x == 0, "It is the logarithm of 0."),),
+}
+_TESTS = (("nan", np.isnan, "debug_nans"), ("inf", np.isinf, "debug_infs"))
+_WIDE: Mapping[str, Any] = {"f": np.float64, "V": np.float64, "c": np.complex128}

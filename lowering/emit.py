@@ -3,33 +3,39 @@
 Each distinct inner program is one function of the module, however often it is called.
 """
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tapeless.lowering import (
-    hlo,
-    ordering,
-    physical,
-    user_primitives,
-)
+import numpy as np
+
+from tapeless.lowering import hlo, ordering, physical
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.xla_workarounds import in_place_loops
 from tapeless.lowering.xla_workarounds.dataflow import ARGUMENTS, Dataflow
-from tapeless.tracer import core, name_stacks
-from tapeless.tracer.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
+from tapeless.tracer import core, dtypes, linear_vars, name_stacks, source
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_carried, map_subjaxprs, subjaxprs
 from tapeless.tracer.late_imports import LateModule
+from tapeless.tracer.passes import with_literals
+from tapeless.tracer.primitives.call import jit_p
+from tapeless.tracer.primitives.checkpoint import checkpoint_p, materialize_p
+from tapeless.tracer.primitives.contraction import dot_general_p
+from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.shape import concatenate_p
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.user_primitives import UserPrimitive, check_types
 
 if TYPE_CHECKING:
     from tapeless.lowering import donation
-    from tapeless.lowering.xla_workarounds import memories, stored_operands
+    from tapeless.lowering.xla_workarounds import memories
 else:
     donation = LateModule("tapeless.lowering.donation")
     memories = LateModule("tapeless.lowering.xla_workarounds.memories")  # for GPUs
-    stored_operands = LateModule("tapeless.lowering.xla_workarounds.stored_operands")  # for GPUs
 
 passes: list[Callable[[Jaxpr], Jaxpr]] = []  # that a program runs through before it is written, see api/__init__.py
 rules: Final = Rules(
@@ -67,11 +73,11 @@ def prepared(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> Jaxpr:
             f"{name}: branches (cond, switch) are nested {nested} deep, and XLA's compiler ends the process of "
             f"more than about {MOST_NESTED_BRANCHES}. Choose by a loop (while_loop), or by one switch."
         )
-    jaxpr = physical.program(user_primitives.expanded(jaxpr))
+    jaxpr = physical.program(expanded(jaxpr))
     for run in passes:
         jaxpr = run(jaxpr)
     if platform == "gpu":
-        jaxpr = stored_operands.with_stored_concatenations(jaxpr)
+        jaxpr = with_stored_concatenations(jaxpr)
     return jaxpr if platform == "cpu" else memories.brought_back(jaxpr)
 
 
@@ -286,3 +292,185 @@ def apply(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> Sequence[Val
 def call(f: Function, outs: Any, /, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Sequence[Value]:
     """Emit a call of `jaxpr`: the emit rule of primitives that call a program."""
     return f.call(f, jaxpr, operands)
+
+
+# ---- stored operands -----------------------------------------------------------------------------------------
+# Of matrix products on GPUs: concatenations are stored before they are read.
+#
+# XLA for GPUs (jaxlib 0.11.2) fuses a concatenation into the matrix product and the sums that read it, and leaves its
+# parts to other fusions. If a part is as large as what the loss sums, XLA computes it in the kernel of this sum,
+# which runs in a single block of threads (multi-output fusion). Behind a barrier, one kernel computes and stores all
+# parts. In the gradient of an LSTM step on an H200 that kernel takes 0.6 us, the other would take 51, by XLA's own
+# estimate.
+
+
+@core.remembered
+def with_stored_concatenations(jaxpr: Jaxpr) -> Jaxpr:
+    """Put a barrier behind each concatenation that a matrix product reads; return the same object if there is none."""
+    read = {v for eqn in jaxpr.eqns if eqn.primitive is dot_general_p for v in eqn.invars}
+    eqns: list[Equation] = []
+    for eqn in jaxpr.eqns:
+        params = map_carried(with_stored_concatenations, eqn)
+        if eqn.primitive is concatenate_p and eqn.outvars[0] in read:
+            (out,) = eqn.outvars
+            joined = Var(out.aval, out.linear)
+            eqns += [eqn.replace(outvars=[joined]), Equation(materialize_p, [joined], {}, [out], eqn.source)]
+        else:
+            eqns.append(eqn if params is eqn.params else eqn.replace(params=params))
+    return jaxpr if all(old is new for old, new in zip(jaxpr.eqns, eqns)) else jaxpr.replace(eqns=eqns)
+
+
+# ---- primitives of users -------------------------------------------------------------------------------------
+# Primitives that libraries define are calls of programs, traced from their rules, Python functions.
+#
+# This is the first step of lowering, so that these programs are simplified, and in-place loops see their reads and
+# writes.
+
+
+@core.remembered
+def expanded(jaxpr: Jaxpr) -> Jaxpr:
+    """Replace users' primitives in a program by calls of programs; return the same object if it has none.
+
+    Remembered for as long as `jaxpr` lives.
+    Raises: NotImplementedError if a primitive has no lowering rule; TypeError if the rule gives other types than the
+      primitive has; UnexpectedTracerError if it closes over a traced value.
+    """
+    if not jaxpr.carrying:
+        return jaxpr
+    eqns = [_expanded_equation(eqn) for eqn in jaxpr.eqns]
+    return jaxpr if all(map(operator.is_, eqns, jaxpr.eqns)) else jaxpr.replace(eqns=eqns)
+
+
+def is_uncompilable(jaxpr: Jaxpr) -> bool:
+    """Does a program, or a checkpoint in it, apply a primitive that has an `impl` rule and no lowering rule?"""
+    return any(map(_is_uncompilable_equation, jaxpr.carrying))
+
+
+def _is_uncompilable_equation(eqn: Equation) -> bool:
+    if isinstance(eqn.primitive, UserPrimitive):
+        return "impl" in eqn.primitive.rules and "lowering" not in eqn.primitive.rules
+    return eqn.primitive is checkpoint_p and is_uncompilable(eqn.params["jaxpr"])
+
+
+def _expanded_equation(eqn: Equation) -> Equation:
+    primitive = eqn.primitive
+    if not primitive.carries_programs:
+        return eqn
+    if isinstance(primitive, UserPrimitive):
+        return eqn.replace(primitive=jit_p, params={"jaxpr": _program(primitive, eqn)})
+    params = map_subjaxprs(expanded, eqn.params)
+    return eqn if params is eqn.params else eqn.replace(params=params)
+
+
+def _program(primitive: UserPrimitive, eqn: Equation) -> Jaxpr:
+    """Trace a primitive's lowering rule at the types of an equation; inputs are linear where the operands are."""
+    function = primitive.rule("lowering")
+    wanted = [v.aval for v in eqn.outvars]
+
+    def flat(*args: Any) -> list[Any]:
+        outs = function(wanted, *args, **eqn.params)
+        check_types(primitive, "lowering", "as results of types", [aval_of(y) for y in outs], wanted)
+        return [_as_weak(y, aval) for y, aval in zip(outs, wanted)]
+
+    program, consts = trace_to_jaxpr(flat, [v.aval for v in eqn.invars], what="lowering", function=primitive)
+    for x in consts:
+        if isinstance(x, core.Tracer):
+            raise core.leak_error(x)
+    closed = expanded(with_literals(program, consts)).replace(name=primitive.name)
+    return linear_vars.marked(closed, tuple([v.linear for v in eqn.invars]))
+
+
+def _as_weak(x: Any, aval: ShapedArray) -> Any:
+    """Give x the weak type of `aval`."""
+    weak = aval_of(x).weak_type
+    return x if weak == aval.weak_type else convert_element_type(x, aval.dtype, aval.weak_type)
+
+
+# ---- composition ---------------------------------------------------------------------------------------------
+# Emit rules by decomposition: primitives without a StableHLO operation, as functions made of other primitives.
+#
+# `composed(f)` is the emit rule of a primitive that `f` computes; `in_float32` and `in_float64` make a rule for
+# narrower formats from one for these; `while_loop` is a loop whose condition and body are functions of arrays.
+
+
+Rule = Callable[..., Sequence[Value]]
+ArrayFunction = Callable[..., Any]
+
+
+def composed(function: ArrayFunction) -> Rule:
+    """Return the rule that emits the primitives of `function(*arrays, **params) -> array or tuple`."""
+
+    def rule(f: Function, outs: Any, /, *operands: Value, **params: Any) -> Sequence[Value]:
+        return write_out(f, lambda *xs: function(*xs, **params), operands)
+
+    return rule
+
+
+def write_out(f: Function, function: ArrayFunction, operands: Sequence[Value]) -> list[Value]:
+    """Emit `function(*operands)` into `f`, and return its results. It may close over numbers, not over arrays.
+
+    It is a part of the operation that is being emitted, whose name and line are those in errors.
+    """
+
+    def flat(*xs: Any) -> tuple[Any, ...]:
+        out = function(*xs)
+        return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+
+    avals = [x.aval for x in operands]
+    jaxpr, consts = source.at(f.source, trace_to_jaxpr, flat, avals, what="lowering", function=function)
+    assert not consts, "a composition closes over no arrays"
+    with f.composing():
+        return lower(f, jaxpr, operands)
+
+
+def while_loop(f: Function, condition: ArrayFunction, body: ArrayFunction, state: Sequence[Value]) -> list[Value]:
+    """Emit a loop that applies `body` to the state while `condition`, a scalar boolean, holds; return its results."""
+    avals = [x.aval for x in state]
+    test = f.block(avals, lambda *xs: write_out(f, condition, xs))
+    step = f.block(avals, lambda *xs: write_out(f, body, xs))
+    return f.ops("while", state, avals, region=f"{test}, {step}")
+
+
+def in_float32(rule: Rule) -> Rule:
+    """Make a rule that computes in float32 for narrower formats, and rounds results once.
+
+    XLA would round every partial sum: of 4096 ones to 256 in bfloat16, as 257 is no such number; and every step of a
+    function: in float16 the logistic function of -12 would be 0, because exp(12) is infinite.
+    """
+    return _widened(rule, np.dtype(np.float32))
+
+
+def in_float64(rule: Rule) -> Rule:
+    """Make a rule that computes in float64 for narrower formats."""
+    return _widened(rule, np.dtype(np.float64))
+
+
+def _widened(rule: Rule, wide: np.dtype[Any]) -> Rule:
+    def widened(f: Function, outs: Any, /, *operands: Value, **params: Any) -> Sequence[Value]:
+        dtype = outs[0].dtype
+        if not dtypes.is_float(dtype) or dtypes.bits_of(dtype) >= dtypes.bits_of(wide):
+            return rule(f, outs, *operands, **params)
+        widest = [f.convert(x, wide) if x.aval.dtype == dtype else x for x in operands]
+        values = rule(f, [x.update(dtype=wide) for x in outs], *widest, **params)
+        return [f.convert(x, dtype) for x in values]
+
+    return widened
+
+
+def in_unsigned(rule: Rule) -> Rule:
+    """Make a rule that multiplies signed integers as unsigned ones of the same bits.
+
+    XLA takes the square of a signed integer for non-negative, though squares wrap; see docs/xla_defects.md. It merges
+    equal values, and makes products of sums of one term, so that whatever multiplies may become a square.
+    """
+
+    def unsigned(f: Function, outs: Any, /, *operands: Value, **params: Any) -> Sequence[Value]:
+        dtype = outs[0].dtype
+        alike = all(x.aval.dtype == dtype for x in operands)
+        if not alike or not dtypes.is_integer(dtype) or not dtypes.is_signed(dtype):
+            return rule(f, outs, *operands, **params)
+        modular = np.dtype(f"uint{dtypes.bits_of(dtype)}")
+        values = rule(f, [outs[0].update(dtype=modular)], *[f.convert(x, modular) for x in operands], **params)
+        return [f.convert(x, dtype) for x in values]
+
+    return unsigned

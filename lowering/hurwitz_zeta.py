@@ -12,7 +12,7 @@ from typing import Any
 
 import ml_dtypes
 
-from tapeless.lowering.composition import while_loop, write_out
+from tapeless.lowering.emit import while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.primitives.bits import bitwise_and, bitwise_not, bitwise_or
 from tapeless.tracer.primitives.elementwise import (

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from tapeless.lowering.composition import write_out
+from tapeless.lowering.emit import write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer import dtypes

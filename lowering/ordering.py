@@ -14,8 +14,7 @@ import numpy as np
 from tapeless.tracer import core
 from tapeless.tracer.bodies import CARRY, CONST, TEST, VALUE, Bodies, Body, bodies_of, rebuilt, taking_first
 from tapeless.tracer.check import checked
-from tapeless.tracer.effects import ORDERED, effects, effects_of
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.jaxpr import ORDERED, Atom, Equation, Jaxpr, Literal, Var, effects, effects_of
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.lowering import devices, dispatch, nonfinite
+from tapeless.lowering import devices, dispatch
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.dispatch import EagerEvaluator
 from tapeless.lowering.xla_workarounds import compat
@@ -91,7 +91,7 @@ class SteppingEvaluator(EagerEvaluator):
     def _stepped(self, key: Any, args: Sequence[Any], program: Callable[[Any], _Operation]) -> Any:
         """Compute by the oracle; None if XLA has to."""
         avals, bufs, device = dispatch._operands(args)
-        if nonfinite.are_watched() or config.debug_key_reuse or device != devices.current_device():
+        if dispatch.are_watched() or config.debug_key_reuse or device != devices.current_device():
             return None
         key = (*key, avals)
         if key not in self._operations:

@@ -30,7 +30,8 @@ OUTSIDE = {"numpy", "ml_dtypes"}
 OUTSIDE_OF_LAYER = {"tracer": OUTSIDE, "interpreters": OUTSIDE, "lowering": {*OUTSIDE, "jaxlib"}, "api": OUTSIDE}
 MODULE_LINES, FUNCTION_LINES = 600, 60
 ARROWS = 87  # between the rooms of api/: who imports from whom; 20 are of the front door, 8 of what looks like JAX
-MODULES_IMPORTED = 190  # of ours, by `import tapeless`: what few programs use is imported when it is used
+FILES_ENTERED = 85  # by a first call of jit(grad(f)), see docs/decisions/0024-the-files-of-one-call.md
+MODULES_IMPORTED = 175  # of ours, by `import tapeless`: what few programs use is imported when it is used
 
 
 def is_type_checking(node: ast.AST) -> bool:
@@ -215,6 +216,12 @@ def test_importing_loads_nothing_that_is_slow_to_load():
     assert len([name for name in loaded if name.split(".")[0] == "tapeless"]) <= MODULES_IMPORTED
 
 
+def test_a_first_gradient_enters_few_files():
+    done = subprocess.run([sys.executable, "-m", "tests.files_entered"], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.splitlines()[-1]) <= FILES_ENTERED, done.stdout
+
+
 @pytest.mark.parametrize(("frozen", "collections"), [(False, 0), (True, 1)])
 def test_importing_collects_no_garbage_and_leaves_frozen_objects_frozen(frozen, collections):
     """What the import made is old after it, and not walked through, unless that would unfreeze objects of others."""
@@ -336,17 +343,17 @@ def test_docstrings_begin_with_a_verb_or_a_noun():
     assert [f"{module}: {text.splitlines()[0]}" for module, text in docstrings if HEADLESS.match(text)] == []
 
 
-# ---- the mirror: one family, four files (that no rule is missing: test_rules.py)
+# ---- the mirror: one family, three files (that no rule is missing: test_rules.py)
 
 
-@pytest.mark.parametrize("folder", ["interpreters/rules", "interpreters/rows", "lowering/rules"])
-def test_a_family_has_the_same_file_name_in_four_places(folder: str):
+@pytest.mark.parametrize("folder", ["interpreters/rules", "lowering/rules"])
+def test_a_family_has_the_same_file_name_in_three_places(folder: str):
     families = {m.path.stem for m in modules_in("tracer/primitives") if defines_primitives(m)}
     assert {m.path.stem for m in modules_in(folder)} == families
 
 
 def test_rules_are_about_the_primitives_of_their_family():
     """A rule of what tracer/primitives/<family>.py defines is in <folder>/<family>.py, where a reader looks for it."""
-    modules = [module for module in MODULES if module.path.parent.name in ("rules", "rows")]
+    modules = [module for module in MODULES if module.path.parent.name == "rules"]
     primitives = [(module, name) for module in modules for name in module.imports() if name.endswith("_p")]
     assert [f"{m} imports {name}" for m, name in primitives if name.split(".")[-2] != m.path.stem] == []

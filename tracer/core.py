@@ -42,7 +42,7 @@ _registry: dict[str, "Primitive"] = {}
 
 def all_primitives() -> tuple["Primitive", ...]:
     """Return all registered primitives, in order of definition; import the families that are not imported yet."""
-    for family in (*primitives.FREQUENT, *primitives.RARE):
+    for family in primitives.FAMILIES:
         import_module(f"{primitives.__name__}.{family}")
     return tuple(_registry.values())
 
@@ -57,7 +57,7 @@ class Primitive:
 
     Params are keyword-only, hashable and normalised. Types are cached, so that a rule runs once for the same operands;
     `remember=False` for primitives whose params are programs or functions. `effect` names its side effect, see
-    effects.py; None for a pure primitive. `takes_keys`: is it defined for keys of random numbers, as operations that
+    jaxpr.py; None for a pure primitive. `takes_keys`: is it defined for keys of random numbers, as operations that
     move elements are? All others refuse them. `registered`: is it one of `all_primitives`, which have distinct names?
     Those of users are not. Its family is the module that makes it; by that its rules are imported.
     """

@@ -11,22 +11,15 @@ are no inputs.
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
-from tapeless.tracer import printing
+from tapeless.tracer import core, printing
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.incoming import incoming, kept
-from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.source import Source, override
-from tapeless.tracer.types import ShapedArray, aval_of
-
-if TYPE_CHECKING:
-    from tapeless.tracer import effects as _effects
-else:
-    _effects = LateModule("tapeless.tracer.effects")  # which imports this module
+from tapeless.tracer.types import ShapedArray, aval_of, incoming, kept
 
 
 @final
@@ -136,7 +129,7 @@ class Equation:
     @property
     def effects(self) -> frozenset[str]:
         """The effects, those in programs that it carries among them; empty if it is pure."""
-        return _effects.effects(self)
+        return effects(self)
 
     def __repr__(self) -> str:
         return printing.equation_text(self)
@@ -243,7 +236,7 @@ class Jaxpr:
     @property
     def effects(self) -> frozenset[str]:
         """The effects of all equations; empty if they are pure."""
-        return _effects.effects_of(self)
+        return effects_of(self)
 
     @property
     def debug_info(self) -> DebugInfo:
@@ -424,3 +417,36 @@ def eval_jaxpr(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[Any, ...]:
     finally:
         override.set(outside)
     return tuple(env[v] if type(v) is Var else v.value for v in jaxpr.outvars)
+
+
+# ---- effects -------------------------------------------------------------------------------------------------
+# They must not be dropped, merged, or reordered among each other.
+#
+# `Primitive.effect` is the side effect of a primitive: "io", which counts as part of the result, or "debug", which
+# only observes. An equation that carries programs has their effects. Effects run in no particular order, except for
+# those of equations with the param `ordered` set, which run in the order of the program.
+
+
+ORDERED = "ordered"  # among the effects if some of them have an order
+Effects = frozenset[str]
+_NONE: Effects = frozenset()
+
+
+def effects(eqn: Equation) -> Effects:
+    """Collect the effects of an equation, in programs that it carries too; empty if it is pure."""
+    primitive = eqn.primitive
+    if primitive.effect is None and not primitive.carries_programs:
+        return _NONE
+    own = _NONE if primitive.effect is None else _own(primitive.effect, eqn)
+    return own.union(*[effects_of(inner) for inner in subjaxprs(eqn.params)])
+
+
+@core.remembered
+def effects_of(jaxpr: Jaxpr) -> Effects:
+    """Collect the effects of all equations of a program; cached for as long as it lives."""
+    own = any(primitive.effect is not None for primitive in jaxpr.primitives)
+    return _NONE.union(*map(effects, jaxpr.eqns if own else jaxpr.carrying))
+
+
+def _own(effect: str, eqn: Equation) -> Effects:
+    return frozenset((effect, ORDERED) if eqn.own_params.get(ORDERED) else (effect,))

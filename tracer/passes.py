@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core
-from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects
 from tapeless.tracer.types import ShapedArray, holds_keys
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array
-from tapeless.tracer.incoming import is_masked
+from tapeless.tracer.types import is_masked
 
 
 def as_argument(x: Any) -> Any:

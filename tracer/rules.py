@@ -1,7 +1,7 @@
 """Tables of rules: everything about a primitive but its name and type is an entry in some table.
 
 docs/primitives.md lists all tables, and for each primitive the tables that it has an entry in.
-The rules of rare families of primitives are imported when the rule of one is first looked up, in any table.
+The rules of a family of primitives are imported when the rule of one is first looked up, in any table.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tapeless.tracer import primitives
 from tapeless.tracer.late_imports import interrupted
-from tapeless.tracer.primitives import FREQUENT, RARE, UNKNOWN
+from tapeless.tracer.primitives import FAMILIES, UNKNOWN
 
 Entry = TypeVar("Entry")
 _awaited: dict[str, list[str]] = {}  # families of primitives, and the modules of their rules that are to be imported
@@ -18,15 +18,13 @@ _interrupted = set[str]()  # families of which only some rules are in the tables
 
 
 def fill(package: str) -> None:
-    """Import a package's rules of frequent families; register those of rare families for import when looked up."""
-    for family in FREQUENT:
-        import_module(f"{package}.{family}")
-    for family in (*RARE, *UNKNOWN):
+    """Register the modules of a package with rules, one for each family, for import when a rule is looked up."""
+    for family in (*FAMILIES, *UNKNOWN):
         _awaited.setdefault(f"{primitives.__name__}.{family}", []).append(f"{package}.{family}")
 
 
 def import_rules(family: str) -> None:
-    """Import the rules of a rare family's primitives, from all packages that `fill` registered.
+    """Import the rules of a family's primitives, from all packages that `fill` registered.
 
     They are awaited until all of them are there: another thread that looks one up waits for this import.
     """
@@ -42,7 +40,7 @@ def import_rules(family: str) -> None:
 class Table(dict[Any, Entry]):
     """A table with an entry for each of some primitives.
 
-    Looking an entry up, or iterating over all, imports the rules of the rare families that are needed. Only views
+    Looking an entry up, or iterating over all, imports the rules of the families that are needed. Only views
     (`keys`, `values`, `items`) show just the entries imported so far.
 
     Args:

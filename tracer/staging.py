@@ -16,12 +16,11 @@ from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array, Unplaced
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
-from tapeless.tracer.incoming import incoming, kept
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.settings.scopes import Arguments, Result, scoped
-from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, incoming, kept
 
 DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # `n, argument 1 of f`, or nothing, of numbers of inputs
 

@@ -1,7 +1,7 @@
 """Primitives that libraries define while they run: a name, and rules that are Python functions by JAX's conventions.
 
-Every layer takes the rule it needs from the primitive, see interpreters/user_primitives.py and
-lowering/user_primitives.py. JAX's conventions: a primitive without `multiple_results` returns a bare array, and so do
+Every layer takes the rule it needs from the primitive, see api/custom/primitives.py and
+lowering/emit.py. JAX's conventions: a primitive without `multiple_results` returns a bare array, and so do
 its rules; ours return tuples.
 """
 

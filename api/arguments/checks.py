@@ -6,8 +6,7 @@ from typing import Any
 
 from tapeless.arguments.names import argument_name, naming
 from tapeless.tracer import dtypes, pytree
-from tapeless.tracer.incoming import incoming
-from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, holds_keys, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, holds_keys, incoming, is_arraylike
 
 _LONGEST = 400  # characters: more is no help
 

@@ -1,10 +1,10 @@
-"""Names of the leaves of arguments, as the function's signature has them: `params['w']`, `args[1]`."""
+"""Names of the leaves of arguments, as the function's signature has them: `params['w']`; names of derived functions."""
 
 import functools
 import inspect
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import core, pytree
 
@@ -128,3 +128,58 @@ def _of_code(code: CodeType) -> tuple[list[str], str]:
     by_name = code.co_argcount + code.co_kwonlyargcount
     rest = code.co_varnames[by_name] if code.co_flags & inspect.CO_VARARGS else "args"
     return [*code.co_varnames[: code.co_argcount]], rest
+
+
+# ---- functions that are derived from a user's ----------------------------------------------------------------
+
+
+_SHOWN = "__module__", "__name__", "__qualname__", "__doc__"
+
+
+def with_result(derived: Any, function: Any, result: Any = inspect.Signature.empty) -> Any:
+    """Name, document and annotate a derived function as the function it is derived from, but for the result."""
+    functools.update_wrapper(derived, function, shown_attributes(function, _SHOWN), updated=())
+    derived.__wrapped__ = WithResult(function, result)
+    return derived
+
+
+def bound(function: Callable[..., Any], instance: Any) -> Callable[..., Any]:
+    """Bind the first argument of a method that is no function but a callable object, as what `jit` returns is.
+
+    It keeps the name and the documentation.
+    """
+    method = functools.partial(function, instance)
+    method.__dict__.update({name: getattr(function, name) for name in _SHOWN if hasattr(function, name)})
+    return method
+
+
+def named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], Any]:
+    """Name a derived function after `fun`, keeping its documentation, and its signature if it is the same."""
+
+    def decorate(derived: Any) -> Any:
+        name = core.function_name(fun)
+        derived.__name__ = derived.__qualname__ = f"{kind}_of_{name}"
+        derived.__doc__ = f"The {kind.replace('_', ' ')} of {name}.\n\n{getattr(fun, '__doc__', None) or ''}"
+        derived.__module__ = getattr(fun, "__module__", None) or derived.__module__
+        if same_arguments:
+            derived.__wrapped__ = WithResult(fun)
+        return derived
+
+    return decorate
+
+
+class WithResult:
+    """Stand before a function in the chain that `inspect.unwrap` follows, with its signature but for the result.
+
+    The signature is made when it is asked for: making gradients costs no more for it.
+    """
+
+    __slots__ = ("__wrapped__", "_result")
+
+    def __init__(self, function: Callable[..., Any], result: Any = inspect.Signature.empty) -> None:
+        self.__wrapped__: Final = function
+        self._result: Final = result
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.__wrapped__).replace(return_annotation=self._result)

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.tracer import axes, dtypes, pytree
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import collective as c
 from tapeless.tracer.primitives import reduction
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import dynamic_index_in_dim
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, ndim, shape_of
 from tapeless.tracer.primitives.shape import expand_dims, pad, reshape, squeeze
-from tapeless.tracer.types import aval_of, is_arraylike
+from tapeless.tracer.types import aval_of, exact, is_arraylike
 
 Groups = Sequence[Sequence[int]] | None
 

@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 import numpy as np
 
 from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable, not_an_array
-from tapeless.arguments.methods import bound
-from tapeless.arguments.names import describe_inputs, names_by_position, naming
+from tapeless.arguments.names import bound, describe_inputs, names_by_position, naming
 from tapeless.arguments.static import Arguments
 from tapeless.compile import references
-from tapeless.compile.cache_misses import TraceKey, explained
-from tapeless.compile.jit_cache import Programs, clear_programs, note_traced, programs_of, remember
+from tapeless.compile.jit_cache import Programs, TraceKey, clear_programs, explained, note_traced, programs_of, remember
 from tapeless.compile.placement import one_device
 from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
 from tapeless.interpreters.zero import Zero, instantiate
-from tapeless.lowering import devices, dispatch, nonfinite
+from tapeless.lowering import devices, dispatch
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray
 from tapeless.tracer import (
@@ -34,7 +32,6 @@ from tapeless.tracer import (
     pytree,
 )
 from tapeless.tracer.core import Tracer
-from tapeless.tracer.incoming import incoming_number
 from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives import call
@@ -43,7 +40,7 @@ from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.settings import logs
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, incoming_number, is_arraylike
 
 if TYPE_CHECKING:
     from tapeless.tracer.keys import key_reuse
@@ -476,7 +473,7 @@ def _are_lent(leaves: Sequence[Any]) -> bool:
 
 def _is_plain(args: Sequence[Any]) -> bool:
     """Tell whether calls with such arguments may be handed to the executable without further checks."""
-    watched = nonfinite.are_watched() or config.debug_key_reuse
+    watched = dispatch.are_watched() or config.debug_key_reuse
     return not watched and all(isinstance(x, DeviceArray) for x in args) and devices.only_one()
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
-from tapeless.compile import profile_page as html
 from tapeless.compile import profile_text as terminal
 from tapeless.compile.jit import trace_apart
 from tapeless.compile.placement import block_until_ready
+from tapeless.compile.profile_text import HEADS, NOTE, cells, share, source_text, time_text
 from tapeless.interpreters.analysis import cost as counting
 from tapeless.lowering import dispatch, emit, kernel_times
 from tapeless.lowering.compile import Executable, compile_module
@@ -115,14 +115,14 @@ class Profile:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html.fragment(self)
+        return fragment(self)
 
     def save(self, path: str | Path) -> None:
         """Write a page that needs nothing else, to be opened in a browser.
 
         Raises: OSError if the file cannot be written.
         """
-        Path(path).write_text(html.page(self), encoding="utf-8")
+        Path(path).write_text(page(self), encoding="utf-8")
 
 
 def profile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
@@ -229,3 +229,61 @@ def _line(place: SourcePlace | None, operations: int, kernels: Sequence[Kernel])
         sum(kernel.nbytes for kernel in kernels),
         tuple(fused),
     )
+
+
+# ---- the page ------------------------------------------------------------------------------------------------
+# A profile as HTML: an element for a notebook, and a page on its own; bars show the shares of the time.
+
+
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+
+
+def page(profile: Profile) -> str:
+    """Write a whole document."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{_escaped(profile.title)}: its profile</title>\n"
+        "<style>:root { color-scheme: light dark; } body { margin: 20px; }</style>\n</head>\n<body>\n"
+        f"{fragment(profile)}\n</body>\n</html>\n"
+    )
+
+
+def fragment(profile: Profile) -> str:
+    """Render the HTML element for a notebook, with its own style."""
+    style = Path(__file__).with_name("profile.css").read_text(encoding="utf-8")
+    note = f"No times by line: {profile.unrecorded}" if profile.kernels is None else NOTE
+    return "\n".join(
+        [
+            f'<div class="tapeless-profile">\n<style>\n{style}</style>',
+            f"<h2><code>{_escaped(profile.title)}</code></h2>",
+            *_table(("stage", "time", ""), _stages(profile)),
+            *_table((*HEADS, ""), _rows_of_lines(profile)),
+            f"<p>{_escaped(note)}</p>\n</div>",
+        ]
+    )
+
+
+def _stages(profile: Profile) -> Iterator[tuple[Sequence[str], float]]:
+    longest = sum(stage.seconds for stage in profile.stages)
+    for stage in profile.stages:
+        yield (stage.name, time_text(stage.seconds), stage.result), stage.seconds / longest
+
+
+def _rows_of_lines(profile: Profile) -> Iterator[tuple[Sequence[str], float]]:
+    for line in profile.lines:
+        yield (*cells(profile, line), source_text(line.place)), share(profile, line)
+
+
+def _table(heads: Sequence[str], rows: Iterator[tuple[Sequence[str], float]]) -> Iterator[str]:
+    yield f"<table>\n<tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>"
+    for (first, *figures, words), part in rows:
+        numbers = "".join(f"<td>{_escaped(cell)}</td>" for cell in figures)
+        bar = f'<td class="words bar" style="--share: {part:.1%}"><code>{_escaped(words)}</code></td>'
+        yield f"<tr><td><code>{_escaped(first)}</code></td>{numbers}{bar}</tr>"
+    yield "</table>"
+
+
+def _escaped(words: str) -> str:
+    return words.translate(_ESCAPES)

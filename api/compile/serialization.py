@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.arguments.signatures import Signature
-from tapeless.arguments.weak_int_overflow import IntegerNarrowing
+from tapeless.arguments.signatures import IntegerNarrowing, Signature
 from tapeless.lowering import saved_programs
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.compile import Executable

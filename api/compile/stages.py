@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tapeless.arguments import weak_int_overflow
+from tapeless.arguments import signatures
 from tapeless.arguments.names import name_of_leaf
 from tapeless.arguments.signatures import Signature
 from tapeless.compile.references import ProgramReferences
-from tapeless.lowering import (
-    devices,
-    dispatch,
-    emit,
-    nonfinite,
-)
+from tapeless.lowering import devices, dispatch, emit
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation, parse
@@ -78,7 +73,7 @@ class CompiledCall:
         """Compile a traced function for a device."""
         jaxpr, consts = traced.to_compile.jaxpr, traced.to_compile.consts
         # Where results must be finite nothing is donated: what is not is looked for once more.
-        donated = () if nonfinite.are_watched() else tuple(len(consts) + i for i in traced.donated)
+        donated = () if dispatch.are_watched() else tuple(len(consts) + i for i in traced.donated)
         if donated:
             _warn_of_unused(traced, donated)
         executable = dispatch.executable(jaxpr, device, donated, traced.options)
@@ -116,7 +111,7 @@ class CompiledCall:
             outs = self._run(arrays)
         except ArgumentError as error:
             raise error.after(len(self.consts)) from None
-        if nonfinite.are_watched():
+        if dispatch.are_watched():
             self._check_finite(outs, arrays)
         outs = dispatch.committed_as(inputs, outs)
         return pytree.unflatten(self._tree.snapshot(), outs if refs is None else refs.results(leaves, outs))
@@ -130,8 +125,8 @@ class CompiledCall:
     def _check_finite(self, outs: Sequence[DeviceArray], arrays: Sequence[DeviceArray]) -> None:
         if self._jaxpr is not None:
             consts = map(wrapped, self.consts, self._jaxpr.in_avals)
-            nonfinite.check_program(self._jaxpr, outs, [*consts, *arrays], len(self.consts))
-        elif found := nonfinite.found_in(outs):
+            dispatch.check_finite_program(self._jaxpr, outs, [*consts, *arrays], len(self.consts))
+        elif found := dispatch.nonfinite_in(outs):
             raise FloatingPointError(
                 f"{found} in a result of {self.signature.name}, which was loaded: its lines are not known."
             )
@@ -226,10 +221,10 @@ class Traced(_Stage):
         self.jaxpr: Final = jaxpr
         self.options: Final = options
         self.references: Final = references
-        found = weak_int_overflow.narrowings(jaxpr.jaxpr)
+        found = signatures.narrowings(jaxpr.jaxpr)
         for each in found:
             if isinstance(each.what, Literal):
-                weak_int_overflow.check_fits(each, each.what.value, lambda: f"jit: a number in {function}")
+                signatures.check_fits(each, each.what.value, lambda: f"jit: a number in {function}")
         super().__init__(Signature.of_program(jaxpr, in_tree, out_tree, function, names, found), donated)
 
     @property

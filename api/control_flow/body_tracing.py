@@ -6,16 +6,17 @@ the carry, are not are converted.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TypeVar
 
 from tapeless.arguments.checks import check_arrays
 from tapeless.control_flow.mismatch_errors import branches_error, carry_error, structure_error
-from tapeless.control_flow.weak_carries import TypeProbe, commit, probe
 from tapeless.tracer import core, dtypes, leaks, pytree
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.numpy.promotion import cast
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.references import Ref
+from tapeless.tracer.settings.scopes import scoped
 from tapeless.tracer.staging import trace_closed, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
@@ -125,7 +126,7 @@ def unify_carry_types(
 ) -> tuple[TracedBody, list[Any]]:
     """Trace the body of a loop to the fix-point of its carry types; return it and the initial carry, flat, of them.
 
-    Inside a type probe the type is a guess, of one trace: see `weak_carries`.
+    Inside a type probe the type is a guess, of one trace: see `TypeProbe`.
 
     Args:
       fun: the user's function, whose fault it is.
@@ -154,7 +155,7 @@ def unify_carry_types(
 
 
 def _guessed(
-    traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int, around: TypeProbe
+    traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int, around: "TypeProbe"
 ) -> tuple[TracedBody, list[ShapedArray]]:
     """Trace the body once, and guess that its carry has the types that this trace gives."""
     body = traced(avals)
@@ -252,3 +253,55 @@ def _taking(body: TracedBody, consts: dict[int, Any]) -> Jaxpr:
     own = dict(zip(map(id, body.consts), invars))
     before = [own.get(key) or Var(aval_of(x)) for key, x in consts.items()]
     return body.jaxpr.replace(invars=[*before, *invars[len(body.consts) :]])
+
+
+# ---- carries that begin weakly typed -------------------------------------------------------------------------
+# Type probes: trace a loop body only to find the types of a carry that begins weakly typed.
+#
+# A loop whose carry begins weak is traced to see what type it takes, and then for good. Were each loop inside traced
+# twice in both, d nested loops would be traced 2^d times. So while a loop is probed, those inside guess instead: they
+# are traced once, and take for granted that with the type they found the rest stays as it is. What is written then is
+# thrown away if anything was guessed; the loop is traced again for good, where those inside explore in turn: a trace
+# or two for each level. Only what is traced directly counts: functions that are remembered (jit, checkpoint) are
+# never given guesses.
+
+
+T = TypeVar("T")
+
+
+class TypeProbe:
+    """A loop that is traced for types.
+
+    guessed: whether a loop inside took something for granted.
+    """
+
+    def __init__(self) -> None:
+        self.guessed = False
+        self._traces: list[core.Trace] = [core.current_trace()]  # what is written into these is not for good
+
+    @staticmethod
+    def here() -> "TypeProbe | None":
+        """Return the type probe that the current trace belongs to, or None."""
+        found = _current.get()
+        return found if found and core.current_trace() in found._traces[1:] else None
+
+    @staticmethod
+    def enter() -> None:
+        """Start tracing a body; a body traced inside a type probe belongs to that probe."""
+        found, trace = _current.get(), core.current_trace()
+        if found and trace.parent in found._traces:
+            found._traces.append(trace)
+
+
+def probe(f: Callable[[], T]) -> tuple[T, bool]:
+    """Call `f`, which traces a body, in a type probe; return its result, and whether it is good for types only."""
+    found = TypeProbe()
+    return scoped(_current, found, f), found.guessed
+
+
+def commit(f: Callable[[], T]) -> tuple[T, bool]:
+    """Call `f` outside any type probe: its result is final."""
+    return f(), False
+
+
+_current: ContextVar[TypeProbe | None] = ContextVar("type probe", default=None)

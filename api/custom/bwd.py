@@ -18,9 +18,8 @@ from tapeless.interpreters.rules.custom import Pull, ReverseOnlyPull, differenti
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, pytree, source
 from tapeless.tracer.core import Tracer
-from tapeless.tracer.effects import effects_of
 from tapeless.tracer.errors import UnexpectedTracerError
-from tapeless.tracer.jaxpr import Jaxpr, Var
+from tapeless.tracer.jaxpr import Jaxpr, Var, effects_of
 from tapeless.tracer.primitives.custom import custom_linear
 from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.staging import trace_to_jaxpr

@@ -2,16 +2,16 @@
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Sequence, Set
 from contextvars import ContextVar
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
 
 from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
 from tapeless.arguments.held_references import check_distinct, holding
-from tapeless.arguments.methods import bound
+from tapeless.arguments.names import bound
 from tapeless.custom import closures
 from tapeless.custom.checks import attempt, check_values
-from tapeless.custom.per_trace import PerTrace
 from tapeless.tracer import core, pytree
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Jaxpr
@@ -295,3 +295,43 @@ class FlatCall:
     def key(self, avals: Sequence[ShapedArray], *more: Any) -> Any:
         """Make the cache key of calls with these types."""
         return (self.tree.snapshot(), tuple([aval.strong() for aval in avals]), *more)
+
+
+# ---- what is remembered for a trace --------------------------------------------------------------------------
+# Caches of what is traced for one program.
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class PerTrace(Generic[K, V]):
+    """A cache for as long as the outermost trace: a program that calls a function often traces it once.
+
+    The next program traces it anew, for it may read Python variables that have changed. Outside of any trace nothing is
+    cached. None is no value.
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: tuple[Callable[[], Any], dict[K, V]] = _no_trace, {}
+
+    def get(self, key: K) -> V | None:
+        """Return the entry for `key`; None if there is none of the trace at work."""
+        of, found = self._found
+        trace = core.outermost_trace()
+        return found.get(key) if trace is not None and of() is trace else None
+
+    def enter(self, key: K, value: V) -> V:
+        """Add `value` for `key`, and return it."""
+        trace = core.outermost_trace()
+        if trace is not None:
+            if self._found[0]() is not trace:
+                self._found = weakref.ref(trace), {}
+            self._found[1][key] = value
+        return value
+
+
+def _no_trace() -> None:
+    return None

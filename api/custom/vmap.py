@@ -5,18 +5,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
-from tapeless.arguments.methods import bound
+from tapeless.arguments.names import bound
 from tapeless.control_flow.body_tracing import TracedBody, as_type, gives_way, trace
 from tapeless.control_flow.scan import scan
-from tapeless.custom.calls import positional, signature_of
+from tapeless.custom.calls import PerTrace, positional, signature_of
 from tapeless.custom.closures import alive_in
-from tapeless.custom.per_trace import PerTrace
 from tapeless.tracer import core, pytree
 from tapeless.tracer.core import Tracer, function_name
 from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr, Var
 from tapeless.tracer.numpy.promotion import as_array
-from tapeless.tracer.primitives import custom_vmap as primitives
+from tapeless.tracer.primitives import custom as primitives
 from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import standing_for

@@ -16,12 +16,17 @@ from tapeless.arguments.checks import (
     shown,
     structure,
 )
-from tapeless.arguments.names import argument_name, leaf_names, positional_names
-from tapeless.arguments.result_annotations import WithResult
-from tapeless.differentiate.conventions import check_convention, in_convention, pull_back_in_convention
+from tapeless.arguments.names import argument_name, leaf_names, named, positional_names
 from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, TangentSpace, positions
 from tapeless.differentiate.references import OfArrays, ReferencePullBack, has_references
-from tapeless.differentiate.tangents import instantiated, own_array, tangents_of
+from tapeless.differentiate.tangents import (
+    check_convention,
+    in_convention,
+    instantiated,
+    own_array,
+    pull_back_in_convention,
+    tangents_of,
+)
 from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import linearize as linearization
 from tapeless.interpreters.analysis.linearity import check_linear
@@ -470,21 +475,6 @@ def with_arguments(fun: Any, args: Any, kwargs: Any, chosen: tuple[int, ...], *n
     for i, x in zip(chosen, new, strict=True):
         given[i] = x
     return fun(*given, **kwargs)
-
-
-def named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], Any]:
-    """Name a derived function after `fun`, keeping its documentation, and its signature if it is the same."""
-
-    def decorate(derived: Any) -> Any:
-        name = function_name(fun)
-        derived.__name__ = derived.__qualname__ = f"{kind}_of_{name}"
-        derived.__doc__ = f"The {kind.replace('_', ' ')} of {name}.\n\n{getattr(fun, '__doc__', None) or ''}"
-        derived.__module__ = getattr(fun, "__module__", None) or derived.__module__
-        if same_arguments:
-            derived.__wrapped__ = WithResult(fun)
-        return derived
-
-    return decorate
 
 
 # ---- what users give -----------------------------------------------------------------------------------------

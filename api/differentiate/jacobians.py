@@ -10,7 +10,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from tapeless.arguments.checks import check_callable, no_derivative
-from tapeless.arguments.names import argument_name, shown_attributes
+from tapeless.arguments.names import argument_name, named, shown_attributes
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.autodiff import (
     FlatFunction,
@@ -18,7 +18,6 @@ from tapeless.differentiate.autodiff import (
     check_argnums,
     check_inputs,
     linearize_of,
-    named,
     vjp_of,
     with_arguments,
 )

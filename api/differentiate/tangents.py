@@ -9,11 +9,12 @@ import numpy as np
 from tapeless.arguments.checks import check_arrays
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering.array import device_put
-from tapeless.tracer import core, dtypes
+from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.advice import widths
 from tapeless.tracer.array import Array
-from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.elementwise import conj, convert_element_type
 from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.pytree.registry import Partial
 from tapeless.tracer.rule_arguments import as_argument
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, is_arraylike
 
@@ -75,3 +76,37 @@ def own_array(x: Any) -> Any:
     if core.is_evaluating():
         return device_put(x)
     return x if type(x) is np.ndarray and x.ndim else as_argument(x)
+
+
+# ---- conventions of complex derivatives ----------------------------------------------------------------------
+# Conventions for derivatives with respect to complex numbers.
+#
+# Of z = x + i y the bilinear gradient of a real f is ∂f/∂x - i ∂f/∂y, which jvp transposes to; the hermitian one is
+# its conjugate 2 ∂f/∂conj(z), the direction of ascent. So are pullbacks P: P_hermitian(k) = conj(P_bilinear(conj k)).
+
+
+CONVENTIONS = ("hermitian", "bilinear")
+
+
+def check_convention(who: str, convention: str) -> None:
+    """Check the name of a convention. Raises: ValueError if there is no such convention."""
+    if convention not in CONVENTIONS:
+        raise ValueError(f"{who}: convention={convention!r} is none of {CONVENTIONS}.")
+
+
+def in_convention(convention: str, gradient: Any) -> Any:
+    """Give a bilinear gradient in a convention."""
+    return gradient if convention == "bilinear" else pytree.tree_map(_conjugate, gradient)
+
+
+def pull_back_in_convention(convention: str, pull_back: Any) -> Any:
+    """Give a bilinear pullback in a convention; it stays a pytree."""
+    return pull_back if convention == "bilinear" else Partial(_pulled_back, pull_back)
+
+
+def _pulled_back(pull_back: Any, cotangent: Any) -> Any:
+    return pytree.tree_map(_conjugate, pull_back(pytree.tree_map(_conjugate, cotangent)))
+
+
+def _conjugate(x: Any) -> Any:
+    return conj(x) if dtypes.is_complex(aval_of(x).dtype) else x

@@ -11,8 +11,7 @@ from tapeless.differentiate.residuals import Residuals, differentiated
 from tapeless.differentiate.unzip import Unzipped, check_policy, unzip_program
 from tapeless.explanation import page as html
 from tapeless.explanation import text as terminal
-from tapeless.explanation.provenance import marked
-from tapeless.explanation.tables import Phase, Tables, tables
+from tapeless.explanation.tables import Phase, Tables, marked, tables
 from tapeless.interpreters import partial_eval, simplify
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.residuals.rematerialization import Policy

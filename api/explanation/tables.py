@@ -3,17 +3,16 @@
 import linecache
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tapeless.differentiate import residuals
 from tapeless.differentiate.residuals import Residual
 from tapeless.differentiate.unzip import Unzipped
-from tapeless.explanation.provenance import made_from, marked
 from tapeless.interpreters import transpose
 from tapeless.interpreters.analysis import cost as counting
 from tapeless.interpreters.analysis.cost import Cost
 from tapeless.tracer.bodies import bodies_of
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.printing import Names, equation_text, is_default, titles_inside
 from tapeless.tracer.source import Source
@@ -348,3 +347,43 @@ def _lines(phases: Sequence[Phase], saved: Sequence[Saved]) -> Iterator[Line]:
             place, text = SourceLine(file, n), linecache.getline(file, n).rstrip("\n")
             if text or place in executed:
                 yield Line(next(keys), place, text, place in executed)
+
+
+# ---- provenance ----------------------------------------------------------------------------------------------
+# Provenance of equations across transformations, by the source lines that they carry.
+#
+# Transforms run the rule of an equation under its line, so that what the rule builds has that line. A mark is a line
+# that also knows its equation: of a program whose lines are marks, every program that is derived says equation by
+# equation what it is made from, however it was simplified since.
+
+
+class Mark(Source):
+    """The place of an equation, and the equation."""
+
+    __slots__ = ("equation",)
+
+    def __init__(self, place: Source, equation: Equation) -> None:
+        super().__init__(place.code, place.instruction)
+        self.equation: Final = equation
+
+
+def marked(jaxpr: Jaxpr, known: dict[Jaxpr, Jaxpr] | None = None) -> Jaxpr:
+    """Mark the equations of a program, and of the programs it carries, so that provenance can be told.
+
+    Args:
+      known: programs that were marked already, which stay shared.
+    """
+    known = {} if known is None else known
+    if jaxpr not in known:
+        known[jaxpr] = jaxpr.replace(eqns=[_marked_equation(eqn, known) for eqn in jaxpr.eqns])
+    return known[jaxpr]
+
+
+def made_from(eqn: Equation) -> Equation | None:
+    """Return the equation of a marked program that `eqn` was made from, if its source line says so."""
+    return eqn.source.equation if isinstance(eqn.source, Mark) else None
+
+
+def _marked_equation(eqn: Equation, known: dict[Jaxpr, Jaxpr]) -> Equation:
+    params = map_subjaxprs(lambda inner: marked(inner, known), eqn.params)
+    return eqn.replace(params=params, source=Mark(eqn.source, eqn) if eqn.source else None)

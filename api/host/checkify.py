@@ -11,7 +11,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 import numpy as np
 
 from tapeless.arguments.checks import check_callable
-from tapeless.arguments.result_annotations import with_result
+from tapeless.arguments.names import with_result
 from tapeless.host.callbacks import key_impl_of, received, sent
 from tapeless.interpreters.checks import UserCheck
 from tapeless.interpreters.error_values import ErrorPlace, ErrorValues

@@ -27,8 +27,7 @@ from tapeless.index.passes import (
     solve,
     tensor_ssa,
 )
-from tapeless.index.ranges import Range, place_in, range_of
-from tapeless.index.spaces import Space
+from tapeless.index.spaces import Range, Space, place_in, range_of
 from tapeless.index.sparse import Entries, Relation, SparseArray
 from tapeless.index.symbolic_gradients import free, grad, pullback, push
 from tapeless.index.symbolic_sizes import IndexCost, SizedFormulas, cost

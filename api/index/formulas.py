@@ -32,8 +32,7 @@ from tapeless.interpreters.formulas.raise_terms import raised
 from tapeless.interpreters.formulas.shared_contractions import with_shared_contractions
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.core import Tracer
-from tapeless.tracer.formulas.matrix_products import matrix_text
-from tapeless.tracer.formulas.numpy_source import sum_source
+from tapeless.tracer.formulas.numpy_source import matrix_text, sum_source
 from tapeless.tracer.formulas.symmetries import Symmetry
 from tapeless.tracer.formulas.text import LATEX, TEXT, Notation, Operands, equation, formula, free_names, index_equation
 from tapeless.tracer.indices.hints import note, note_assumptions

@@ -18,7 +18,7 @@ from tapeless.arguments.names import leaf_names
 from tapeless.compile.jit import program_of
 from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.differentiate.autodiff import jvp, vjp
-from tapeless.differentiate.conventions import check_convention
+from tapeless.differentiate.tangents import check_convention
 from tapeless.index.constant_names import constant_names
 from tapeless.index.formulas import Formulas, Input, ValueName, staying_axes
 from tapeless.index.spaces import Space

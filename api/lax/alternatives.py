@@ -9,7 +9,7 @@ from tapeless.arguments.checks import check_callable
 from tapeless.compile.jit import jit
 from tapeless.control_flow.branches_and_loops import check_operands, chosen
 from tapeless.tracer.core import Tracer
-from tapeless.tracer.primitives.platform import platform_index
+from tapeless.tracer.primitives.control_flow import platform_index
 
 
 def platform_dependent(

@@ -5,11 +5,19 @@ import typing as _typing
 from tapeless.lax.own_primitive_names import FUNCTIONS_IN_LINALG as _FUNCTIONS
 from tapeless.lax.own_primitive_names import IN_LINALG as _PRIMITIVES
 from tapeless.tracer.late_imports import imported_late as _imported_late
-from tapeless.tracer.primitives.condensed_forms import hessenberg, schur, tridiagonal
 from tapeless.tracer.primitives.factorization import lu, qr
-from tapeless.tracer.primitives.linalg import cholesky, triangular_solve
-from tapeless.tracer.primitives.spectral import EighImplementation, EigImplementation, SvdAlgorithm, eig, eigh, svd
-from tapeless.tracer.primitives.tridiagonal_systems import tridiagonal_solve
+from tapeless.tracer.primitives.linalg import cholesky, triangular_solve, tridiagonal_solve
+from tapeless.tracer.primitives.spectral import (
+    EighImplementation,
+    EigImplementation,
+    SvdAlgorithm,
+    eig,
+    eigh,
+    hessenberg,
+    schur,
+    svd,
+    tridiagonal,
+)
 
 if _typing.TYPE_CHECKING:
     from tapeless.lax.householder import householder_product, ormqr

@@ -16,9 +16,9 @@ import numpy as np
 
 from tapeless.tracer import dtypes, source
 from tapeless.tracer.array import Array
-from tapeless.tracer.incoming import incoming
 from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.numpy.scalar_types import ScalarType
+from tapeless.tracer.types import incoming
 
 _PARAMETERS = ("dtype", "new_dtype", "out_dtype", "index_dtype", "preferred_element_type")
 _NAMESPACES = tuple(f"tapeless.{name}" for name in ("image", "lax", "nn", "numpy", "random", "scipy"))

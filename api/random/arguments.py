@@ -12,12 +12,11 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.keys.prng_keys import one_key, shape_of_result
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import known_elements, shape_of
 from tapeless.tracer.settings.config import config
-from tapeless.tracer.types import aval_of, is_arraylike
+from tapeless.tracer.types import aval_of, exact, is_arraylike
 
 KeyLike = ArrayLike  # one key: an array of a key dtype, or bare words
 Shape = Sequence[int]

@@ -21,12 +21,11 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.dtypes import DTypeLike
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.keys.prng_keys import children, clone
 from tapeless.tracer.primitives.elementwise import convert_element_type, log_plus_one, stop_gradient
 from tapeless.tracer.primitives.operands import ndim, shape_of
 from tapeless.tracer.primitives.special import lgamma
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, exact
 
 # Stirling's approximation of log k! is off by that, at k = 0 to 9.
 _BEYOND_STIRLING = (

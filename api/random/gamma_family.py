@@ -20,10 +20,10 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.dtypes import DTypeLike
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.keys.prng_keys import children
 from tapeless.tracer.primitives.operands import ndim, shape_of
 from tapeless.tracer.primitives.special import digamma, random_gamma_grad
+from tapeless.tracer.types import exact
 
 
 def gamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:

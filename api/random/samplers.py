@@ -31,7 +31,6 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import not_supported
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.keys.prng_keys import children, one_key, random_bits
 from tapeless.tracer.primitives.bits import bitcast_convert_type, clz, shift_left, shift_right_logical
 from tapeless.tracer.primitives.elementwise import complex as complex_of
@@ -40,7 +39,7 @@ from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, 
 from tapeless.tracer.primitives.shape import iota
 from tapeless.tracer.primitives.sorting import sort, top_k
 from tapeless.tracer.primitives.special import erf, erf_inv
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, exact
 
 # ---- bits and uniform numbers --------------------------------------------------------------------------------
 

@@ -31,7 +31,6 @@ from tapeless.tracer.primitives import (
     bits,
     checkpoint,
     collective,
-    condensed_forms,
     contraction,
     custom,
     factorization,
@@ -39,7 +38,6 @@ from tapeless.tracer.primitives import (
     linalg,
     random,
     spectral,
-    tridiagonal_systems,
     windows,
 )
 from tapeless.tracer.primitives import elementwise as e
@@ -528,15 +526,15 @@ prices[spectral.svd_p] = Price(nonlinear=_decomposition(_singular_values))
 for _primitive in (factorization.pinv_p, factorization.least_squares_p):
     prices[_primitive] = Price(nonlinear=_decomposition(lambda m, n, **_: _singular_values(m, n) + 2 * m * n * n))
 for _primitive, _multiple in (
-    (condensed_forms.hessenberg_p, 10 / 3),
-    (condensed_forms.tridiagonal_p, 4 / 3),
-    (condensed_forms.schur_p, 25),
+    (spectral.hessenberg_p, 10 / 3),
+    (spectral.tridiagonal_p, 4 / 3),
+    (spectral.schur_p, 25),
 ):
     prices[_primitive] = Price(nonlinear=_decomposition(lambda _, n, by=_multiple, **__: int(by * n**3)))
 # For regular matrices: a singular one takes more.
 prices[factorization.adjugate_p] = Price(nonlinear=_decomposition(lambda _, n: 2 * n**3))
 _computes(linalg.triangular_solve_p, _substitution)
-_computes(tridiagonal_systems.tridiagonal_solve_p, _tridiagonal)
+_computes(linalg.tridiagonal_solve_p, _tridiagonal)
 _computes(contraction.dot_general_p, _dot)
 _computes(contraction.conv_general_dilated_p, _conv)
 prices[ein_p] = Price(_ein, _nonlinear_ein)

@@ -13,7 +13,6 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives import error_functions as f
 from tapeless.tracer.primitives import gamma_functions as g
 from tapeless.tracer.primitives import integrals as i
 from tapeless.tracer.primitives import reduction as r
@@ -34,7 +33,7 @@ COMPOSED: dict[Primitive, int] = {
     s.bessel_i0_p: 90, s.bessel_i1_p: 89, s.bessel_i0e_p: 86, s.bessel_i1e_p: 86,
     s.igamma_p: 137, s.igammac_p: 137, s.igamma_grad_a_p: 249, s.random_gamma_grad_p: 206,
     s.betainc_p: 280, s.betaincc_p: 280,
-    f.erfcx_p: 87, f.dawsn_p: 279, f.ndtr_p: 85, f.log_ndtr_p: 269, f.ndtri_p: 289, f.erfinv_p: 140,
+    i.erfcx_p: 87, i.dawsn_p: 279, i.ndtr_p: 85, i.log_ndtr_p: 269, i.ndtri_p: 289, i.erfinv_p: 140,
     i.exp1_p: 209, i.expi_p: 598, i.sine_integral_p: 403, i.cosine_integral_p: 402, i.fresnel_sine_p: 389,
     i.fresnel_cosine_p: 387, i.spence_p: 96,
     g.gamma_p: 125, g.beta_p: 905, g.betaln_p: 894, g.comb_p: 914, g.poch_p: 1574, g.xlogy_p: 2,

@@ -17,8 +17,7 @@ import numpy as np
 
 from tapeless.interpreters import jvp, limits
 from tapeless.interpreters.analysis.sparsity_rules import FunctionFacts, Support, functions
-from tapeless.interpreters.index_rows import Combination
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import Combination, index_row
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.primitives.operands import known_elements

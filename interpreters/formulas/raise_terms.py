@@ -26,8 +26,7 @@ from tapeless.interpreters.formulas.let_form import (
     without_conjugates,
 )
 from tapeless.interpreters.formulas.numpy_source import value_of_numbers
-from tapeless.interpreters.index_rows import Combination, elements
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import Combination, elements, index_row
 from tapeless.interpreters.simplifications.fusion.affine_indexing import without_lookups
 from tapeless.interpreters.simplifications.fusion.affine_values import Values
 from tapeless.interpreters.writer import Writer

@@ -23,14 +23,12 @@ from tapeless.interpreters.index.entries import (
     summed,
 )
 from tapeless.interpreters.index.entry_products import kept, met, multiplied, neutral, summed_entries, times
-from tapeless.interpreters.index_rows import Combination
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import Combination, index_row
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.writer import Writer, filled, typed
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive, remembered
-from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_carried
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, effects, map_carried
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from tapeless.interpreters.analysis.cost import equation_cost, work
+from tapeless.interpreters.index_rows import index_row
 from tapeless.interpreters.inline import fully_inlined, is_inlined
-from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.common_subexpressions import without_common_subexpressions
 from tapeless.interpreters.simplifications.fusion.fuse import as_ein, fuse_contractions
 from tapeless.interpreters.simplifications.fusion.statements import MOVES

@@ -2,10 +2,11 @@
 
 Who decides, and when:
 
-- `provenance`, while a function is differentiated eagerly or at the top of a trace: its values exist already, and so
-  does each equation's result. It remembers how residuals were made, so that cheap ones are made again, not held.
+- `linearize.ResidualProvenance`, while a function is differentiated eagerly or at the top of a trace: its values exist
+  already, and so does each equation's result. It remembers how residuals were made, so that cheap ones are made again,
+  not held.
 - `cut`, once for each program that is unzipped as a whole (the body of a loop, a branch or a call, the argument of
-  `tl.unzip`): the values with the fewest bytes from which the simplified linear half can be computed, by `minimum_cut`.
+  `tl.unzip`): the values with the fewest bytes from which the simplified linear half can be computed, by a minimum cut.
 - `placement`, after the cut of a loop's body: which residuals are stacked over the steps, and which are the same in
   all of them and are saved once.
 - `rematerialization`, for a function under `tl.checkpoint`, when its program is unzipped: a policy is asked instead of

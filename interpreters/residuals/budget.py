@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tapeless.interpreters.residuals import rematerialization
 from tapeless.interpreters.residuals.rematerialization import Asked, ProgramPolicy, SavedEquations, save_all, save_none
 from tapeless.tracer.bodies import CARRY, bodies_of
-from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, effects
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray

@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 from tapeless.tracer import passes
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_carried, subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, effects, map_carried, subjaxprs
 from tapeless.tracer.primitives.checkpoint import move_p
 from tapeless.tracer.primitives.random import random_unwrap_p
 from tapeless.tracer.rules import Rules, Table

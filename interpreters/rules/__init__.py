@@ -1,4 +1,7 @@
-"""Rules of primitives for jvp, transpose, vmap and partial evaluation, by family. Importing this fills the tables."""
+"""Rules of primitives by family: jvp, transpose, vmap, partial evaluation, index rows.
+
+Importing this registers them; a family is imported when one of its rules is first looked up.
+"""
 
 from tapeless.tracer.rules import fill
 

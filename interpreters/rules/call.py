@@ -12,6 +12,7 @@ from tapeless.interpreters import (
     transpose,
     vmap,
 )
+from tapeless.interpreters.index_rows import without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.residuals import budget, rematerialization, rematerialization_control_flow
 from tapeless.interpreters.residuals.rematerialization import save_all
@@ -136,3 +137,7 @@ transpose.rules[c.jit_p] = transpose.Accumulating(_jit_transpose)
 vmap.rules[c.jit_p] = _jit_vmap
 rematerialization.rules[c.jit_p] = rematerialization_control_flow.call
 budget.rules[c.jit_p] = budget.call
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+without_row("its program has equations, which have rows", c.jit_p)

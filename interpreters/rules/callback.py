@@ -7,6 +7,7 @@ import numpy as np
 
 from tapeless.interpreters import jvp, vmap
 from tapeless.interpreters.checks import UserCheck
+from tapeless.interpreters.index_rows import without_row
 from tapeless.interpreters.vmap import Dim
 from tapeless.tracer import core, source
 from tapeless.tracer.primitives import callback as c
@@ -107,3 +108,7 @@ def _debug_vmap(size: int, args: Any, dims: Any, *, callback: c.Callback, ordere
 vmap.rules[c.pure_callback_p] = _pure_vmap
 vmap.rules[c.io_callback_p] = _io_vmap
 vmap.rules[c.debug_callback_p] = _debug_vmap
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+without_row("the host computes it", c.pure_callback_p, c.io_callback_p, c.debug_callback_p)

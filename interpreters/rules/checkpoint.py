@@ -16,6 +16,7 @@ from tapeless.interpreters import (
     vmap,
 )
 from tapeless.interpreters.analysis import linearity
+from tapeless.interpreters.index_rows import rows, same, without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.residuals import budget, rematerialization, rematerialization_control_flow
 from tapeless.interpreters.rules.call import call_jvp, call_partial_eval, call_transposed
@@ -132,3 +133,9 @@ def _sink_vmap(size: int, args: Any, dims: Any) -> Any:
 
 jvp.rules[c.dce_sink_p] = lambda primals, tangents: (c.dce_sink_p.bind(*primals), ())
 vmap.rules[c.dce_sink_p] = _sink_vmap
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+rows[c.name_p] = rows[c.move_p] = rows[c.materialize_p] = rows[c.optimization_barrier_p] = same
+without_row("its program has equations, which have rows", c.checkpoint_p)
+without_row("it has no results", c.dce_sink_p)

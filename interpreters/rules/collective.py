@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, transpose, vmap
+from tapeless.interpreters.index_rows import without_row
 from tapeless.interpreters.vmap import Dim
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import collective as c
 from tapeless.tracer.primitives.checkpoint import materialize
 from tapeless.tracer.primitives.elementwise import convert_element_type, div, eq, mul
@@ -21,7 +21,7 @@ from tapeless.tracer.primitives.indexing import index_take
 from tapeless.tracer.primitives.reduction import reduce_max, reduce_min, reduce_sum
 from tapeless.tracer.primitives.shape import iota, pad, reshape
 from tapeless.tracer.primitives.shape import transpose as permute
-from tapeless.tracer.types import aval_of, weak_number
+from tapeless.tracer.types import aval_of, exact, weak_number
 
 # ---- derivatives ---------------------------------------------------------------------------------------------
 
@@ -195,3 +195,10 @@ def _axis_index_over_itself(size: int, args: Any, dims: Any, **_: Any) -> Any:
 
 
 vmap.collectives[c.axis_index_p] = _axis_index_over_itself
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+without_row(
+    "it reads other examples or devices, which no axis of an array is",
+    *(c.psum_p, c.pmax_p, c.pmin_p, c.all_gather_p, c.psum_scatter_p, c.all_to_all_p, c.ppermute_p, c.axis_index_p),
+)

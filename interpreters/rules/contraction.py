@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tapeless.interpreters import jvp, transpose, vmap
+from tapeless.interpreters.index_rows import Avals, Box, IndexRow, Params, rows, terms, window_index
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.vmap import example_shape
 from tapeless.tracer import dtypes
@@ -14,7 +15,9 @@ from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import argsort, without
 from tapeless.tracer.primitives.shape import full, reshape, rev
 from tapeless.tracer.primitives.shape import transpose as permute
-from tapeless.tracer.primitives.windows import dilated
+from tapeless.tracer.primitives.windows import count, dilated
+from tapeless.tracer.terms.affine import Affine
+from tapeless.tracer.terms.term import Bracket, Read
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -268,3 +271,52 @@ def _unfolded(x: Any, axis: int, size: int, n: int, groups: int = 1) -> Any:
 jvp.multilinear(c.conv_general_dilated_p)
 vmap.rules[c.conv_general_dilated_p] = _conv_vmap
 transpose.rules[c.conv_general_dilated_p] = _conv_transpose
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# Sums of products, over the window in a convolution.
+
+
+def _dot_general_row(params: Params, avals: Avals) -> IndexRow:
+    """Make the row of dot_general: the result has the batch axes, then the free axes of the left and the right."""
+    ((cx, cy), (bx, by)), (x, y), box = params["dimension_numbers"], avals, Box()
+    of_x, of_y = dict[int, Affine](), dict[int, Affine]()
+    for d, e in zip((*bx, *cx), (*by, *cy)):
+        of_x[d] = of_y[e] = box.axis(x.shape[d])
+    out = [of_x[d] for d in bx]
+    for aval, indices in ((x, of_x), (y, of_y)):
+        for d in range(aval.ndim):
+            if d not in indices:
+                indices[d] = box.axis(aval.shape[d])
+                out.append(indices[d])
+    return terms([box.term(out, Read(0, _in_order(of_x)), Read(1, _in_order(of_y)))])
+
+
+def _in_order(indices: dict[int, Affine]) -> tuple[Affine, ...]:
+    return tuple([indices[d] for d in range(len(indices))])
+
+
+def _conv_general_dilated_row(params: Params, avals: Avals) -> IndexRow:
+    """Make the row of a convolution.
+
+    The group is a digit of the batch or the features of the left, and of the features of the right and of the result.
+    """
+    (x, y), p, (lhs, rhs, out) = avals, params, params["dimension_numbers"]
+    batches, features = p["batch_group_count"], p["feature_group_count"]
+    sizes = x.shape[lhs[0]] // batches, batches * features, y.shape[rhs[0]] // (batches * features), y.shape[rhs[1]]
+    box, brackets = Box(), list[Bracket]()
+    n, group, o, i = box.axes(sizes)
+    of_x = {lhs[0]: n + sizes[0] * group if batches > 1 else n, lhs[1]: i + sizes[3] * group if features > 1 else i}
+    of_y = {rhs[0]: o + sizes[2] * group, rhs[1]: i}
+    of_out = {out[0]: n, out[1]: o + sizes[2] * group}
+    dilations = zip(p["window_strides"], p["padding"], p["lhs_dilation"], p["rhs_dilation"])
+    for d, e, to, (stride, padding, base, dilation) in zip(lhs[2:], rhs[2:], out[2:], dilations):
+        shape = x.shape[d], y.shape[e]
+        of_out[to], of_y[e] = box.axes((count(*shape, stride, padding, base, dilation), shape[1]))
+        place = stride * of_out[to] + dilation * of_y[e] - padding[0]
+        of_x[d], more = window_index(box, place, shape[0], base)
+        brackets += more
+    reads = Read(0, _in_order(of_x)), Read(1, _in_order(of_y))
+    return terms([box.term(_in_order(of_out), *reads, brackets=brackets)])
+
+
+rows[c.dot_general_p], rows[c.conv_general_dilated_p] = _dot_general_row, _conv_general_dilated_row

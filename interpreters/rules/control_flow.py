@@ -18,6 +18,7 @@ from tapeless.interpreters import (
     transpose,
     vmap,
 )
+from tapeless.interpreters.index_rows import core, rows, without_row
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
 from tapeless.interpreters.residuals import budget, placement, rematerialization, rematerialization_control_flow
 from tapeless.interpreters.residuals.cut import Loop
@@ -37,6 +38,7 @@ from tapeless.tracer.flags import (
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import control_flow as c
+from tapeless.tracer.primitives.control_flow import platform_index_p
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.types import aval_of
 
@@ -322,3 +324,14 @@ rematerialization.rules[c.cond_p] = rematerialization_control_flow.choice
 budget.rules[c.cond_p] = budget.choice
 vmap.rules[c.while_p] = _while_vmap
 vmap.rules[c.cond_p] = _cond_vmap
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+without_row("its programs have equations, which have rows", c.cond_p, c.while_p, c.scan_p)
+
+# ---- the platform --------------------------------------------------------------------------------------------
+# A number without operands: its derivative is zero, and it is the same for all examples.
+
+jvp.zero(platform_index_p)
+vmap.rules[platform_index_p] = lambda size, args, dims, **params: (platform_index_p.bind(**params), [None])
+rows[platform_index_p] = lambda params, avals: core((), ())

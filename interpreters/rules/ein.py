@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.analysis import linearity
+from tapeless.interpreters.index_rows import rows, terms
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer import dtypes
@@ -175,3 +176,8 @@ def _of_product(check: linearity.Check, eqn: Equation, t: Term, facts: linearity
 
 
 linearity.rules[ein_p] = _check_linear
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# Its own terms.
+
+rows[ein_p] = lambda params, avals: terms(params["terms"])

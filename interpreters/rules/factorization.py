@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
-from tapeless.interpreters.rules.condensed_forms import without_derivative
+from tapeless.interpreters.index_rows import core_of_matrices, rows
 from tapeless.interpreters.rules.linalg import beside_each_other
+from tapeless.interpreters.rules.spectral import without_derivative
 from tapeless.interpreters.zero import Zero, zero_of
 from tapeless.tracer import dtypes
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import eye, tril, triu
@@ -33,7 +33,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, pad,
 from tapeless.tracer.primitives.shape import transpose as transposed
 from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, exact
 
 # ---- lu: with P A = L U, L^-1 P dA U^-1 is L^-1 dL below the diagonal and dU U^-1 above
 
@@ -304,3 +304,9 @@ jvp.rules[a.least_squares_p] = _least_squares_jvp
 vmap.rules[a.least_squares_p] = _least_squares_vmap
 for _primitive in (a.lu_p, a.qr_p, a.geqrf_p, a.det_p, a.adjugate_p, a.pinv_p):
     vmap.front(_primitive)
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# Functions of whole matrices, batched over the axes before.
+
+for _primitive in (a.lu_p, a.qr_p, a.geqrf_p, a.det_p, a.adjugate_p, a.pinv_p, a.least_squares_p):
+    rows[_primitive] = core_of_matrices(_primitive)

@@ -12,11 +12,11 @@ from math import prod
 from typing import Any
 
 from tapeless.interpreters import jvp, transpose, vmap
-from tapeless.tracer.incoming import exact
+from tapeless.interpreters.index_rows import Avals, IndexRow, Params, core, rows
 from tapeless.tracer.primitives.elementwise import conj, mul
 from tapeless.tracer.primitives.fourier import FftType, fft_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim, pad
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, exact
 
 
 def _fft_transpose(ct: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
@@ -49,3 +49,15 @@ def _fft_vmap(size: int, args: Any, dims: Any, *, fft_type: FftType, fft_lengths
 jvp.linear(fft_p)
 transpose.unary(fft_p, _fft_transpose)
 vmap.rules[fft_p] = _fft_vmap
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# Functions of the last axes, batched over the axes before.
+
+
+def _fft_row(params: Params, avals: Avals) -> IndexRow:
+    (x,) = avals
+    (y,) = fft_p.type((x,), dict(params))
+    return core([(x.shape, {d: d for d in range(x.ndim - len(params["fft_lengths"]))})], y.shape)
+
+
+rows[fft_p] = _fft_row

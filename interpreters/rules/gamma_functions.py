@@ -3,6 +3,7 @@
 from typing import Any
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.index_rows import pointwise, rows
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import gamma_functions as g
 from tapeless.tracer.primitives.bits import bitwise_and
@@ -52,3 +53,8 @@ jvp.partials(
 
 for _primitive in [p for p in vars(g).values() if isinstance(p, Primitive)]:
     vmap.elementwise(_primitive)
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+for _primitive in (g.gamma_p, g.beta_p, g.betaln_p, g.comb_p, g.poch_p, g.xlogy_p, g.xlog1py_p, g.kl_div_p):
+    rows[_primitive] = pointwise

@@ -8,6 +8,7 @@ from typing import Any
 
 from tapeless.interpreters import jvp, partial_eval, transpose, vmap
 from tapeless.interpreters.analysis import linearity
+from tapeless.interpreters.index_rows import without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zeros_of
@@ -84,3 +85,7 @@ def _linear(check: linearity.Check, eqn: Equation, facts: linearity.Facts) -> li
 
 
 linearity.rules[c.linear_solve_p] = _linear
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+without_row("its program for solving has equations, which have rows", c.linear_solve_p)

@@ -1,4 +1,7 @@
-"""Rules of opaque (uninterpreted) functions: their derivatives are opaque functions again."""
+"""Rules of opaque (uninterpreted) functions: their derivatives are opaque functions again.
+
+They have no index row: which elements of their arguments they read is unknown.
+"""
 
 from collections.abc import Sequence
 from typing import Any

@@ -3,10 +3,12 @@
 from typing import Any
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.index_rows import core, pointwise, rows
+from tapeless.tracer.primitives import random as r
 from tapeless.tracer.primitives.control_flow import scan
 from tapeless.tracer.primitives.random import random_unwrap_p, random_wrap_p, rng_bit_generator_p, threefry2x32_p
 from tapeless.tracer.staging import trace_closed
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, physical
 
 
 def _random_wrap_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
@@ -31,3 +33,15 @@ vmap.elementwise(threefry2x32_p)
 vmap.elementwise(random_unwrap_p)
 vmap.rules[rng_bit_generator_p] = _rng_bit_generator_vmap
 vmap.rules[random_wrap_p] = _random_wrap_vmap
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# The words of a key are an axis that is read whole.
+
+rows[r.threefry2x32_p] = lambda params, avals: pointwise(params, avals, results=2)
+rows[r.rng_bit_generator_p] = lambda params, avals: core([(avals[0].shape, {})], avals[0].shape, params["shape"])
+rows[r.random_wrap_p] = lambda params, avals: core(
+    [(avals[0].shape, {d: d for d in range(avals[0].ndim - 1)})], avals[0].shape[:-1]
+)
+rows[r.random_unwrap_p] = lambda params, avals: core(
+    [(avals[0].shape, {d: d for d in range(avals[0].ndim)})], physical(avals[0]).shape
+)

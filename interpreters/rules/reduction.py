@@ -9,21 +9,23 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, transpose, vmap
+from tapeless.interpreters.index_rows import Avals, Box, IndexRow, Params, core, monoid, rows, terms
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, zeros_of
+from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives.bits import bitwise_and, bitwise_or
 from tapeless.tracer.primitives.checkpoint import materialize
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, exp, mul, select_n, sub
-from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.operands import constant, without
 from tapeless.tracer.primitives.reduction import cummax, linear_recurrence, reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, full, pad, reshape, split
 from tapeless.tracer.primitives.shape import transpose as permute
 from tapeless.tracer.primitives.sorting import take_along_axis
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.terms.term import NotNegative, Read, Term
+from tapeless.tracer.types import aval_of, exact
 
 Axes = tuple[int, ...]
 
@@ -238,3 +240,60 @@ for _primitive in (r.argmax_p, r.argmin_p):
     _position_vmap(_primitive)
 for _primitive in (r.cumsum_p, r.cumprod_p, r.cummax_p, r.cummin_p, r.cumlogsumexp_p, r.linear_recurrence_p):
     _along_vmap(_primitive)
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# Sums are terms, other reductions monoids, with a variable for each reduced axis.
+
+Row = Callable[[Params, Avals], IndexRow]
+
+
+def _reduced(params: Params, avals: Avals) -> Term:
+    box = Box()
+    i = box.axes(avals[0].shape)
+    return box.term(without(i, params["axes"]), Read(0, i))
+
+
+def _cumulated(params: Params, avals: Avals) -> Term:
+    """Make the term of a cumulative reduction: elements up to each position on `axis`, or from it on if `reverse`."""
+    box, axis = Box(), params["axis"]
+    out = box.axes(avals[0].shape)
+    k = box.axis(avals[0].shape[axis])
+    ahead = k - out[axis] if params["reverse"] else out[axis] - k
+    access = tuple([k if d == axis else v for d, v in enumerate(out)])
+    return box.term(out, Read(0, access), brackets=[NotNegative(ahead)])
+
+
+def _monoid_row(operation: str, written: Callable[[Params, Avals], Term]) -> Row:
+    return lambda params, avals: monoid(operation, written(params, avals))
+
+
+def _reduce_or_row(params: Params, avals: Avals) -> IndexRow:
+    found = _reduced(params, avals)
+    return terms([found]) if dtypes.is_bool(avals[0].dtype) else monoid("or", found)
+
+
+def _position_row(params: Params, avals: Avals) -> IndexRow:
+    """Make the index row of argmax and argmin, which read the whole axis."""
+    (x,), axis = avals, params["axis"]
+    return core([(x.shape, {d: d - (d > axis) for d in range(x.ndim) if d != axis})], without(x.shape, (axis,)))
+
+
+def _linear_recurrence_row(params: Params, avals: Avals) -> IndexRow:
+    along = {d: d for d in range(avals[0].ndim) if d != params["axis"]}
+    return core([(x.shape, along) for x in avals], avals[1].shape)
+
+
+rows[r.reduce_sum_p] = lambda params, avals: terms([_reduced(params, avals)])
+rows[r.cumsum_p] = lambda params, avals: terms([_cumulated(params, avals)])
+rows[r.reduce_or_p] = _reduce_or_row
+for _primitive, _operation in (
+    (r.reduce_prod_p, "mul"), (r.reduce_max_p, "max"), (r.reduce_min_p, "min"), (r.reduce_and_p, "and"),
+    (r.reduce_xor_p, "xor"),
+):  # fmt: skip
+    rows[_primitive] = _monoid_row(_operation, _reduced)
+for _primitive, _operation in (
+    (r.cumprod_p, "mul"), (r.cummax_p, "max"), (r.cummin_p, "min"), (r.cumlogsumexp_p, "logaddexp"),
+):  # fmt: skip
+    rows[_primitive] = _monoid_row(_operation, _cumulated)
+rows[r.argmax_p] = rows[r.argmin_p] = _position_row
+rows[r.linear_recurrence_p] = _linear_recurrence_row

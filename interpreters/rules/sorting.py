@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.index_rows import Avals, IndexRow, Params, core, rows
 from tapeless.interpreters.zero import Zero, zero_of, zeros_of
 from tapeless.tracer.primitives import sorting as s
 from tapeless.tracer.primitives.shape import broadcasted_iota
@@ -49,3 +50,21 @@ jvp.rules[s.sort_p] = _sort_jvp
 jvp.rules[s.top_k_p] = _top_k_jvp
 vmap.rules[s.sort_p] = _sort_vmap
 vmap.rules[s.top_k_p] = _top_k_vmap
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# Functions of a whole axis.
+
+
+def _sort_row(params: Params, avals: Avals) -> IndexRow:
+    """Make the row of a sort, which reads each operand whole along the axis, as all move with the keys."""
+    along = {d: d for d in range(avals[0].ndim) if d != params["dimension"]}
+    return core([(x.shape, along) for x in avals], *[x.shape for x in avals])
+
+
+def _top_k_row(params: Params, avals: Avals) -> IndexRow:
+    (x,) = avals
+    shape = (*x.shape[:-1], params["k"])
+    return core([(x.shape, {d: d for d in range(x.ndim - 1)})], shape, shape)
+
+
+rows[s.sort_p], rows[s.top_k_p] = _sort_row, _top_k_row

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.index_rows import pointwise, rows
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import special as s
 from tapeless.tracer.primitives.elementwise import add, div, eq, exp, log, mul, neg, select_n, sign, square, sub
@@ -89,3 +90,12 @@ jvp.partials_of_result(s.bessel_i1e_p, lambda t, y, x: mul(t, _i1e_slope(x, y)))
 
 for _primitive in [p for p in vars(s).values() if isinstance(p, Primitive)]:
     vmap.elementwise(_primitive)
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+
+for _primitive in (
+    s.erf_p, s.erfc_p, s.erf_inv_p, s.lgamma_p, s.digamma_p, s.polygamma_p, s.zeta_p, s.igamma_p, s.igammac_p,
+    s.igamma_grad_a_p, s.random_gamma_grad_p, s.betainc_p, s.betaincc_p, s.bessel_i0_p, s.bessel_i1_p, s.bessel_i0e_p,
+    s.bessel_i1e_p,
+):  # fmt: skip
+    rows[_primitive] = pointwise

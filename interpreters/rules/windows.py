@@ -5,16 +5,26 @@ the windows are laid out along an axis of their own, and the derivative is that 
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapeless.interpreters import jvp, transpose, vmap
+from tapeless.interpreters.index_rows import (
+    Avals,
+    Box,
+    Combination,
+    IndexRow,
+    Params,
+    monoid,
+    rows,
+    terms,
+    window_index,
+)
 from tapeless.interpreters.rules.reduction import joined_last, product_of_last
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import windows as w
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, gather
 from tapeless.tracer.primitives.reduction import argmax, argmin
@@ -22,7 +32,9 @@ from tapeless.tracer.primitives.shape import broadcasted_iota, concatenate, expa
 from tapeless.tracer.primitives.shape import slice as cut
 from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.primitives.windows import dilated, select_and_gather_add, select_and_scatter_add
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.terms.affine import Access, Affine
+from tapeless.tracer.terms.term import Bracket, Read, Term
+from tapeless.tracer.types import ShapedArray, aval_of, exact
 
 # ---- sum -----------------------------------------------------------------------------------------------------
 
@@ -163,3 +175,62 @@ for _primitive in (w.reduce_window_sum_p, w.reduce_window_prod_p, w.reduce_windo
     _windowed_vmap(_primitive)
 for _primitive in (w.select_and_gather_add_p, w.select_and_scatter_add_p):
     _windowed_vmap(_primitive)
+
+# ---- index rows ----------------------------------------------------------------------------------------------
+# Window o reads at its offset k the element stride o + dilation k - padding.
+
+
+def _elements(box: Box, params: Params, x: ShapedArray, out: Access) -> tuple[Access, list[Bracket]]:
+    """Return the access of an array in the windows of a result at `out`, and the brackets that hold inside of it."""
+    found, brackets = list[Affine](), list[Bracket]()
+    for n, o, k, stride, (low, _), base, dilation in zip(x.shape, out, *_by_axis(params, x)):
+        element, more = window_index(box, stride * o + dilation * box.axis(k) - low, n, base)
+        found.append(element)
+        brackets += more
+    return tuple(found), brackets
+
+
+def _counts(params: Params, x: ShapedArray) -> list[int]:
+    """Count the positions of the window along each axis."""
+    return list(map(w.count, x.shape, *_by_axis(params, x)))
+
+
+def _by_axis(params: Params, x: ShapedArray) -> list[Sequence[Any]]:
+    """List sizes, strides, padding and dilations of a window, each with an item for each axis."""
+    ones = (1,) * x.ndim
+    given = [params[name] for name in ("window_dimensions", "window_strides", "padding")]
+    return [*given, *[params.get(name, ones) for name in ("base_dilation", "window_dilation")]]
+
+
+def _windowed(params: Params, avals: Avals, operand: int = 0) -> Term:
+    box, x = Box(), avals[operand]
+    out = box.axes(_counts(params, x))
+    access, brackets = _elements(box, params, x, out)
+    return box.term(out, Read(operand, access), brackets=brackets)
+
+
+def _monoid_row(operation: str) -> Callable[[Params, Avals], IndexRow]:
+    return lambda params, avals: monoid(operation, _windowed(params, avals))
+
+
+def _select_and_gather_add_row(params: Params, avals: Avals) -> IndexRow:
+    """Make the index row: an element is a function of both operands in its window."""
+    return IndexRow(Combination.CORE, (tuple([_windowed(params, avals, k) for k in (0, 1)]),))
+
+
+def _select_and_scatter_add_row(params: Params, avals: Avals) -> IndexRow:
+    """Make the index row: an element reads the sources of all windows around it, and the operand in these windows."""
+    x = avals[1]
+    box = Box()
+    o = box.axes(_counts(params, x))
+    out, inside = _elements(box, params, x, o)
+    source = box.term(out, Read(0, o), brackets=inside)
+    access, more = _elements(box, params, x, o)
+    return IndexRow(Combination.CORE, ((source, box.term(out, Read(1, access), brackets=[*inside, *more])),))
+
+
+rows[w.reduce_window_sum_p] = lambda params, avals: terms([_windowed(params, avals)])
+rows[w.reduce_window_prod_p], rows[w.reduce_window_max_p] = _monoid_row("mul"), _monoid_row("max")
+rows[w.reduce_window_min_p] = _monoid_row("min")
+rows[w.select_and_gather_add_p] = _select_and_gather_add_row
+rows[w.select_and_scatter_add_p] = _select_and_scatter_add_row

@@ -6,7 +6,6 @@ It is imported when the first program is simplified.
 from collections.abc import Callable
 from typing import Final
 
-from tapeless.interpreters import rows
 from tapeless.interpreters.simplifications import (
     control_flow,
     dead_operands,
@@ -19,7 +18,7 @@ from tapeless.interpreters.simplifications.masks import sink
 from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.tracer.jaxpr import Jaxpr
 
-_RULES = rewrites, control_flow, rows
+_RULES = rewrites, control_flow
 
 Pass = Callable[[Jaxpr], Jaxpr]
 

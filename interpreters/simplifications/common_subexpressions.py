@@ -14,8 +14,7 @@ from tapeless.interpreters.index_rows import rows
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, effects
 from tapeless.tracer.primitives.checkpoint import materialize_p, move_p, name_p, optimization_barrier_p
 from tapeless.tracer.primitives.elementwise import add_p, mul_p
 from tapeless.tracer.primitives.random import random_unwrap_p

@@ -11,8 +11,7 @@ from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.writer import Writer, filled
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.bodies import CARRY, BackwardAnalysis, Bodies, Body, bodies_of, rebuilt, without
-from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, effects
 from tapeless.tracer.linear_vars import linear_results
 
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer import core, passes
 from tapeless.tracer.bodies import CONST, Bodies, bodies_of, rebuilt, taking_first
-from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects
 from tapeless.tracer.primitives.custom import is_unchecked
 
 

@@ -7,8 +7,7 @@ from tapeless.interpreters.simplifications.common_subexpressions import FENCES
 from tapeless.interpreters.simplifications.fusion.licence import are_apart, only_moves, summed
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Equation
+from tapeless.tracer.jaxpr import Equation, effects
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, eq_p, select_n_p
 from tapeless.tracer.terms.term import Lookup, Term
 from tapeless.tracer.types import ShapedArray

@@ -4,14 +4,14 @@ Search terms: peephole optimisation, algebraic simplification, constant folding.
 Signs of zeros count: x + 0.0 is x for all x but -0.0, so only -0.0 is neutral. In linear programs both zeros are, since
 the sign of a zero tangent has no meaning, and a factor that is known to be 0 makes the product 0 for any tangent.
 docs/rewrites.md shows every row with an example. matchers.py defines the notation and compiles it. The functions that
-rows name are in contraction.py, elementwise.py, indexing.py, reduction.py, shape.py and fusion/affine_indexing.py.
+rows name are in replacements.py and fusion/affine_indexing.py.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tapeless.interpreters import writer
-from tapeless.interpreters.simplifications import contraction, elementwise, indexing, reduction, shape
+from tapeless.interpreters.simplifications import replacements
 from tapeless.interpreters.simplifications.fusion import affine_indexing
 from tapeless.interpreters.simplifications.matchers import Licence, Rewrite, Rewrites
 from tapeless.tracer.core import Primitive
@@ -150,7 +150,7 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
         ),
     ],
 }
-# For the documentation: `elementwise.before_broadcasts`, which is tried after the rows of each elementwise primitive.
+# For the documentation: `replacements.before_broadcasts`, which is tried after the rows of each elementwise primitive.
 BROADCASTS = Rewrite(
     "f(broadcast_in_dim[s, d](x), ..) -> broadcast_in_dim[s, d](f(x, ..))",
     "what is repeated alike is combined before; a scalar that is repeated stays a scalar",
@@ -159,7 +159,7 @@ BROADCASTS = Rewrite(
 
 def _names() -> dict[str, Any]:
     """Return the functions that rows may call, by name."""
-    modules = affine_indexing, contraction, elementwise, indexing, reduction, shape
+    modules = affine_indexing, replacements
     own = [f for module in modules for f in vars(module).values() if getattr(f, "__module__", "") == module.__name__]
     return {f.__name__: f for f in [*own, argsort, without]}
 
@@ -167,9 +167,9 @@ def _names() -> dict[str, Any]:
 def _fill() -> None:
     """Register rules for the primitives with rows and the elementwise ones, except copy: its result is a new buffer."""
     names = _names()
-    of_elements = [p for p in elementwise.operations if p is not e.copy_p]
+    of_elements = [p for p in replacements.operations if p is not e.copy_p]
     for primitive in dict.fromkeys([*REWRITES, *of_elements]):
-        after = elementwise.before_broadcasts if primitive in of_elements else None
+        after = replacements.before_broadcasts if primitive in of_elements else None
         rule = Rewrites(primitive, REWRITES.get(primitive, ()), names, after)
         writer.rules[primitive] = writer.Simplification(rule, rule.looks_at())
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, hlo
-from tapeless.lowering.composition import Rule, in_unsigned, write_out
+from tapeless.lowering.emit import Rule, in_unsigned, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.reduction import SMALL, operation, padding_attribute, reduce
 from tapeless.tracer import dtypes

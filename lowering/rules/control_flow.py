@@ -10,17 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering import (
-    dispatch,
-    emit,
-    hlo,
-    nonfinite,
-)
+from tapeless.lowering import dispatch, emit, hlo
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.xla_workarounds import in_place_loops
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import control_flow as c
+from tapeless.tracer.primitives.control_flow import Platforms, platform_index_p
 from tapeless.tracer.types import ShapedArray, aval_of
 
 # ---- branches ------------------------------------------------------------------------------------------------
@@ -226,24 +222,24 @@ def _run_cond(index: Any, *operands: Any, branches: tuple[Jaxpr, ...]) -> Any:
     """Run the selected branch, and no other."""
     c.cond_p.type((aval_of(index), *map(aval_of, operands)), {"branches": branches})
     outs = dispatch.run(branches[min(max(int(index), 0), len(branches) - 1)], operands, "'cond'")
-    if nonfinite.are_watched():
-        nonfinite.check(c.cond_p, outs, operands)
+    if dispatch.are_watched():
+        dispatch.check_finite(c.cond_p, outs, operands)
     return outs
 
 
 def _run_while(*operands: Any, body: Jaxpr, **params: Any) -> Any:
     outs = dispatch.apply(c.while_p, operands, {"body": body, **params}, body)
-    if nonfinite.are_watched() and nonfinite.found_in(outs):
+    if dispatch.are_watched() and dispatch.nonfinite_in(outs):
         _step_through_while(operands, body=body, **params)
-        nonfinite.check(c.while_p, outs, operands)
+        dispatch.check_finite(c.while_p, outs, operands)
     return outs
 
 
 def _run_scan(*operands: Any, jaxpr: Jaxpr, **params: Any) -> Any:
     outs = dispatch.apply(c.scan_p, operands, {"jaxpr": jaxpr, **params}, jaxpr)
-    if nonfinite.are_watched() and nonfinite.found_in(outs):
+    if dispatch.are_watched() and dispatch.nonfinite_in(outs):
         _step_through_scan(operands, jaxpr, **params)
-        nonfinite.check(c.scan_p, outs, operands)  # the body gives constants
+        dispatch.check_finite(c.scan_p, outs, operands)  # the body gives constants
     return outs
 
 
@@ -283,3 +279,22 @@ def enter_loop(primitive: Primitive) -> None:
 
 
 enter_loop(c.scan_p)
+
+# ---- the platform --------------------------------------------------------------------------------------------
+# A constant, as the platform is known here.
+
+_NAMES = {"gpu": "cuda"}  # the only kind of GPU there is a plugin of
+
+
+def _platform_index(f: Function, outs: Any, *, platforms: Platforms) -> Any:
+    name = _NAMES.get(f.platform, f.platform)
+    for i, group in enumerate(platforms):
+        if group is None or name in group:
+            return (f.constant(i, outs[0]),)
+    known = ", ".join(p for group in platforms for p in group or ())
+    raise NotImplementedError(
+        f"platform_dependent: there is no function for {name}, only for {known}.\n  Add {name}=, or default=."
+    )
+
+
+emit.rules[platform_index_p] = _platform_index

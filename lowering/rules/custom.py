@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from tapeless.lowering import dispatch, emit, physical, user_primitives
+from tapeless.lowering import dispatch, emit, physical
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer.effects import ORDERED, effects, effects_of
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, subjaxprs
+from tapeless.tracer.jaxpr import ORDERED, Atom, Equation, Jaxpr, effects, effects_of, subjaxprs
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import custom as c
+from tapeless.tracer.primitives.custom import custom_vmap_p
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import ShapedArray
 
@@ -31,7 +31,7 @@ def _derived(avals: Sequence[ShapedArray], pull: Any, n: int, source: Any) -> Ja
     program = trace_closed(push, avals, what="lowering", function=push)
     if ORDERED in effects_of(program):
         raise _out_of_order(pull, _ordered(program), source)
-    return user_primitives.expanded(program)
+    return emit.expanded(program)
 
 
 def _ordered(program: Jaxpr) -> Equation:
@@ -57,3 +57,14 @@ for _kind in (c.custom_jvp_p, c.custom_vjp_p):
 emit.rules[c.custom_linear_p] = _custom_linear
 physical.rules[c.custom_linear_p] = _custom_linear_words
 dispatch.inline[c.custom_linear_p] = c.push_forward
+
+# ---- custom vmap rules ---------------------------------------------------------------------------------------
+# A call of the function, as its vmap rule plays no part.
+
+
+def _call_custom_vmap(*args: Any, jaxpr: Jaxpr, **_: Any) -> Any:
+    return call.jit(jaxpr, *args)
+
+
+emit.rules[custom_vmap_p] = emit.call
+dispatch.inline[custom_vmap_p] = _call_custom_vmap

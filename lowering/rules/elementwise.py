@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, physical
-from tapeless.lowering.composition import in_float32, in_unsigned, while_loop, write_out
+from tapeless.lowering.emit import in_float32, in_unsigned, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.physical import WordWriter
 from tapeless.lowering.rules.reduction import extreme

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, lapack
-from tapeless.lowering.composition import composed, while_loop, write_out
+from tapeless.lowering.emit import composed, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import eye, triu
 from tapeless.tracer.numpy.triangles import determinant, diagonal_of, exchange, lu_solve
@@ -27,7 +26,7 @@ from tapeless.tracer.primitives.shape import (
     squeeze,
 )
 from tapeless.tracer.primitives.spectral import eigh, svd
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, exact
 
 # ---- lu
 

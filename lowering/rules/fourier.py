@@ -3,7 +3,7 @@
 from typing import Any
 
 from tapeless.lowering import emit
-from tapeless.lowering.composition import write_out
+from tapeless.lowering.emit import write_out
 from tapeless.lowering.hlo import Function, Value, array
 from tapeless.tracer.primitives.fourier import FftType, fft, fft_p
 from tapeless.tracer.primitives.shape import transpose

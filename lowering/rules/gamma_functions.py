@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.lowering import emit
-from tapeless.lowering.composition import in_float32, in_float64, write_out
+from tapeless.lowering.emit import in_float32, in_float64, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.primitives import gamma_functions as g
 from tapeless.tracer.primitives.bits import bitwise_and, bitwise_not, bitwise_or

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, hlo, physical
-from tapeless.lowering.composition import in_float32, in_unsigned
+from tapeless.lowering.emit import in_float32, in_unsigned
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.physical import WordWriter
 from tapeless.lowering.rules.reduction import (

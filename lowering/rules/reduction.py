@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, hlo
-from tapeless.lowering.composition import in_float32, in_unsigned
+from tapeless.lowering.emit import in_float32, in_unsigned
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import reduction as r

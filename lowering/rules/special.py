@@ -20,7 +20,7 @@ from typing import Any
 import ml_dtypes
 
 from tapeless.lowering import emit, hurwitz_zeta
-from tapeless.lowering.composition import composed, in_float32, in_float64, while_loop, write_out
+from tapeless.lowering.emit import composed, in_float32, in_float64, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.elementwise import operation
 from tapeless.tracer.primitives import special as s

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.lowering import emit, hlo
-from tapeless.lowering.composition import in_float32, in_unsigned
+from tapeless.lowering.emit import in_float32, in_unsigned
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.reduction import (
     MAX,

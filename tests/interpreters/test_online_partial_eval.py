@@ -6,7 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.core import ShapedArray
-from tapeless.interpreters.online_partial_eval import partial_eval
+from tapeless.like_jax.partial_values import partial_eval
 from tapeless.tracer.jaxpr import eval_jaxpr
 
 VECTOR = ShapedArray((2,), np.dtype(np.float32))

@@ -14,7 +14,7 @@ import pytest
 
 import tapeless as tl
 from tapeless.lowering import compile, emit, lapack
-from tapeless.lowering.composition import write_out
+from tapeless.lowering.emit import write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer import dtypes

@@ -13,7 +13,7 @@ from tapeless.interpreters.analysis.operation_counts import COMPOSED, operations
 from tapeless.lowering.compile import parse
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.primitives import elementwise, error_functions, gamma_functions, integrals, special
+from tapeless.tracer.primitives import elementwise, gamma_functions, integrals, special
 from tests.samples import SAMPLES
 from tests.samples.sample import Sample
 
@@ -59,7 +59,7 @@ def test_composed_functions_cost_what_they_are_composed_of(primitive: Primitive)
 def test_all_composed_functions_are_there():
     every = [
         p
-        for module in (elementwise, special, gamma_functions, error_functions, integrals)
+        for module in (elementwise, special, gamma_functions, integrals)
         for p in vars(module).values()
         if of_floats(p)
     ]

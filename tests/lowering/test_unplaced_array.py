@@ -9,7 +9,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.lowering.array import DeviceArray
-from tapeless.lowering.unplaced_array import UnplacedArray, unplaced
+from tapeless.lowering.dispatch import UnplacedArray, unplaced
 from tests.lowering.processes import run_python
 
 

@@ -1,13 +1,16 @@
-"""Rows of every family of primitives: each module here but `sample` has its own in `ROWS`."""
+"""Rows of every primitive: each module here but `sample` has those of a family, or of a part of one, in `ROWS`."""
 
 import importlib
 import pkgutil
 
 from tests.samples.sample import Sample
 
-FAMILIES: dict[str, list[Sample]] = {
-    found.name: list(importlib.import_module(f"{__name__}.{found.name}").ROWS)
+SAMPLES: list[Sample] = [
+    row
     for found in pkgutil.iter_modules(__path__)
     if found.name != "sample"
-}
-SAMPLES: list[Sample] = [row for rows in FAMILIES.values() for row in rows]
+    for row in importlib.import_module(f"{__name__}.{found.name}").ROWS
+]
+FAMILIES: dict[str, list[Sample]] = {}
+for _row in SAMPLES:
+    FAMILIES.setdefault(_row.primitive.family.rpartition(".")[2], []).append(_row)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from tapeless.tracer.primitives.condensed_forms import hessenberg_p, schur_p, tridiagonal_p
+from tapeless.tracer.primitives.spectral import hessenberg_p, schur_p, tridiagonal_p
 from tests.samples.sample import Sample, f32
 
 LAPACK = ("float32", "float64", "complex64", "complex128")

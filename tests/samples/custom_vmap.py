@@ -3,7 +3,7 @@
 import numpy as np
 
 from tapeless.interpreters.vmap import materialized
-from tapeless.tracer.primitives.custom_vmap import custom_vmap_p
+from tapeless.tracer.primitives.custom import custom_vmap_p
 from tapeless.tracer.primitives.elementwise import mul, sin
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray

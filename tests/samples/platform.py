@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapeless.tracer.primitives.platform import platform_index_p
+from tapeless.tracer.primitives.control_flow import platform_index_p
 from tests.samples.sample import Sample
 
 ROWS = [

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer.primitives.tridiagonal_systems import tridiagonal_solve_p
+from tapeless.tracer.primitives.linalg import tridiagonal_solve_p
 from tests.samples.sample import Sample, f32
 
 PARAMS = {"perturb_singular": False}

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
-from tapeless.tracer.formulas.matrix_products import matrix_text
-from tapeless.tracer.formulas.numpy_source import sum_source
+from tapeless.tracer.formulas.numpy_source import matrix_text, sum_source
 from tapeless.tracer.formulas.text import Operands, equation
 from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.term import Read, Term, Use, term

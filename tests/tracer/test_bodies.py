@@ -8,7 +8,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import index_row
 from tapeless.interpreters.rules import control_flow as transformed
 from tapeless.interpreters.simplify import simplified
 from tapeless.lowering.rules import control_flow as lowered

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.incoming import Exact
 from tapeless.tracer.settings.config import config
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import Exact, ShapedArray
 
 
 def mismatch(message: str, *avals: ShapedArray) -> TypeError:

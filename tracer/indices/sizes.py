@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from tapeless.tracer.indices.polynomials import Polynomial
-from tapeless.tracer.settings.user_contexts import make_user_context
+from tapeless.tracer.settings.scoped_settings import make_user_context
 
 _bound = make_user_context(())  # names and values, in pairs: programs depend on them
 

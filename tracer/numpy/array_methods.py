@@ -13,7 +13,6 @@ import numpy as np
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Tracer, placed
-from tapeless.tracer.incoming import is_masked
 from tapeless.tracer.numpy import (
     arithmetic,
     contraction,
@@ -32,7 +31,7 @@ from tapeless.tracer.numpy.at import At
 from tapeless.tracer.numpy.scalar_types import astype
 from tapeless.tracer.numpy.views import byteswap, view
 from tapeless.tracer.primitives.elementwise import convert_element_type
-from tapeless.tracer.types import by_protocol, conversion_hint, is_arraylike
+from tapeless.tracer.types import by_protocol, conversion_hint, is_arraylike, is_masked
 
 Method = Callable[..., Any]
 

@@ -12,7 +12,6 @@ from tapeless.tracer.advice.called_functions import called
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
-from tapeless.tracer.incoming import exact, incoming_number, is_masked, narrowed
 from tapeless.tracer.numpy.arithmetic import power
 from tapeless.tracer.numpy.promotion import (
     Operand,
@@ -37,7 +36,17 @@ from tapeless.tracer.primitives.shape import (
     reshape,
     slice_in_dim,
 )
-from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, conversion_hint, is_arraylike
+from tapeless.tracer.types import (
+    ShapedArray,
+    aval_of,
+    by_protocol,
+    conversion_hint,
+    exact,
+    incoming_number,
+    is_arraylike,
+    is_masked,
+    narrowed,
+)
 
 Shape = int | Sequence[int]
 _PYTHON = (bool, int, float, complex)

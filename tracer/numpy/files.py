@@ -8,9 +8,9 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.numpy.promotion import array_operand, as_array
+from tapeless.tracer.types import exact
 
 _BFLOAT16, _UNNAMED = np.dtype(ml_dtypes.bfloat16), np.dtype("V2")  # NumPy's files name bfloat16 so
 

@@ -14,7 +14,6 @@ import numpy as np
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.advice.keyword_advice import advised
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
     BodyIndexError,
@@ -36,7 +35,7 @@ from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherSc
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, full, full_like, reshape, reshape_p, rev, slice_p
 from tapeless.tracer.primitives.shape import slice as cut_out
-from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, exact
 
 Mode = str | GatherScatterMode | None
 

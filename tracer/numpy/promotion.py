@@ -16,7 +16,6 @@ from tapeless.tracer.advice.called_functions import called, given_arrays, prefix
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import ConcretizationTypeError
-from tapeless.tracer.incoming import exact, incoming, incoming_number
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p
 from tapeless.tracer.primitives.operands import constant, converted, known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -27,6 +26,9 @@ from tapeless.tracer.types import (
     by_protocol,
     check_unmasked,
     conversion_hint,
+    exact,
+    incoming,
+    incoming_number,
     is_arraylike,
 )
 

@@ -14,7 +14,6 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.advice.keyword_advice import advised
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import maximum, select
 from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.index_plan import index_dtype
@@ -46,7 +45,7 @@ from tapeless.tracer.primitives.shape import (
     rev,
     slice_in_dim,
 )
-from tapeless.tracer.types import aval_of, by_protocol
+from tapeless.tracer.types import aval_of, by_protocol, exact
 
 # ---- sorting -------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Control flow: branches, loops and scans, whose bodies are jaxprs.
+"""Control flow: branches, loops and scans, whose bodies are jaxprs, and the number of the platform.
 
 Bodies are closed jaxprs, given as params; operands are in the order in which the bodies take them. The versions for
 Python functions and pytrees are in `tapeless.lax`. Source: the StableHLO specification, `case` and `while`.
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapeless.tracer.array import Array
 from tapeless.tracer.bodies import (
     CARRY,
     CONST,
@@ -224,3 +225,24 @@ def scan_of(eqn: Equation, body: Body, steps: range, operands: Sequence[Atom], o
 def scan_params(body: Body, steps: range) -> dict[str, Any]:
     """Return the params of a scan of a body, whose constants, carries and elements come in this order."""
     return _scan_with({"length": len(steps), "reverse": steps.step < 0, "unroll": 1}, [body])
+
+
+# ---- the platform --------------------------------------------------------------------------------------------
+# It is not known while tracing for which platform a program is compiled.
+
+Platforms = tuple[tuple[str, ...] | None, ...]
+
+
+def platform_index(platforms: Platforms) -> Array:
+    """Return the number, int32[], of the first group of names that has the compilation platform; None has all.
+
+    Raises: when the program is compiled, NotImplementedError if the platform is in no group.
+    """
+    return platform_index_p.bind(platforms=platforms)[0]
+
+
+def _platform_index_type(*, platforms: Platforms) -> tuple[ShapedArray, ...]:
+    return (ShapedArray((), np.dtype(np.int32)),)
+
+
+platform_index_p: Final = Primitive("platform_index", _platform_index_type)

@@ -16,11 +16,10 @@ from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
-from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.kinds import joint_type, listed
 from tapeless.tracer.primitives.operands import aligned, exact_integer, matched
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, exact
 
 
 def _same(name: str, allowed: str, takes_keys: bool = False) -> Primitive:

@@ -11,9 +11,8 @@ from tapeless.tracer.advice.called_functions import prefixed
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer, primitive_named
 from tapeless.tracer.errors import AxisError, ConcretizationTypeError
-from tapeless.tracer.incoming import Exact, exact
 from tapeless.tracer.settings.config import config
-from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, holds_keys, weak_number
+from tapeless.tracer.types import Exact, ShapedArray, aval_of, by_protocol, exact, holds_keys, weak_number
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 

@@ -25,7 +25,7 @@ from tapeless.tracer.numpy import triangles
 from tapeless.tracer.numpy.decompositions import matrix_operand
 from tapeless.tracer.numpy.norms import norm
 from tapeless.tracer.numpy.promotion import array_operand, as_weak_as, cast, promoted_inexact_dtypes, strong
-from tapeless.tracer.primitives import condensed_forms
+from tapeless.tracer.primitives import spectral
 from tapeless.tracer.primitives.contraction import Precision
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.primitives.linalg import adjoint, check_square, triangular_solve
@@ -46,7 +46,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     if output not in ("real", "complex"):
         raise ValueError(f"schur: output must be 'real' or 'complex', not {output!r}.")
     x = matrix_operand("schur", a)
-    t, z = condensed_forms.schur(_complex(x) if output == "complex" else x)
+    t, z = spectral.schur(_complex(x) if output == "complex" else x)
     return t, z
 
 
@@ -113,7 +113,7 @@ def hessenberg(
     check_square("hessenberg", x.aval, f"{x.aval}")
     if not x.shape[-1]:
         return (x, x) if calc_q else x
-    form, taus = condensed_forms.hessenberg(x)
+    form, taus = spectral.hessenberg(x)
     h = tnp.triu(form, -1)
     if not calc_q:
         return h
@@ -159,7 +159,7 @@ def _square_root_jvp(primals: Any, tangents: Any) -> Any:
 @jit
 @partial(vectorize, signature="(n,n)->(n,n)")
 def _sqrtm(x: Any) -> Any:
-    t, z = condensed_forms.schur(x)
+    t, z = spectral.schur(x)
     roots = tnp.sqrt(tnp.diagonal(t))
     tiny = float(dtypes.finfo(t.dtype).tiny)  # instead of 0, so that 0 divided by it is 0
 
@@ -197,7 +197,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
 
 def _function_of_one(func: Callable[[Any], Any], x: Any) -> Any:
-    t, z = condensed_forms.schur(x)
+    t, z = spectral.schur(x)
     n = t.shape[0]
     eigenvalues, places = tnp.diagonal(t), np.arange(n)
     gaps = tnp.abs(eigenvalues[:, None] - eigenvalues)
@@ -267,7 +267,7 @@ def _by_schur(a: Any, b: Any, c: Any, tol: float) -> Any:
     """Solve in triangular form, column by column: (r + s_jj) y_j = f_j - y s_j, y being what is known before j."""
     if not c.size:
         return c
-    (r, u), (s, v) = (condensed_forms.schur(_complex(x)) for x in (a, b))
+    (r, u), (s, v) = (spectral.schur(_complex(x)) for x in (a, b))
     f = _product(_product(adjoint(u), _complex(c)), v)
     identity = tnp.eye(r.shape[0], dtype=r.dtype)
 

@@ -19,7 +19,7 @@ from tapeless.tracer.numpy.promotion import (
     inexact,
     promoted_inexact_dtypes,
 )
-from tapeless.tracer.primitives import error_functions as f
+from tapeless.tracer.primitives import integrals as i
 from tapeless.tracer.primitives import special as s
 from tapeless.tracer.primitives.elementwise import logistic_p
 
@@ -42,7 +42,7 @@ def erfinv(x: ArrayLike) -> Array:
 
     Raises: TypeError for complex numbers.
     """
-    return apply_inexact("erfinv", f.erfinv_p, x)
+    return apply_inexact("erfinv", i.erfinv_p, x)
 
 
 def gammaln(x: ArrayLike) -> Array:
@@ -127,7 +127,7 @@ def erfcx(x: ArrayLike) -> Array:
 
     Raises: TypeError for complex numbers. Source: DLMF 7.2.2.
     """
-    return apply_inexact("erfcx", f.erfcx_p, x)
+    return apply_inexact("erfcx", i.erfcx_p, x)
 
 
 def dawsn(x: ArrayLike) -> Array:
@@ -135,12 +135,12 @@ def dawsn(x: ArrayLike) -> Array:
 
     Raises: TypeError for complex numbers. Source: DLMF 7.2.5.
     """
-    return apply_inexact("dawsn", f.dawsn_p, x)
+    return apply_inexact("dawsn", i.dawsn_p, x)
 
 
 def ndtr(x: ArrayLike) -> Array:
     """Compute the standard normal distribution function, elementwise. Raises: TypeError for complex numbers."""
-    return apply_inexact("ndtr", f.ndtr_p, x)
+    return apply_inexact("ndtr", i.ndtr_p, x)
 
 
 def log_ndtr(x: ArrayLike) -> Array:
@@ -148,7 +148,7 @@ def log_ndtr(x: ArrayLike) -> Array:
 
     Raises: TypeError for complex numbers.
     """
-    return apply_inexact("log_ndtr", f.log_ndtr_p, x)
+    return apply_inexact("log_ndtr", i.log_ndtr_p, x)
 
 
 def ndtri(p: ArrayLike) -> Array:
@@ -156,7 +156,7 @@ def ndtri(p: ArrayLike) -> Array:
 
     Raises: TypeError for complex numbers.
     """
-    return apply_inexact("ndtri", f.ndtri_p, p)
+    return apply_inexact("ndtri", i.ndtri_p, p)
 
 
 def bernoulli(n: int) -> Array:

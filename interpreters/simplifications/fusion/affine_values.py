@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.interpreters import limits
-from tapeless.interpreters.index_rows import Combination, IndexRow
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import Combination, IndexRow, index_row
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Literal, Var

@@ -14,8 +14,7 @@ from functools import lru_cache, reduce
 from operator import and_
 from typing import Final, NamedTuple
 
-from tapeless.interpreters.index_rows import Combination, IndexRow, is_elementwise
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import Combination, IndexRow, index_row, is_elementwise
 from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.coefficients import Coefficients, is_finite_nonzero

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import index_row
 from tapeless.interpreters.simplifications.common_subexpressions import key_of
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where

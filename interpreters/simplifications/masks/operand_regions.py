@@ -12,8 +12,7 @@ from math import prod
 from typing import NamedTuple
 
 from tapeless.interpreters import limits
-from tapeless.interpreters.index_rows import Combination
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import Combination, index_row
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.mask import Mask, larger
 from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters.index_rows import Combination
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import Combination, index_row
 from tapeless.interpreters.simplifications.masks import analysis, regions
 from tapeless.interpreters.simplifications.masks.analysis import Found, Out, Sinking
 from tapeless.interpreters.simplifications.masks.mask import Mask

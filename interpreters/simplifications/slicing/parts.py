@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters.index_rows import Combination, IndexRow, is_elementwise
-from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.index_rows import Combination, IndexRow, index_row, is_elementwise
 from tapeless.interpreters.simplifications.common_subexpressions import FENCES
 from tapeless.interpreters.simplifications.slicing.views import (
     PartTerm,

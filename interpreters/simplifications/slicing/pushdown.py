@@ -43,8 +43,7 @@ from tapeless.interpreters.terms.lower_views import Order
 from tapeless.interpreters.writer import Writer, in_order, reinfer_linearity, typed, uses
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.bodies import CARRY, EACH, VALUE, Bodies, Body, bodies_of, rebuilt
-from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.shape import slice_p

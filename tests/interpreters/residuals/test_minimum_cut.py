@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapeless.interpreters.residuals.minimum_cut import minimum_vertex_cut
+from tapeless.interpreters.residuals.cut import minimum_vertex_cut
 
 VERTICES = st.integers(0, 6)
 

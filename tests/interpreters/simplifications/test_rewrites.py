@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tapeless.interpreters.simplifications.elementwise import operations
 from tapeless.interpreters.simplifications.matchers import Licence, Rewrite, Rewrites
+from tapeless.interpreters.simplifications.replacements import operations
 from tapeless.interpreters.simplifications.rewrites import REWRITES
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.writer import Writer, rules

@@ -10,7 +10,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.lowering import emit
-from tapeless.lowering.xla_workarounds.stored_operands import with_stored_concatenations
+from tapeless.lowering.emit import with_stored_concatenations
 from tapeless.tracer.check import check
 from tapeless.tracer.jaxpr import eval_jaxpr
 

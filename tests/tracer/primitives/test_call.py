@@ -5,8 +5,7 @@ import pytest
 
 from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
-from tapeless.tracer.primitives.custom import custom_jvp_p, custom_vjp_p
-from tapeless.tracer.primitives.custom_vmap import custom_vmap_p
+from tapeless.tracer.primitives.custom import custom_jvp_p, custom_vjp_p, custom_vmap_p
 from tapeless.tracer.primitives.elementwise import sin
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray

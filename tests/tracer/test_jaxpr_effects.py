@@ -4,8 +4,7 @@ import numpy as np
 
 import tapeless as tl
 from tapeless import lax
-from tapeless.tracer.effects import effects, effects_of
-from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.jaxpr import Jaxpr, effects, effects_of
 
 X = np.float32(1)
 SCALAR = tl.ShapeDtypeStruct((), np.float32)

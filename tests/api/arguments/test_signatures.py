@@ -5,7 +5,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless.arguments.weak_int_overflow import narrowings
+from tapeless.arguments.signatures import narrowings
 from tests.messages import place, raises
 
 BYTES = tnp.ones(3, np.int8)
