@@ -1,6 +1,5 @@
 """The Bernoulli distribution: 1 with probability p, else 0."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from tapeless.scipy.special_functions.entropies import xlog1py, xlogy
 from tapeless.scipy.stats.evaluation import elementwise, on_support, only, quantile
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logpmf", "pmf", "ppf"]
 
@@ -50,5 +49,4 @@ def ppf(q: Any, p: Any, loc: Any) -> Any:
     return only((p >= 0) & (p <= 1), loc + quantile(q, lambda q: tnp.where(q <= 1 - p, 0.0, 1.0)))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

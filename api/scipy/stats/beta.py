@@ -1,6 +1,5 @@
 """The beta distribution: density y^(a-1) (1-y)^(b-1) / B(a, b) / scale, 0 <= y = (x - loc) / scale <= 1; a, b > 0."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from tapeless.scipy.stats.evaluation import between, elementwise, formula_of, lo
 from tapeless.scipy.stats.saddle_point import is_large, log_gamma, log_powers
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.primitives.special import betainc, betaincc
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
@@ -67,5 +66,4 @@ def logsf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     return between(y, 0, 1, (0, -np.inf), lambda y: log_probability(betaincc(a, b, y), betainc(a, b, y)))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,6 +1,5 @@
 """The beta-binomial distribution: k successes in n trials, whose success probability is beta(a, b) distributed."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from tapeless.scipy.stats.evaluation import elementwise, formula_of, is_integer,
 from tapeless.scipy.stats.saddle_point import log_negative_binomial
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["logpmf", "pmf"]
 
@@ -38,5 +37,4 @@ def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any) -> Any:
     return tnp.exp(formula_of(logpmf)(k, n, a, b, loc))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,7 +1,6 @@
 """The Cauchy distribution: density 1 / (pi (1 + y²)) / scale, y = (x - loc) / scale."""
 
 import math
-import typing as _typing
 from typing import Any
 
 from tapeless.scipy.stats.evaluation import (
@@ -15,7 +14,7 @@ from tapeless.scipy.stats.evaluation import (
     standardized,
 )
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -85,5 +84,4 @@ def _inverse(q: Any) -> Any:
     return tnp.where(q < 0.5, -size, size)
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

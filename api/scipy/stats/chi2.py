@@ -1,12 +1,11 @@
 """The chi-squared distribution with df > 0 degrees of freedom: the gamma distribution of a = df/2 at scale 2 scale."""
 
-import typing as _typing
 from typing import Any
 
 from tapeless.scipy.stats import gamma
 from tapeless.scipy.stats.evaluation import elementwise, formula_of
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -51,5 +50,4 @@ def logsf(x: Any, df: Any, loc: Any, scale: Any) -> Any:
     return formula_of(gamma.logsf)(x, df / 2, loc, 2 * scale)
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

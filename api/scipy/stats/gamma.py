@@ -1,6 +1,5 @@
 """The gamma distribution: density y^(a-1) exp(-y) / gamma(a) / scale, y = (x - loc) / scale >= 0, for a > 0."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from tapeless.scipy.stats.evaluation import between, elementwise, formula_of, lo
 from tapeless.scipy.stats.saddle_point import log_poisson
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -64,5 +63,4 @@ def logsf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
     return between(y, 0, np.inf, (0, -np.inf), lambda y: log_probability(gammaincc(a, y), gammainc(a, y)))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

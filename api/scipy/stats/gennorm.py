@@ -1,6 +1,5 @@
 """The generalized normal distribution: density beta exp(-|y|^beta) / (2 gamma(1/beta)) / scale, for beta > 0."""
 
-import typing as _typing
 from typing import Any
 
 from tapeless.scipy.special_functions.from_lax import gammainc, gammaincc, gammaln
@@ -8,7 +7,7 @@ from tapeless.scipy.stats.evaluation import elementwise, formula_of, standardize
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
@@ -42,5 +41,4 @@ def cdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
     return tnp.where(flat, across, found)
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,6 +1,5 @@
 """The geometric distribution: the first success, of probability p each trial, is in trial k = 1, 2, ..."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from tapeless.scipy.special_functions.entropies import xlog1py
 from tapeless.scipy.stats.evaluation import elementwise, formula_of, is_integer, on_support, only
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["logpmf", "pmf"]
 
@@ -32,5 +31,4 @@ def pmf(k: Any, p: Any, loc: Any) -> Any:
     return tnp.exp(formula_of(logpmf)(k, p, loc))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,6 +1,5 @@
 """The Gumbel distribution of maxima: distribution function exp(-exp(-y)), y = (x - loc) / scale."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from tapeless.scipy.stats.evaluation import (
 )
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -72,5 +71,4 @@ def ppf(p: Any, loc: Any, scale: Any) -> Any:
     return only(scale > 0, loc - scale * quantile(p, lambda p: tnp.log(-tnp.log(p))))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,12 +1,11 @@
 """The Laplace distribution: density exp(-|y|) / (2 scale), y = (x - loc) / scale."""
 
 import math
-import typing as _typing
 from typing import Any
 
 from tapeless.scipy.stats.evaluation import at_x, formula_of, standardized
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
@@ -31,5 +30,4 @@ def cdf(x: Any, loc: Any, scale: Any) -> Any:
     return tnp.where(y > 0, 1 - tail, tail)
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,12 +1,11 @@
 """The logistic distribution: distribution function 1 / (1 + exp(-y)), y = (x - loc) / scale."""
 
-import typing as _typing
 from typing import Any
 
 from tapeless.scipy.special_functions.from_lax import expit, logit
 from tapeless.scipy.stats.evaluation import at_x, formula_of, only, quantile, standardized
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 
@@ -48,5 +47,4 @@ def isf(x: Any, loc: Any, scale: Any) -> Any:
     return only(scale > 0, loc - scale * quantile(x, logit))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

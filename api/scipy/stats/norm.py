@@ -1,13 +1,12 @@
 """The normal distribution: density exp(-y²/2) / sqrt(2 pi) / scale, y = (x - loc) / scale."""
 
 import math
-import typing as _typing
 from typing import Any
 
 from tapeless.scipy.special_functions.from_lax import log_ndtr, ndtr, ndtri
 from tapeless.scipy.stats.evaluation import at_q, at_x, formula_of, only, standardized
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -61,5 +60,4 @@ def isf(q: Any, loc: Any, scale: Any) -> Any:
     return only(scale > 0, loc - ndtri(q) * scale)
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

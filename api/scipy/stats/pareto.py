@@ -1,6 +1,5 @@
 """The Pareto distribution: density b / y^(b + 1) / scale where y = (x - loc) / scale is at least 1, for b > 0."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from tapeless.scipy.stats.evaluation import (
 )
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -74,5 +73,4 @@ def ppf(q: Any, b: Any, loc: Any, scale: Any) -> Any:
     return only((scale > 0) & (b > 0), loc + scale * quantile(q, lambda q: tnp.exp(-tnp.log1p(-q) / b)))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,7 +1,6 @@
 """The Poisson distribution: k = 0, 1, 2, ... has probability mu^k exp(-mu) / k!, for mu >= 0."""
 
 import math
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from tapeless.scipy.stats.evaluation import elementwise, formula_of, is_integer,
 from tapeless.scipy.stats.saddle_point import log_poisson
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
@@ -65,5 +64,4 @@ def entropy(mu: Any, loc: Any) -> Any:
     return tnp.where(near, by_sum, 0.5 * math.log(2 * math.pi * math.e) - 0.5 * tnp.log(r) - tail)
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

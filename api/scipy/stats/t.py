@@ -1,7 +1,6 @@
 """Student's t distribution with df > 0 degrees of freedom: density proportional to (1 + y²/df)^(-(df + 1)/2)."""
 
 import math
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from tapeless.scipy.special_functions.gamma_relatives import poch
 from tapeless.scipy.stats.evaluation import elementwise, formula_of, log1p_square, standardized
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["logpdf", "pdf"]
 
@@ -36,5 +35,4 @@ def pdf(x: Any, df: Any, loc: Any, scale: Any) -> Any:
     return tnp.exp(formula_of(logpdf)(x, df, loc, scale))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,7 +1,6 @@
 """The truncated normal distribution: the standard normal on [a, b], a < b, shifted by loc and scaled by scale."""
 
 import math
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from tapeless.scipy.stats.evaluation import (
 )
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -90,5 +89,4 @@ def _log_ndtr(x: Any) -> Any:
     return tnp.where(there | (x != x), log_ndtr(tnp.where(there, x, 0)), -np.inf)
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

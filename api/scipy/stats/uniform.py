@@ -1,13 +1,12 @@
 """The uniform distribution from loc to loc + scale."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
 
 from tapeless.scipy.stats.evaluation import at_q, at_x, clipped, formula_of, on_support, only, quantile, standardized
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logpdf", "pdf", "ppf"]
 
@@ -37,5 +36,4 @@ def ppf(q: Any, loc: Any, scale: Any) -> Any:
     return only(scale > 0, loc + scale * quantile(q, lambda q: q))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,14 +1,13 @@
 """The von Mises distribution of angles: density exp(kappa cos(y)) / (2 pi I0(kappa)) / scale, for kappa >= 0."""
 
 import math
-import typing as _typing
 from typing import Any
 
 from tapeless.scipy.special_functions.from_lax import i0e
 from tapeless.scipy.stats.evaluation import elementwise, formula_of, standardized
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["logpdf", "pdf"]
 
@@ -30,5 +29,4 @@ def pdf(x: Any, kappa: Any, loc: Any, scale: Any) -> Any:
     return tnp.exp(formula_of(logpdf)(x, kappa, loc, scale))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

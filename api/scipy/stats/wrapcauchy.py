@@ -4,7 +4,6 @@ Its density is (1 - c²) / (2 pi (1 + c² - 2 c cos(y))) / scale, y = (x - loc) 
 """
 
 import math
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from tapeless.scipy.stats.evaluation import elementwise, formula_of, on_support, standardized
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["logpdf", "pdf"]
 
@@ -40,5 +39,4 @@ def pdf(x: Any, c: Any, loc: Any, scale: Any) -> Any:
     return tnp.exp(formula_of(logpdf)(x, c, loc, scale))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())
