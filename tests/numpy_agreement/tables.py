@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.numpy_agreement import creation, elementwise, fourier, order, products, reductions, selecting, shapes
+from tests.numpy_agreement import (
+    creation,
+    elementwise,
+    fourier,
+    order,
+    products,
+    reductions,
+    selecting,
+    shapes,
+    single_calls,
+)
 from tests.numpy_agreement.cases import Case, Row, sampled
 
 ROWS: dict[str, Row] = {
@@ -16,6 +26,12 @@ ROWS: dict[str, Row] = {
     **order.ROWS,
     **creation.ROWS,
     **selecting.ROWS,
+}
+for name, case in single_calls.CALLS:
+    ROWS[name] = replace(ROWS[name], cases=[*ROWS[name].cases, case])
+SINGLE = {
+    name: replace(ROWS[name], cases=[case for called, case in single_calls.CALLS if called == name])
+    for name in dict(single_calls.CALLS)
 }
 WITHOUT = creation.WITHOUT
 
