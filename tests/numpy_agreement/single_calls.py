@@ -2,12 +2,36 @@
 
 import numpy as np
 
-from tests.numpy_agreement.cases import Case, call
+from tests.numpy_agreement.cases import Case, call, numbers
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 M = np.arange(12, dtype=np.float32).reshape(3, 4)
 V = np.arange(5, dtype=np.float32)
 
+EINSUMS = [
+    ("ij,jk->ik", (2, 3), (3, 4)),
+    ("ij,jk", (2, 3), (3, 4)),
+    ("ii->i", (3, 3)),
+    ("ii", (3, 3)),
+    ("ij->", (2, 3)),
+    ("ij->ji", (2, 3)),
+    ("i,j->ij", (2,), (3,)),
+    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)),
+    ("...ij,...jk", (5, 2, 3), (3, 4)),
+    ("...ij,...j->i...", (5, 2, 3), (5, 3)),
+    ("ab,bc,cd->ad", (2, 3), (3, 4), (4, 5)),
+    ("ij,ij,ij->i", (2, 3), (2, 3), (2, 3)),
+    ("iij,jk->ik", (3, 3, 2), (2, 4)),
+    ("ijk,k->", (2, 3, 4), (4,)),
+    ("ba", (2, 3)),
+    ("i,i", (3,), (3,)),
+    ("iii->i", (3, 3, 3)),
+    ("a,b,c,d->dcba", (2,), (3,), (2,), (4,)),
+    ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)),
+    ("ij,jk->ik", (2, 1), (3, 4)),
+    ("...,...", (2, 3), (3,)),
+    ("i...->...", (2, 3, 4)),
+]
 CALLS: list[tuple[str, Case]] = [
     ("reshape", call(X, (4, 6), order="F")),
     ("swapaxes", call(X, 0, -1)),
@@ -92,4 +116,9 @@ CALLS: list[tuple[str, Case]] = [
     ("ravel_multi_index", call((np.array([1, 5]), np.array([-1, 3])), (3, 4), mode="clip")),
     ("kaiser", call(5, 2.0)),
     ("full_like", call(M, 3)),
+    ("tensordot", call(X, numbers("float32", (4, 3, 5)), ((1, 2), (1, 0)))),
+    ("kron", call(V[:3], M)),
+    ("trace", call(X, 1, 1, 2)),
+    ("einsum", call("ij,jk->ik", M, M.T, optimize=False)),
+    *(("einsum", call(text, *[numbers("float32", s) for s in shapes])) for text, *shapes in EINSUMS),
 ]
