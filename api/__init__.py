@@ -48,7 +48,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.dtypes import float0
 from tapeless.tracer.folding import ensure_compile_time_eval
 from tapeless.tracer.late_imports import LateModule as _LateModule
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy import array_methods as _array_methods
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.references import Ref, empty_ref, free_ref, freeze, new_ref, typeof
@@ -243,7 +243,7 @@ else:
         "tracer.numpy.dynamic_windows": "ds",
         "tracer.settings.scoped_settings": "make_user_context",
     }
-    __getattr__ = _imported_late(globals(), _LATE)
+    _complete_namespace(globals(), _LATE)
 
 globals().pop("compile")  # PyTorch's name of `jit`, whose error is not to be that a module is not callable
 _tracebacks.install()

@@ -1,11 +1,9 @@
 """The names of `jax.ad_checkpoint`."""
 
-import typing as _typing
-
 from tapeless import checkpoint_policies
 from tapeless.differentiate.residuals import print_saved_residuals, saved_residuals
 from tapeless.remat.checkpoint import checkpoint, checkpoint_name, remat
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = [
     "checkpoint",
@@ -16,5 +14,4 @@ __all__ = [
     "saved_residuals",
 ]
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -12,7 +12,6 @@ memory that results are moved to. Write one like this:
 
 import functools
 import operator
-import typing as _typing
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -26,7 +25,7 @@ from tapeless.interpreters.residuals.rematerialization import (
     save_none,
 )
 from tapeless.lowering import devices
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.primitives.checkpoint import move_p, name_p
 from tapeless.tracer.primitives.contraction import conv_general_dilated_p, dot_general_p
 
@@ -254,5 +253,4 @@ __all__ = [
     "save_only_these_names",
 ]
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,7 +1,5 @@
 """Types of tracing under JAX's names: those of `jax.core`, and `Primitive` of `jax.extend.core`."""
 
-import typing as _typing
-
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.like_jax.array_types import array_types as pytype_aval_mappings
 from tapeless.like_jax.library_traces import LibraryTrace as Trace
@@ -9,7 +7,7 @@ from tapeless.like_jax.program_types import eval_jaxpr
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.folding import ensure_compile_time_eval
 from tapeless.tracer.jaxpr import Atom
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.types import ShapedArray
 from tapeless.tracer.types import ShapedArray as AbstractValue
 
@@ -20,5 +18,4 @@ __all__ = [
 ]  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -5,11 +5,11 @@ import typing as _typing
 from tapeless.host.debug_callbacks import debug_callback as callback
 from tapeless.host.debug_callbacks import debug_log as log
 from tapeless.host.debug_callbacks import debug_print as print
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["breakpoint", "callback", "log", "print"]
 
 if _typing.TYPE_CHECKING:
     from tapeless.host.debugger import breakpoint
 else:
-    __getattr__ = _imported_late(globals(), {"host.debugger": "breakpoint"})
+    _complete_namespace(globals(), {"host.debugger": "breakpoint"})

@@ -1,14 +1,12 @@
 """Element types: the names of `jax.dtypes`."""
 
-import typing as _typing
-
 from ml_dtypes import bfloat16
 
 from tapeless.tracer.dtypes import canonical as canonicalize_dtype
 from tapeless.tracer.dtypes import finfo, float0, iinfo, issubdtype, itemsize_bits, scalar_type_of
 from tapeless.tracer.errors import TypePromotionError
 from tapeless.tracer.extended_dtypes import extended, prng_key
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.scalar_types import result_type
 
 __all__ = [
@@ -26,5 +24,4 @@ __all__ = [
     "scalar_type_of",
 ]
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

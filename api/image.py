@@ -8,7 +8,6 @@ interpolation for digital image processing".
 
 import enum
 import operator
-import typing as _typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.promotion import array_operand, inexact
 from tapeless.tracer.primitives.contraction import Precision
 
@@ -208,5 +207,4 @@ _KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
 }
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

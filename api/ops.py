@@ -4,7 +4,6 @@ Search terms: group by, scatter-reduce, `tf.math.unsorted_segment_sum`.
 """
 
 import operator
-import typing as _typing
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.indexing import Mode
 from tapeless.tracer.numpy.promotion import concrete
 from tapeless.tracer.numpy.reductions import greatest, least
@@ -164,5 +163,4 @@ def _at_least(name: str, what: str, n: Any, least: int) -> int:
     return found
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

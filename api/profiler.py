@@ -1,7 +1,5 @@
 """Recording what programs do, and the memory that they take: the names of `jax.profiler`."""
 
-import typing as _typing
-
 from tapeless.host.profiling import (
     ProfileData,
     ProfileEvent,
@@ -19,7 +17,7 @@ from tapeless.host.profiling import (
     stop_trace,
     trace,
 )
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 # ---- written by docs/make_names.py from the imports above
 __all__ = [
@@ -29,5 +27,4 @@ __all__ = [
 ]  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,8 +1,6 @@
 """References, arrays that are read and written in place: the names of `jax.ref`."""
 
-import typing as _typing
-
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.references import (
     AbstractRef,
     Ref,
@@ -22,5 +20,4 @@ __all__ = [
 ]  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

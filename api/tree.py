@@ -1,8 +1,6 @@
 """Functions on pytrees, under the short names of `jax.tree`."""
 
-import typing as _typing
-
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.pytree import flatten, flatten_with_path, leaves, leaves_with_path, static, structure, unflatten
 from tapeless.tracer.pytree import tree_all as all
 from tapeless.tracer.pytree import tree_broadcast as broadcast
@@ -19,5 +17,4 @@ __all__ = [
 ]  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

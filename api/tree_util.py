@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.pytree import (
     DictKey,
     FlattenedIndexKey,
@@ -61,5 +61,4 @@ _LATE = {
 }  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:
-    __getattr__ = _imported_late(globals(), _LATE)
+_complete_namespace(globals(), _LATE)

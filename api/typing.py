@@ -5,7 +5,7 @@ import typing as _typing
 import numpy as _np
 
 from tapeless.tracer.array import Array
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 if _typing.TYPE_CHECKING:
     from tapeless.tracer.array import ArrayLike
@@ -17,5 +17,4 @@ Key: _typing.TypeAlias = Array  # of random numbers: an array of a dtype of keys
 
 __all__ = ["Array", "ArrayLike", "DTypeLike", "Key"]
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

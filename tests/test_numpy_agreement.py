@@ -14,7 +14,7 @@ from tests.numpy_agreement import jax_side
 from tests.numpy_agreement.cases import Case, Row, call, numbers
 from tests.numpy_agreement.comparing import problems, unused_keywords
 from tests.numpy_agreement.evaluators import compiled, eager, interpreted
-from tests.numpy_agreement.tables import ROWS, WITHOUT, chunks, thinned
+from tests.numpy_agreement.tables import ROWS, SINGLE, WITHOUT, at_ends, chunks, thinned
 
 NAMES = sorted(ROWS)
 each_name = pytest.mark.parametrize("name", NAMES)
@@ -58,6 +58,16 @@ def test_agrees(name):
 @each_chunk
 def test_agrees_compiled(names):
     assert_none(problems(thinned(names, 3), compiled))
+
+
+def test_single_calls_agree_compiled():
+    assert_none(problems(SINGLE, compiled))
+
+
+def test_agrees_compiled_where_operands_are_not_finite():
+    rows = at_ends(NAMES)
+    assert len(rows) > 90
+    assert_none(problems(rows, compiled))
 
 
 @each_chunk

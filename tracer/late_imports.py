@@ -5,18 +5,22 @@ They are also imported under `if typing.TYPE_CHECKING:`, for type checkers and f
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
-from types import FrameType
+from collections.abc import Mapping
+from types import FrameType, MappingProxyType
 from typing import Any
 
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
-def imported_late(namespace: dict[str, Any], names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a namespace with lazy names; set its `__dir__` to list its public names.
+
+def complete_namespace(namespace: dict[str, Any], names: Mapping[str, str] = _NO_NAMES) -> None:
+    """Let a namespace find lazy names, refuse other names with a suggestion, and list its public ones in `dir`.
+
+    Its `__getattr__` raises AttributeError for any other name, and ImportError in `from .. import name`. Type checkers
+    do not see this `__getattr__`, and so report such names.
 
     Args:
       namespace: its `globals()`, to which a name is added when it is found.
       names: modules of `tapeless`, and the names from each, separated by spaces; "" stands for submodules.
-    Raises: when called, AttributeError for any other name, with a suggestion; ImportError in `from .. import name`.
     """
     module_of = {name: module for module, listed in names.items() for name in listed.split()}
 
@@ -34,8 +38,8 @@ def imported_late(namespace: dict[str, Any], names: Mapping[str, str]) -> Callab
         found = namespace[name] = getattr(importlib.import_module(f"tapeless.{module}"), name)
         return found
 
+    namespace["__getattr__"] = find
     namespace["__dir__"] = lambda: sorted({*namespace["__all__"], *filter(_is_special, namespace)})
-    return find
 
 
 def imports_from(frame: FrameType) -> bool:

@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["checkify", "io_callback", "jet", "ode"]
 
@@ -10,4 +10,4 @@ if _typing.TYPE_CHECKING:
     from tapeless.experimental import checkify, jet, ode
     from tapeless.host.callbacks import io_callback
 else:
-    __getattr__ = _imported_late(globals(), {"": "checkify jet ode", "host.callbacks": "io_callback"})
+    _complete_namespace(globals(), {"": "checkify jet ode", "host.callbacks": "io_callback"})

@@ -1,7 +1,5 @@
 """Errors as values: the names of `jax.experimental.checkify`."""
 
-import typing as _typing
-
 from tapeless.host.checkify import (
     Error,
     ErrorCategory,
@@ -19,7 +17,7 @@ from tapeless.host.checkify import (
     nan_checks,
     user_checks,
 )
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 # ---- written by docs/make_names.py from the imports above
 __all__ = [
@@ -28,5 +26,4 @@ __all__ = [
 ]  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -4,7 +4,7 @@ import typing as _typing
 
 from tapeless.like_jax.own_primitives import OWN as _OWN
 from tapeless.like_jax.own_primitives import custom_jvp_call_p, stop_gradient_p
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.primitives.call import jit_p
 
 __all__ = ["custom_jvp_call_p", "jit_p", "stop_gradient_p"]
@@ -12,4 +12,4 @@ __all__ = ["custom_jvp_call_p", "jit_p", "stop_gradient_p"]
 if not _typing.TYPE_CHECKING:
     globals().update(_OWN)
     __all__ += [name for name in _OWN if name not in __all__]
-    __getattr__ = _imported_late(globals(), {})
+    _complete_namespace(globals())

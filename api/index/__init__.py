@@ -9,7 +9,7 @@ affine indices become slices, contractions and convolutions, never loops over el
 import builtins
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from tapeless.arguments.checks import check_callable
 from tapeless.index.explanations import IndexExplanation, explain
@@ -39,7 +39,7 @@ from tapeless.tracer.core import describe_function
 from tapeless.tracer.indices.hints import is_noting
 from tapeless.tracer.indices.index import Index, as_index
 from tapeless.tracer.indices.sizes import Size, size
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.numpy.promotion import array_operand
 from tapeless.tracer.primitives.checkpoint import optimization_barrier
@@ -431,5 +431,4 @@ def relation(coords: Sequence[Any], shape: Sequence[int]) -> Relation:
     return Relation(coords, shape)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -4,7 +4,7 @@ import typing as _typing
 
 from tapeless.lax.own_primitive_names import FUNCTIONS_IN_LAX as _FUNCTIONS
 from tapeless.lax.own_primitive_names import IN_LAX as _PRIMITIVES
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.primitives.bits import (
     bitcast_convert_type,
     bitwise_and,
@@ -298,4 +298,4 @@ _LATE = {
 if not _typing.TYPE_CHECKING:
     __all__.extend([*_FUNCTIONS, *_PRIMITIVES])
     _LATE |= {"like_jax.function_primitives": " ".join(_FUNCTIONS), "like_jax.own_primitives": " ".join(_PRIMITIVES)}
-    __getattr__ = _imported_late(globals(), _LATE)
+    _complete_namespace(globals(), _LATE)

@@ -37,7 +37,7 @@ from tapeless.nn.activations import (
     tanh,
 )
 from tapeless.nn.attention import dot_product_attention
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 # ---- written by docs/make_names.py from the imports above
 __all__ = [
@@ -51,4 +51,4 @@ __all__ = [
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
     _SCALED = ["get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul"]
     __all__.extend(_SCALED)
-    __getattr__ = _imported_late(globals(), {"lax.scaled_products": " ".join(_SCALED)})
+    _complete_namespace(globals(), {"lax.scaled_products": " ".join(_SCALED)})

@@ -6,7 +6,6 @@ BackProp"; Glorot & Bengio 2010; He et al. 2015; Saxe et al. 2014 (orthogonal); 
 """
 
 import math
-import typing as _typing
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
@@ -20,7 +19,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.keys.prng_keys import shape_of_result, split
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.types import holds_keys
 
 __all__ = [
@@ -314,5 +313,4 @@ def _drawn(draw: Callable[[Any, Shape, Any], Array], key: Any, shape: Any, dtype
     return draw(key, shape_of_result("initializer", shape), exact)
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -4,7 +4,7 @@ import typing as _typing
 
 from tapeless.batch.vmap import vectorize
 from tapeless.tracer import numpy as _numpy
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["apply_along_axis", "apply_over_axes", "fft", "from_dlpack", "frompyfunc", "linalg", "vectorize"]
 __all__ += _numpy.__all__
@@ -27,4 +27,4 @@ else:
         "numpy.mapping": "apply_along_axis apply_over_axes frompyfunc pad",
         "tracer.numpy": " ".join(name for name in _numpy.__all__ if name not in vars(_numpy) and name != "pad"),
     }
-    __getattr__ = _imported_late(globals(), _LATE)
+    _complete_namespace(globals(), _LATE)

@@ -6,7 +6,6 @@ become floating point, and 16 bits 32. Transforms of more axes than one primitiv
 
 import math
 import operator
-import typing as _typing
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.arithmetic import conj
 from tapeless.tracer.numpy.promotion import cast, number_operand
 from tapeless.tracer.numpy.shaping import roll
@@ -363,5 +362,4 @@ def _few_at_a_time(x: Array, kind: FftType, places: tuple[int, ...], lengths: tu
     return x
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,8 +1,6 @@
 """Linear algebra under the names of `numpy.linalg`: `tapeless.numpy.linalg`."""
 
-import typing as _typing
-
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.contraction import matmul, tensordot, vecdot
 from tapeless.tracer.numpy.decompositions import (
     EighResult,
@@ -49,5 +47,4 @@ __all__ = [
 ]  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -3,8 +3,6 @@
 A step: `updates, state = optimizer.update(grads, state, params)`, then `params = apply_updates(params, updates)`.
 """
 
-import typing as _typing
-
 from tapeless.optimizers.backtracking import (
     BacktrackingLinesearchInfo,
     ScaleByBacktrackingLinesearchState,
@@ -100,7 +98,7 @@ from tapeless.optimizers.zoom import (
     ZoomLinesearchInfo,
     scale_by_zoom_linesearch,
 )
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 # ---- written by docs/make_names.py from the imports above
 __all__ = [
@@ -122,5 +120,4 @@ __all__ = [
 ]  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -30,7 +30,7 @@ from tapeless.tracer.keys.prng_keys import (
     split,
     wrap_key_data,
 )
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.random.counts import binomial, multinomial, poisson
@@ -73,4 +73,4 @@ _LATE = {
 if not _typing.TYPE_CHECKING:
     __all__ += ["random_gamma_p"]
     _LATE["like_jax.function_primitives"] = "random_gamma_p"
-    __getattr__ = _imported_late(globals(), _LATE)
+    _complete_namespace(globals(), _LATE)

@@ -5,7 +5,6 @@ Source: Makhoul 1980, "A fast cosine transform in one and two dimensions"; scipy
 
 import math
 import operator
-import typing as _typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from tapeless.numpy import fft
 from tapeless.tracer import core, dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.promotion import array_operand, inexact
 from tapeless.tracer.primitives.elementwise import complex as complex_of
 
@@ -174,5 +173,4 @@ def _turns(x: Any, turns: np.ndarray[Any, Any]) -> Any:
 _SUMS = {1: _type_1, 2: _type_2, 3: _type_3, 4: _type_4}
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,11 +1,8 @@
 """Integrals of samples under the names of `scipy.integrate`."""
 
-import typing as _typing
-
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.calculus import trapezoid
 
 __all__ = ["trapezoid"]
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,7 +1,6 @@
 """Interpolation on grids under the names of `scipy.interpolate`."""
 
 import itertools
-import typing as _typing
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.promotion import array_operand, inexact, number_operand
 
 __all__ = ["RegularGridInterpolator"]
@@ -123,5 +122,4 @@ def _interpolated(places: Any, values: Any, *grid: Any, method: str) -> Any:
     return total
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,7 +1,5 @@
 """Linear algebra under the names of `scipy.linalg`: `tapeless.scipy.linalg`."""
 
-import typing as _typing
-
 from tapeless.scipy.matrices.exponential import expm, expm_frechet
 from tapeless.scipy.matrices.schur_form import funm, hessenberg, lu_solve, rsf2csf, schur, solve_sylvester, sqrtm
 from tapeless.scipy.matrices.special_matrices import (
@@ -39,7 +37,7 @@ from tapeless.scipy.matrices.systems import (
     solve_triangular,
     svd,
 )
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 # ---- written by docs/make_names.py from the imports above
 __all__ = [
@@ -51,5 +49,4 @@ __all__ = [
 ]  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -3,7 +3,6 @@
 import functools
 import itertools
 import operator
-import typing as _typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
@@ -98,5 +97,4 @@ _INSIDE: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

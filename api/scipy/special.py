@@ -1,7 +1,5 @@
 """Special functions under the names of `scipy.special`: `tapeless.scipy.special`."""
 
-import typing as _typing
-
 from tapeless.nn.activations import logsumexp
 from tapeless.scipy.special_functions.entropies import boxcox, boxcox1p, entr, kl_div, rel_entr, xlog1py, xlogy
 from tapeless.scipy.special_functions.from_lax import (
@@ -44,7 +42,7 @@ from tapeless.scipy.special_functions.integrals import exp1, expi, fresnel, sici
 from tapeless.scipy.special_functions.quadratures import owens_t, wofz
 from tapeless.scipy.special_functions.recurrences import bessel_jn, expn, lpmn_values, sph_harm_y
 from tapeless.scipy.special_functions.softmax import log_softmax, softmax
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 # ---- written by docs/make_names.py from the imports above
 __all__ = [
@@ -56,5 +54,4 @@ __all__ = [
 ]  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

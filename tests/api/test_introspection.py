@@ -157,6 +157,16 @@ def test_dir_of_every_namespace_shows_public_names():
     assert {name: names - {"__version__"} for name, names in wrong.items() if names - {"__version__"}} == {}
 
 
+def test_every_namespace_refuses_other_names_with_advice():
+    for module in namespaces(tl, set()):
+        if module.__name__.startswith("tapeless.extend"):  # names of JAX's internals, without advice
+            continue
+        with pytest.raises(AttributeError) as caught:
+            module.nothing  # the lookup is the test
+        message, advice = str(caught.value).split("\n", 1)
+        assert (message, advice[:2]) == (f"module {module.__name__!r} has no attribute 'nothing'.", "  ")
+
+
 def test_every_public_function_has_a_signature_and_documentation():
     functions = [(m, n, getattr(m, n)) for m in namespaces(tl, set()) for n in m.__all__]
     functions = [(f"{m.__name__}.{n}", f) for m, n, f in functions if inspect.isroutine(f) or hasattr(f, "__wrapped__")]

@@ -170,7 +170,7 @@ def _compared(row: Row, case: Case, x: Any, y: Any) -> Iterator[str]:
 
 def _is_mixed(case: Case) -> bool:
     """Whether operands are of several dtypes, some of which are integers: what they are for `inexact` is no guide."""
-    given = {*dtypes_in(case)}
+    given = {*dtypes_in(Case(case.args))}
     return len(given) > 1 and any(d.kind in "biu" for d in given)
 
 

@@ -17,11 +17,13 @@ MIXED = [
     ("uint8", "complex128"),
     ("float64", "complex64"),
 ]
+ENDS = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1.5, -2.5, 2.5], np.float32)
 
 
 def unary(kinds: str = "biufc", low: float = -np.inf, high: float = np.inf, **options) -> Row:
-    """Every dtype of these kinds with its special values, and a few shapes of float32."""
+    """Every dtype of these kinds with its special values, and a few shapes of float32, which has what is not finite."""
     cases = [call(special(d, low, high)) for d in of_kinds(kinds)]
+    cases += [call(ENDS)] if "f" in kinds else []
     shaped = of_kinds(kinds)[-1] if "f" not in kinds else np.dtype("float32")
     low, high = max(low, -3), min(high, 3)
     cases += [call(numbers(shaped, s, low, high)) for s in sampled(SHAPES, 3, f"{kinds}{low}{high}")]
@@ -36,7 +38,7 @@ def outer(x: np.ndarray, y: np.ndarray) -> Case:
 def binary(
     kinds: str = "biufc", low: float = -np.inf, high: float = np.inf, second=(-np.inf, np.inf), **options
 ) -> Row:
-    """All pairs of special values of every dtype, pairs of dtypes, and of shapes; numbers of Python on either side."""
+    """All pairs of special values of every dtype, pairs of dtypes, and of shapes; a number of Python or of NumPy."""
     bounds = (low, high), second
     cases = [outer(*(special(d, *b)[:12] for b in bounds)) for d in of_kinds(kinds)]
     (low, high), (low2, high2) = ((max(a, -5), min(b, 5)) for a, b in bounds)
@@ -47,6 +49,9 @@ def binary(
     d = of_kinds(kinds)[-1] if "f" not in kinds else np.dtype("float32")
     for s, t in sampled(PAIRS, 3, salt):
         cases += [call(numbers(d, s, low, high), numbers(d, t, low2, high2, "y"))]
+    if "f" in kinds:
+        x = numbers("float32", (2, 3), low, high)
+        cases += [outer(ENDS, ENDS), call(x, 2.0), call(x, np.float32(2))]
     return Row(cases, **options)
 
 
@@ -65,6 +70,11 @@ COMPLEX_ORDER = {"NumPy orders complex numbers by their parts, which XLA and JAX
 def has(case: Case, kinds: str) -> bool:
     """Whether an operand is of one of these kinds."""
     return any(isinstance(x, np.ndarray) and x.dtype.kind in kinds for x in case.args)
+
+
+def _i0(x: np.ndarray) -> np.ndarray:
+    """NumPy's, but at infinity, where that is nan, the product of 0 and infinity."""
+    return np.where(np.isinf(x), np.inf, np.i0(x))
 
 
 def either(**options) -> dict[str, Row]:
@@ -105,7 +115,10 @@ OF_ONE = {
     **dict.fromkeys(["arctanh", "atanh"], unary(**UNIT, **EXACT)),
     **dict.fromkeys(["deg2rad", "radians", "rad2deg", "degrees"], unary("biuf", low=-1e3, high=1e3, **EXACT)),
     "sinc": unary(low=-20, high=20, **EXACT, tolerance=30),
-    "i0": unary("biuf", low=-20, high=20, **EXACT, tolerance=30),
+    # At infinity NumPy's is nan, the product of 0 and infinity.
+    "i0": unary(
+        "biuf", low=-20, high=20, **EXACT, tolerance=30, numpy=lambda x: np.where(np.isinf(x), np.inf, np.i0(x))
+    ),
     **dict.fromkeys(["floor", "ceil", "trunc"], unary("biuf")),
     "fix": unary("biuf"),
     "rint": unary(**EXACT),
@@ -196,6 +209,7 @@ WITH_OPTIONS = {
                 equal_nan=True,
             )
         ]
+        + [outer(ENDS, ENDS)]
         + [call(np.array([1, 2.01], np.float32), 2, 0.01, 0.02), call(numbers("float32", (2, 1)), 3, rtol=0.1, atol=1)]
         + [call(np.array([2**24 + 1, 5]), np.array([2**24, 5]), 0, 0)]
         + [call(np.array([100, -100], np.int8), np.array([-100, 100], np.int8), 0, 100)]
@@ -231,6 +245,7 @@ WITH_OPTIONS = {
             call(numbers("float32", (3,)) > 0, 1, 2.5),
             call(numbers("int32", (2, 3))),
             call(numbers("float32", (4,)), 1, 0),
+            call(True, numbers("float32", (2, 3)), 0.0),
         ]
     ),
     "select": Row(

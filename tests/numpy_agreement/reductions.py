@@ -10,6 +10,9 @@ MASK = numbers("bool", LARGE)
 WITH_NAN = np.where(MASK, np.nan, numbers("float32", LARGE)).astype(np.float32)
 
 
+COMPLEX = numbers("complex64", LARGE)
+
+
 def operands(kinds: str, low: float = -9, high: float = 9) -> list[np.ndarray]:
     return [numbers(d, LARGE, low, high) for d in of_kinds(kinds)]
 
@@ -22,7 +25,7 @@ def reduction(
     axes = [a for a in AXES if not one_axis or not isinstance(a, tuple)]
     cases = [call(y) for y in operands(kinds, low, high)]
     cases += [call(y, axis=axes[1 + i % (len(axes) - 1)]) for i, y in enumerate(operands(kinds, low, high))]
-    cases += [call(x, axis=a) for a in axes]
+    cases += [call(x, axis=a) for a in axes] + ([] if one_axis else [call(x, axis=())])
     shaped = [numbers(x.dtype, s, low, high) for s in sampled(SHAPES, 5, kinds + str(one_axis))]
     cases += [call(y) for y in shaped] + [call(y, axis=-1) for y in shaped if y.ndim]
     return Row([*cases, *extra], **options)
@@ -56,6 +59,7 @@ def extremes(**options) -> Row:
     extra = [
         *kept(x, 1, (0, 2)),
         call(x, where=MASK, initial=-2),
+        call(x, 1, where=MASK, initial=-20),
         call(x, 1, where=MASK[:1], initial=20.0, keepdims=True),
         call(x[:0], 0, initial=7),
         call(x[:0], 1),
@@ -71,6 +75,11 @@ def averages(kinds: str = "biufc", extra=(), **options) -> Row:
         *kept(x, 1, (0, 2)),
         call(x, where=MASK),
         call(x, (0, 1), where=MASK[:, :, :1]),
+        call(x, axis=(), keepdims=True),
+        *(call(y, 1, where=MASK, keepdims=True) for y in (x, ints, COMPLEX, WITH_NAN)),
+        call(WITH_NAN, 0),
+        call(x, -1, where=MASK, dtype=np.complex64),
+        call(ints, dtype=np.complex64),
         call(ints, dtype=np.float64),
         call(x, -1, dtype=np.complex64),
         call(numbers("float16", (300,), 1, 9)),
@@ -141,7 +150,13 @@ def running(low: float, high: float, **options) -> Row:
 
 def skipping(row: Row, **options) -> Row:
     """The row of a function that has no nan to skip, and calls with nan."""
-    extra = [call(WITH_NAN), call(WITH_NAN, axis=1), call(WITH_NAN, axis=-1), call(WITH_NAN.astype(np.float16), axis=0)]
+    extra = [
+        call(WITH_NAN),
+        call(WITH_NAN, axis=(0, 2)),
+        call(WITH_NAN, axis=1),
+        call(WITH_NAN, axis=-1),
+        call(WITH_NAN.astype(np.float16), axis=0),
+    ]
     extra += [call(np.where(MASK, np.nan, numbers("complex64", LARGE)).astype(np.complex64), axis=0)]
     return Row(**{**vars(row), "cases": [*row.cases, *extra], **options})
 
@@ -168,6 +183,7 @@ ROWS = {
             extra=[
                 *kept(numbers("int8", LARGE, 0, 1), 1, (0, 2)),
                 call(numbers("float32", LARGE, -1, 1), 0, where=MASK),
+                call(numbers("int8", LARGE, 0, 1), 1, where=MASK),
             ],
         ),
     ),

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as _np
 
 from tapeless.tracer.array import Array as ndarray
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy import array_methods as _array_methods
 from tapeless.tracer.numpy.arithmetic import (
     abs,
@@ -535,5 +535,4 @@ _LATE = {
 }  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:
-    __getattr__ = _imported_late(globals(), _LATE)
+_complete_namespace(globals(), _LATE)

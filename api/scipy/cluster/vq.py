@@ -1,12 +1,11 @@
 """Vector quantization under the names of `scipy.cluster.vq`."""
 
-import typing as _typing
 from typing import Any
 
 from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.norms import vector_norm
 from tapeless.tracer.numpy.promotion import array_operand, promoted_inexact_dtypes
 
@@ -37,5 +36,4 @@ def _nearest(x: Any, codes: Any) -> Any:
     return code, tnp.take_along_axis(distances, code[:, None], -1)[:, 0]
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -8,7 +8,6 @@ Shoemake 1985, "Animating rotation with quaternion curves". Derivatives are fini
 import itertools
 import math
 import re
-import typing as _typing
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from tapeless.random.samplers import normal
 from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.promotion import inexact
 from tapeless.tracer.primitives.spectral import eigh
 
@@ -369,5 +368,4 @@ def _canonical(quat: Any) -> Any:
     return tnp.where(negative[..., None], -quat, quat)
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

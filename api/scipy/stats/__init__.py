@@ -4,7 +4,7 @@ import typing as _typing
 
 from tapeless.scipy.stats.kernel_density import gaussian_kde
 from tapeless.scipy.stats.ranks import mode, rankdata, sem
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 if _typing.TYPE_CHECKING:
     from tapeless.scipy.stats import (
@@ -51,5 +51,4 @@ _LATE = {
 }  # fmt: skip
 # ---- end of what is written
 
-if not _typing.TYPE_CHECKING:
-    __getattr__ = _imported_late(globals(), _LATE)
+_complete_namespace(globals(), _LATE)

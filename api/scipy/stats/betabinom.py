@@ -1,38 +1,25 @@
 """The beta-binomial distribution: k successes in n trials, whose success probability is beta(a, b) distributed."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
 
-from tapeless.scipy.stats.evaluation import evaluated, exponential, is_integer, on_support, only
+from tapeless.scipy.stats.evaluation import elementwise, formula_of, is_integer, on_support, only
 from tapeless.scipy.stats.saddle_point import log_negative_binomial
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["logpmf", "pmf"]
 
 
-def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Compute the logarithm of the beta-binomial probability of k, elementwise; -inf if k is impossible.
-
-    Operands broadcast; the result is nan unless n is a whole number >= 0, and a, b > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("betabinom.logpmf", _logpmf, k, n, a, b, loc)
+@elementwise(valid="n is a whole number >= 0, and a, b > 0")
+def at_k(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array: ...
 
 
-def pmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Compute the beta-binomial probability (pmf) of k, elementwise; 0 if k is impossible.
-
-    Operands broadcast; the result is nan unless n is a whole number >= 0, and a, b > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("betabinom.pmf", _pmf, k, n, a, b, loc)
-
-
-def _logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any) -> Any:
+@at_k
+def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any) -> Any:
+    """Compute the logarithm of the beta-binomial probability of k, elementwise; -inf if k is impossible."""
     valid = (n >= 0) & is_integer(n) & (a > 0) & (b > 0)
     y, n, a, b = only(valid, k - loc), *(tnp.where(valid, v, 1) for v in (n, a, b))
 
@@ -44,8 +31,10 @@ def _logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any) -> Any:
     return on_support(y, (y >= 0) & (y <= n) & is_integer(y), -np.inf, 0, formula)
 
 
-_pmf = exponential(_logpmf)
+@at_k
+def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any) -> Any:
+    """Compute the beta-binomial probability (pmf) of k, elementwise; 0 if k is impossible."""
+    return tnp.exp(formula_of(logpmf)(k, n, a, b, loc))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -3,47 +3,36 @@
 n is a whole number, at least 0.
 """
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
 
-from tapeless.scipy.stats.evaluation import evaluated, exponential, is_integer, on_support, only
+from tapeless.scipy.stats.evaluation import elementwise, formula_of, is_integer, on_support, only
 from tapeless.scipy.stats.saddle_point import log_binomial
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["logpmf", "pmf"]
 
 
-def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Compute the logarithm of the binomial probability of k, elementwise; -inf if k is impossible.
-
-    Operands broadcast; the result is nan unless n is a whole number >= 0, and 0 <= p <= 1.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("binom.logpmf", _logpmf, k, n, p, loc)
+@elementwise(valid="n is a whole number >= 0, and 0 <= p <= 1")
+def at_k(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array: ...
 
 
-def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Compute the binomial probability (pmf) of k, elementwise; 0 if k is impossible.
-
-    Operands broadcast; the result is nan unless n is a whole number >= 0, and 0 <= p <= 1.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("binom.pmf", _pmf, k, n, p, loc)
-
-
-def _logpmf(k: Any, n: Any, p: Any, loc: Any) -> Any:
+@at_k
+def logpmf(k: Any, n: Any, p: Any, loc: Any) -> Any:
+    """Compute the logarithm of the binomial probability of k, elementwise; -inf if k is impossible."""
     valid = (n >= 0) & is_integer(n) & (p >= 0) & (p <= 1)
     y, n, p = only(valid, k - loc), tnp.where(valid, n, 0), tnp.where(valid, p, 0.5)
     inside = (y >= 0) & (y <= n) & is_integer(y)
     return on_support(y, inside, -np.inf, 0, lambda y: log_binomial(y, n - y, p, 1 - p))
 
 
-_pmf = exponential(_logpmf)
+@at_k
+def pmf(k: Any, n: Any, p: Any, loc: Any) -> Any:
+    """Compute the binomial probability (pmf) of k, elementwise; 0 if k is impossible."""
+    return tnp.exp(formula_of(logpmf)(k, n, p, loc))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

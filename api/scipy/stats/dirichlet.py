@@ -1,6 +1,5 @@
 """The Dirichlet distribution of n numbers that sum to 1: density proportional to the product of x_i^(alpha_i - 1)."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from tapeless.scipy.stats.saddle_point import is_large, log_multinomial
 from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.promotion import as_array, promoted_inexact_dtypes
 
 __all__ = ["logpdf", "pdf"]
@@ -51,5 +50,4 @@ def _logpdf(x: Any, alpha: Any) -> Any:
     return only(tnp.all(alpha > 0), tnp.where(inside | tnp.isnan(tnp.sum(x, axis=0)), total, -np.inf))
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,13 +1,18 @@
-"""Evaluation of a distribution's formulas: operand promotion, location and scale, supports.
+"""Functions of distributions from their formulas: parameters, operand promotion, location and scale, supports.
+
+A distribution declares the parameters of its functions once, by `elementwise`, and decorates formulas with that.
 
 As in SciPy the result is nan where a parameter is out of its domain or an operand is nan, and outside of the support
 a density is 0. Where the value of a formula is not used, it is evaluated at an inner point instead, so that its
 derivatives are not nan there ("double where").
 """
 
+import functools
+import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from types import FunctionType
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -17,25 +22,78 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.promotion import as_array, broadcast, mixing_inside, promoted_inexact_dtypes
 
+Operands = ParamSpec("Operands")
+Formula = Callable[..., Any]
+
+_COMMON = """
+
+Operands broadcast; the result is nan unless {}.
+Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
+"""
+
+
+def elementwise(valid: str) -> Callable[[Callable[Operands, Array]], Callable[[Formula], Callable[Operands, Array]]]:
+    """Make a decorator of formulas from a function without a body, which declares their parameters.
+
+    The decorated function has the declared parameters. It promotes real operands to one floating-point dtype,
+    broadcasts them and evaluates its formula on them, all of them by position. Its docstring is the formula's first
+    line and what is common to all functions of the declared parameters.
+
+    Args:
+      valid: for which parameters the result is not nan, in words.
+    """
+
+    def declared(parameters: Callable[Operands, Array]) -> Callable[[Formula], Callable[Operands, Array]]:
+        return functools.partial(_function, parameters, _COMMON.format(valid))
+
+    return declared
+
+
+def _function(parameters: Callable[Operands, Array], common: str, formula: Formula) -> Callable[Operands, Array]:
+    """Make a function of the declared parameters from its formula."""
+    signature = inspect.signature(parameters)
+    names, defaults = [*signature.parameters], [p.default for p in signature.parameters.values()]
+    name = f"{formula.__module__.rpartition('.')[2]}.{formula.__name__}"
+    compiled, check_call = core.compound(formula), _renamed(parameters, formula.__name__)
+
+    @functools.wraps(formula)
+    def function(*operands: Operands.args, **named: Operands.kwargs) -> Array:
+        check_call(*operands, **named)
+        given = len(operands)
+        rest = [named.get(parameter, default) for parameter, default in zip(names[given:], defaults[given:])]
+        return _evaluated(name, compiled, *operands, *rest)
+
+    function.__doc__ = (formula.__doc__ or "") + common
+    function.__annotations__ = parameters.__annotations__
+    vars(function)["__signature__"] = signature
+    return function
+
+
+def formula_of(function: Callable[..., Array]) -> Formula:
+    """Return the formula of a function, for other formulas: their operands are promoted and broadcast."""
+    return vars(function)["__wrapped__"]
+
+
+def _renamed(parameters: Any, name: str) -> Callable[..., Any]:
+    """Return a function that only raises a TypeError, Python's own, if the function `name` cannot be called so."""
+    check = FunctionType(parameters.__code__, {}, name, parameters.__defaults__)
+    check.__qualname__ = name
+    return check
+
 
 @mixing_inside
-def evaluated(name: str, formula: Callable[..., Any], *operands: ArrayLike) -> Array:
-    """Evaluate a formula elementwise on real operands, promoted to one floating-point dtype and broadcast.
-
-    Raises: TypeError for complex operands or others than numbers, ValueError if shapes do not broadcast.
-    """
+def _evaluated(name: str, formula: Formula, *operands: Any) -> Array:
     xs = promoted_inexact_dtypes(name, *operands)
     check_real(name, xs[0])
-    return core.compound(formula)(*map(as_array, broadcast(name, *xs)))
+    return formula(*map(as_array, broadcast(name, *xs)))
 
 
-def exponential(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Compose exp with a formula: a density from its logarithm."""
+@elementwise(valid="scale > 0")
+def at_x(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array: ...
 
-    def of_logarithm(*operands: Any) -> Any:
-        return tnp.exp(formula(*operands))
 
-    return of_logarithm
+@elementwise(valid="scale > 0")
+def at_q(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array: ...
 
 
 def standardized(x: Any, loc: Any, scale: Any, valid: Any = True) -> Any:

@@ -1,51 +1,37 @@
 """The generalized normal distribution: density beta exp(-|y|^beta) / (2 gamma(1/beta)) / scale, for beta > 0."""
 
-import typing as _typing
 from typing import Any
 
 from tapeless.scipy.special_functions.from_lax import gammainc, gammaincc, gammaln
-from tapeless.scipy.stats.evaluation import evaluated, exponential, standardized
+from tapeless.scipy.stats.evaluation import elementwise, formula_of, standardized
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
 
-def logpdf(x: ArrayLike, beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the logarithm of the generalized normal density at x, elementwise.
-
-    Operands broadcast; the result is nan unless beta, scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("gennorm.logpdf", _logpdf, x, beta, loc, scale)
+@elementwise(valid="beta, scale > 0")
+def at_x(x: ArrayLike, beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array: ...
 
 
-def pdf(x: ArrayLike, beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the generalized normal density (pdf) at x, elementwise.
-
-    Operands broadcast; the result is nan unless beta, scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("gennorm.pdf", _pdf, x, beta, loc, scale)
-
-
-def cdf(x: ArrayLike, beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the generalized normal distribution function (cdf) at x, elementwise: the probability of at most x.
-
-    Operands broadcast; the result is nan unless beta, scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("gennorm.cdf", _cdf, x, beta, loc, scale)
-
-
-def _logpdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
+@at_x
+def logpdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
+    """Compute the logarithm of the generalized normal density at x, elementwise."""
     y, beta = standardized(x, loc, scale, beta > 0), tnp.where(beta > 0, beta, 1)
     return tnp.log(0.5 * beta) - gammaln(1 / beta) - tnp.power(tnp.abs(y), beta) - tnp.log(scale)
 
 
-def _cdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
+@at_x
+def pdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
+    """Compute the generalized normal density (pdf) at x, elementwise."""
+    return tnp.exp(formula_of(logpdf)(x, beta, loc, scale))
+
+
+@at_x
+def cdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
+    """Compute the generalized normal distribution function (cdf) at x, elementwise: the probability of at most x."""
     y, beta = standardized(x, loc, scale, beta > 0), tnp.where(beta > 0, beta, 1)
     power = tnp.power(tnp.abs(y), beta)
     flat = power < dtypes.finfo(y.dtype).tiny  # it may underflow where the probability up to y does not: DLMF 8.7.1
@@ -55,8 +41,4 @@ def _cdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
     return tnp.where(flat, across, found)
 
 
-_pdf = exponential(_logpdf)
-
-
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

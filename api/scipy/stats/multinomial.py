@@ -1,6 +1,5 @@
 """The multinomial distribution: counts of several outcomes with probabilities p in n trials."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from tapeless.scipy.stats.saddle_point import log_multinomial
 from tapeless.tracer import core, dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.promotion import array_operand, inexact, promoted_dtypes
 
 __all__ = ["logpmf", "pmf"]
@@ -45,5 +44,4 @@ def _logpmf(x: Any, n: Any, p: Any) -> Any:
     return tnp.where(possible, found, -np.inf)
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

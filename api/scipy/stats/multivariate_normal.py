@@ -1,14 +1,13 @@
 """The multivariate normal distribution."""
 
 import math
-import typing as _typing
 from typing import Any
 
 from tapeless.scipy.special_functions.gamma_relatives import check_real
 from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.promotion import as_array, common_shape, promoted_inexact_dtypes, stretched
 from tapeless.tracer.primitives.linalg import cholesky, triangular_solve
 
@@ -68,5 +67,4 @@ def _logpdf(x: Any, mean: Any, cov: Any) -> Any:
     return -0.5 * squares - 0.5 * n * math.log(2 * math.pi) - logarithm
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

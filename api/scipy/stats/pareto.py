@@ -1,14 +1,13 @@
 """The Pareto distribution: density b / y^(b + 1) / scale where y = (x - loc) / scale is at least 1, for b > 0."""
 
-import typing as _typing
 from typing import Any
 
 import numpy as np
 
 from tapeless.scipy.stats.evaluation import (
     clipped,
-    evaluated,
-    exponential,
+    elementwise,
+    formula_of,
     log1m_exp,
     on_support,
     only,
@@ -17,102 +16,61 @@ from tapeless.scipy.stats.evaluation import (
 )
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
-def logpdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the logarithm of the Pareto density at x, elementwise; -inf outside of the support.
-
-    Operands broadcast; the result is nan unless b, scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("pareto.logpdf", _logpdf, x, b, loc, scale)
+@elementwise(valid="b, scale > 0")
+def at_x(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array: ...
 
 
-def pdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the Pareto density (pdf) at x, elementwise; 0 outside of the support.
-
-    Operands broadcast; the result is nan unless b, scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("pareto.pdf", _pdf, x, b, loc, scale)
+@elementwise(valid="b, scale > 0")
+def at_q(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array: ...
 
 
-def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the Pareto distribution function (cdf) at x, elementwise: the probability of at most x.
-
-    Operands broadcast; the result is nan unless b, scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("pareto.cdf", _cdf, x, b, loc, scale)
-
-
-def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the logarithm of `cdf` at x, elementwise.
-
-    Operands broadcast; the result is nan unless b, scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("pareto.logcdf", _logcdf, x, b, loc, scale)
-
-
-def sf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the Pareto survival function at x, elementwise: the probability of more than x.
-
-    Operands broadcast; the result is nan unless b, scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("pareto.sf", _sf, x, b, loc, scale)
-
-
-def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the logarithm of the survival function `sf` at x, elementwise.
-
-    Operands broadcast; the result is nan unless b, scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("pareto.logsf", _logsf, x, b, loc, scale)
-
-
-def ppf(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the Pareto quantile at q, elementwise: the inverse of `cdf`; nan unless q is from 0 to 1.
-
-    Operands broadcast; the result is nan unless b, scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("pareto.ppf", _ppf, q, b, loc, scale)
-
-
-def _logpdf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+@at_x
+def logpdf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the logarithm of the Pareto density at x, elementwise; -inf outside of the support."""
     y = standardized(x, loc, scale, b > 0)
     return on_support(y, y >= 1, -np.inf, 1, lambda y: tnp.log(b) - (b + 1) * tnp.log(y)) - tnp.log(scale)
 
 
-def _cdf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
-    return -tnp.expm1(_logsf(x, b, loc, scale))
+@at_x
+def pdf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the Pareto density (pdf) at x, elementwise; 0 outside of the support."""
+    return tnp.exp(formula_of(logpdf)(x, b, loc, scale))
 
 
-def _logcdf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+@at_x
+def cdf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the Pareto distribution function (cdf) at x, elementwise: the probability of at most x."""
+    return -tnp.expm1(formula_of(logsf)(x, b, loc, scale))
+
+
+@at_x
+def logcdf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the logarithm of `cdf` at x, elementwise."""
     y = standardized(x, loc, scale, b > 0)
     return on_support(y, y >= 1, -np.inf, 2, lambda y: log1m_exp(b * tnp.log(y)))
 
 
-def _sf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
-    return tnp.exp(_logsf(x, b, loc, scale))
+@at_x
+def sf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the Pareto survival function at x, elementwise: the probability of more than x."""
+    return tnp.exp(formula_of(logsf)(x, b, loc, scale))
 
 
-def _logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+@at_x
+def logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the logarithm of the survival function `sf` at x, elementwise."""
     return -b * tnp.log(clipped(standardized(x, loc, scale, b > 0), 1, np.inf))
 
 
-def _ppf(q: Any, b: Any, loc: Any, scale: Any) -> Any:
+@at_q
+def ppf(q: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the Pareto quantile at q, elementwise: the inverse of `cdf`; nan unless q is from 0 to 1."""
     return only((scale > 0) & (b > 0), loc + scale * quantile(q, lambda q: tnp.exp(-tnp.log1p(-q) / b)))
 
 
-_pdf = exponential(_logpdf)
-
-
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

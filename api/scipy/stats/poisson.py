@@ -1,75 +1,56 @@
 """The Poisson distribution: k = 0, 1, 2, ... has probability mu^k exp(-mu) / k!, for mu >= 0."""
 
 import math
-import typing as _typing
 from typing import Any
 
 import numpy as np
 
 from tapeless.scipy.special_functions.entropies import xlogy
 from tapeless.scipy.special_functions.from_lax import gammaincc, gammaln
-from tapeless.scipy.stats.evaluation import evaluated, exponential, is_integer, on_support, only
+from tapeless.scipy.stats.evaluation import elementwise, formula_of, is_integer, on_support, only
 from tapeless.scipy.stats.saddle_point import log_poisson
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 
-def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Compute the logarithm of the Poisson probability of k, elementwise; -inf if k is impossible.
-
-    Operands broadcast; the result is nan unless mu >= 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("poisson.logpmf", _logpmf, k, mu, loc)
+@elementwise(valid="mu >= 0")
+def at_k(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array: ...
 
 
-def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Compute the Poisson probability (pmf) of k, elementwise; 0 if k is impossible.
-
-    Operands broadcast; the result is nan unless mu >= 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("poisson.pmf", _pmf, k, mu, loc)
+@elementwise(valid="mu >= 0")
+def of_mu(mu: ArrayLike, loc: ArrayLike = 0) -> Array: ...
 
 
-def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Compute the Poisson distribution function (cdf) at k, elementwise: the probability of at most k.
-
-    Operands broadcast; the result is nan unless mu >= 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("poisson.cdf", _cdf, k, mu, loc)
-
-
-def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """Compute the entropy of the Poisson distribution in nats, elementwise.
-
-    Operands broadcast; the result is nan unless mu >= 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("poisson.entropy", _entropy, mu, loc)
-
-
-def _logpmf(k: Any, mu: Any, loc: Any) -> Any:
+@at_k
+def logpmf(k: Any, mu: Any, loc: Any) -> Any:
+    """Compute the logarithm of the Poisson probability of k, elementwise; -inf if k is impossible."""
     y, mu = only(mu >= 0, k - loc), tnp.where(mu >= 0, mu, 1)
     inside = (y >= 0) & (y < np.inf) & is_integer(y)
     return on_support(y, inside, -np.inf, 0, lambda y: log_poisson(y, mu, y + 1))
 
 
-def _cdf(k: Any, mu: Any, loc: Any) -> Any:
+@at_k
+def pmf(k: Any, mu: Any, loc: Any) -> Any:
+    """Compute the Poisson probability (pmf) of k, elementwise; 0 if k is impossible."""
+    return tnp.exp(formula_of(logpmf)(k, mu, loc))
+
+
+@at_k
+def cdf(k: Any, mu: Any, loc: Any) -> Any:
+    """Compute the Poisson distribution function (cdf) at k, elementwise: the probability of at most k."""
     y, mu = only(mu >= 0, k - loc), tnp.where(mu >= 0, mu, 1)
     inside = (y >= 0) & (y < np.inf)
     return on_support(y, inside, tnp.where(y < 0, 0, 1), 0, lambda y: gammaincc(tnp.floor(y) + 1, mu))
 
 
-def _entropy(mu: Any, loc: Any) -> Any:
-    """Compute the entropy by a sum over k up to 250 where mu < 100, else by an asymptotic series.
-
-    Source: Evans, Boersma, Blachman & Jacobs 1988, "The entropy of a Poisson distribution", SIAM Review 30.
-    """
+@of_mu
+def entropy(mu: Any, loc: Any) -> Any:
+    """Compute the entropy of the Poisson distribution in nats, elementwise."""
+    # By a sum over k up to 250 where mu < 100, else by an asymptotic series.
+    # Source: Evans, Boersma, Blachman & Jacobs 1988, "The entropy of a Poisson distribution", SIAM Review 30.
     mu = only(mu >= 0, mu) + 0 * loc
     near = ~(mu >= 100)
     few = tnp.where(near, mu, 1)
@@ -83,8 +64,4 @@ def _entropy(mu: Any, loc: Any) -> Any:
     return tnp.where(near, by_sum, 0.5 * math.log(2 * math.pi * math.e) - 0.5 * tnp.log(r) - tail)
 
 
-_pmf = exponential(_logpmf)
-
-
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

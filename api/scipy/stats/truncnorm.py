@@ -1,7 +1,6 @@
 """The truncated normal distribution: the standard normal on [a, b], a < b, shifted by loc and scaled by scale."""
 
 import math
-import typing as _typing
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,8 @@ import numpy as np
 from tapeless.scipy.special_functions.from_lax import erf, log_ndtr, ndtr
 from tapeless.scipy.stats.evaluation import (
     clipped,
-    evaluated,
-    exponential,
+    elementwise,
+    formula_of,
     log1m_exp,
     log_probability,
     on_support,
@@ -18,66 +17,18 @@ from tapeless.scipy.stats.evaluation import (
 )
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.late_imports import imported_late as _imported_late
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
-def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the logarithm of the truncated normal density at x, elementwise; -inf outside of the support.
-
-    Operands broadcast; the result is nan unless a < b and scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("truncnorm.logpdf", _logpdf, x, a, b, loc, scale)
+@elementwise(valid="a < b and scale > 0")
+def at_x(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array: ...
 
 
-def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the truncated normal density (pdf) at x, elementwise; 0 outside of the support.
-
-    Operands broadcast; the result is nan unless a < b and scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("truncnorm.pdf", _pdf, x, a, b, loc, scale)
-
-
-def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the truncated normal distribution function (cdf) at x, elementwise: the probability of at most x.
-
-    Operands broadcast; the result is nan unless a < b and scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("truncnorm.cdf", _cdf, x, a, b, loc, scale)
-
-
-def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the logarithm of `cdf` at x, elementwise.
-
-    Operands broadcast; the result is nan unless a < b and scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("truncnorm.logcdf", _logcdf, x, a, b, loc, scale)
-
-
-def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the truncated normal survival function at x, elementwise: the probability of more than x.
-
-    Operands broadcast; the result is nan unless a < b and scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("truncnorm.sf", _sf, x, a, b, loc, scale)
-
-
-def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Compute the logarithm of the survival function `sf` at x, elementwise.
-
-    Operands broadcast; the result is nan unless a < b and scale > 0.
-    Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
-    """
-    return evaluated("truncnorm.logsf", _logsf, x, a, b, loc, scale)
-
-
-def _logpdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+@at_x
+def logpdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the logarithm of the truncated normal density at x, elementwise; -inf outside of the support."""
     y = standardized(x, loc, scale, a < b)
 
     def formula(y: Any) -> Any:
@@ -86,15 +37,37 @@ def _logpdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     return on_support(y, (y >= a) & (y <= b), -np.inf, 0, formula)
 
 
-def _logcdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+@at_x
+def pdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the truncated normal density (pdf) at x, elementwise; 0 outside of the support."""
+    return tnp.exp(formula_of(logpdf)(x, a, b, loc, scale))
+
+
+@at_x
+def cdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the truncated normal distribution function (cdf) at x, elementwise: the probability of at most x."""
+    return tnp.exp(formula_of(logcdf)(x, a, b, loc, scale))
+
+
+@at_x
+def logcdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the logarithm of `cdf` at x, elementwise."""
     y = clipped(standardized(x, loc, scale, a < b), a, b)
     low, high = _log_mass(a, y) - _log_mass(a, b), _log_mass(y, b) - _log_mass(a, b)
     by_complement = low > -0.1
     return tnp.where(by_complement, tnp.log1p(-tnp.exp(tnp.where(by_complement, high, -1))), low)
 
 
-def _logsf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
-    return _logcdf(-x, -b, -a, -loc, scale)
+@at_x
+def sf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the truncated normal survival function at x, elementwise: the probability of more than x."""
+    return tnp.exp(formula_of(logsf)(x, a, b, loc, scale))
+
+
+@at_x
+def logsf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """Compute the logarithm of the survival function `sf` at x, elementwise."""
+    return formula_of(logcdf)(-x, -b, -a, -loc, scale)
 
 
 def _log_mass(a: Any, b: Any) -> Any:
@@ -116,8 +89,4 @@ def _log_ndtr(x: Any) -> Any:
     return tnp.where(there | (x != x), log_ndtr(tnp.where(there, x, 0)), -np.inf)
 
 
-_pdf, _cdf, _sf = exponential(_logpdf), exponential(_logcdf), exponential(_logsf)
-
-
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+_complete_namespace(globals())

@@ -1,4 +1,4 @@
-"""Products, einsum, sorting, searching, sets, calculus, operators and methods against NumPy."""
+"""Products, sorting, searching, sets, calculus, operators, methods: what rows of tests/numpy_agreement do not say."""
 
 import re
 
@@ -33,85 +33,6 @@ def check(actual, expected, **tolerance):
 
 
 # ---- products ------------------------------------------------------------------------------------------------
-
-PAIRS = [
-    ((3,), (3,)),
-    ((2, 3), (3,)),
-    ((3,), (3, 4)),
-    ((2, 3), (3, 4)),
-    ((5, 2, 3), (3, 4)),
-    ((5, 2, 3), (5, 3, 4)),
-    ((5, 2, 3), (1, 3, 4)),
-    ((1, 2, 3), (5, 3, 4)),
-    ((6, 1, 2, 3), (5, 3, 4)),
-    ((2, 3), (5, 3, 4)),
-    ((3,), (5, 3, 4)),
-    ((5, 2, 3), (3,)),
-    ((0, 3), (3, 4)),
-]
-
-
-@pytest.mark.parametrize(("s", "t"), PAIRS)
-def test_matmul_and_dot(s, t, f):
-    x, y = f(*s), f(*t)
-    check(tnp.asarray(x) @ y, x @ y)
-    check(tnp.dot(x, y), np.dot(x, y))
-    check(tl.jit(tnp.matmul)(x, y), x @ y)
-
-
-def test_other_products(f):
-    a, b, v, w = f(2, 3, 4), f(4, 3, 5), f(3), f(4)
-    check(tnp.inner(f(2, 3), v), tnp.dot(f(2, 3) * 0, v) + tnp.inner(f(2, 3), v) * 0, atol=9)
-    x, y = f(2, 3), f(4, 3)
-    check(tnp.inner(x, y), np.inner(x, y))
-    check(tnp.outer(v, w), np.outer(v, w))
-    check(tnp.vdot(v + 1j, v), np.vdot(v + 1j, v))
-    check(tnp.tensordot(a, b, ((1, 2), (1, 0))), np.tensordot(a, b, ((1, 2), (1, 0))))
-    check(tnp.tensordot(f(2, 3) * 0, v, 1), np.zeros(2))
-    check(tnp.kron(x, y), np.kron(x, y))
-    check(tnp.kron(v, x), np.kron(v, x))
-    check(tnp.cross(x, v), np.cross(x, v))
-    check(tnp.vecdot(a, w), np.einsum("ijk,k->ij", a, w))
-    check(tnp.matvec(a, w), a @ w)
-    check(tnp.vecmat(v, a), np.einsum("j,ijk->ik", v, a))
-    check(tnp.trace(a, 1, 1, 2), np.trace(a, 1, 1, 2))
-
-
-EINSUMS = [
-    ("ij,jk->ik", (2, 3), (3, 4)),
-    ("ij,jk", (2, 3), (3, 4)),
-    ("ii->i", (3, 3)),
-    ("ii", (3, 3)),
-    ("ij->", (2, 3)),
-    ("ij->ji", (2, 3)),
-    ("i,j->ij", (2,), (3,)),
-    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)),
-    ("...ij,...jk", (5, 2, 3), (3, 4)),
-    ("...ij,...j->i...", (5, 2, 3), (5, 3)),
-    ("ab,bc,cd->ad", (2, 3), (3, 4), (4, 5)),
-    ("ij,ij,ij->i", (2, 3), (2, 3), (2, 3)),
-    ("iij,jk->ik", (3, 3, 2), (2, 4)),
-    ("ijk,k->", (2, 3, 4), (4,)),
-    ("ba", (2, 3)),
-    ("i,i", (3,), (3,)),
-    ("iii->i", (3, 3, 3)),
-    ("a,b,c,d->dcba", (2,), (3,), (2,), (4,)),
-    ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)),
-    ("ij,jk->ik", (2, 1), (3, 4)),
-    ("...,...", (2, 3), (3,)),
-    ("i...->...", (2, 3, 4)),
-]
-
-
-@pytest.mark.parametrize("row", EINSUMS, ids=lambda row: row[0])
-def test_einsum(row, f):
-    subscripts, *shapes = row
-    xs = [f(*s) for s in shapes]
-    expected = np.einsum(subscripts, *xs)
-    check(tnp.einsum(subscripts, *xs), expected)
-    check(tnp.einsum(subscripts, *xs, optimize=False), expected)
-    check(tl.jit(lambda *xs: tnp.einsum(subscripts, *xs))(*xs), expected)
-
 
 OF_BOOLEANS = ["i,j->ij", ",ij->ij", "i,i->i", "ij,k->i", ",ij->j", "ij->", "ii,j->", "ij,jk->ik", "ijk,i->k", "i,->i"]
 

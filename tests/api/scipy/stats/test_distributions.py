@@ -5,6 +5,7 @@ All functions of a distribution, all of its parameters, are one program.
 
 import inspect
 import math
+import pickle
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.scipy import stats
+from tapeless.tracer.array import ArrayLike
+from tests.messages import raises
 
 inf, nan = np.inf, np.nan
 X = np.array(
@@ -180,6 +183,45 @@ def test_parameters_are_those_of_jax():
         for f, g in [(getattr(mine, n), getattr(other, n)) for n in names] if names else [(mine, other)]:
             wanted = list(inspect.signature(g).parameters)
             assert list(inspect.signature(f).parameters)[: len(wanted)] == wanted, (name, f)
+
+
+@pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
+def test_functions_are_what_their_formulas_are_decorated_as(name: str):
+    """Their parameters are declared once for all; to tools each looks like a function that is written out."""
+    module = getattr(stats, name)
+    shapes = len({**CONTINUOUS, **DISCRETE}[name][0])
+    for f in (getattr(module, n) for n in module.__all__):
+        declared = inspect.signature(f).parameters
+        defaults = {n: p.default for n, p in declared.items() if p.default is not p.empty}
+        assert defaults == ({"loc": 0} if name in DISCRETE else {"loc": 0, "scale": 1})
+        assert len(declared) == shapes + len(defaults) + (f.__name__ != "entropy")
+        assert f.__annotations__ == dict.fromkeys(declared, ArrayLike) | {"return": tl.Array}
+        first, common, errors = inspect.getdoc(f).replace("\n\n", "\n").splitlines()
+        assert first.startswith("Compute the ") and first.endswith(".") and ", elementwise" in first
+        assert common.startswith("Operands broadcast; the result is nan unless ")
+        assert errors == "Raises: TypeError for complex numbers, ValueError if shapes do not broadcast."
+        assert f.__qualname__ == f.__name__ and f.__module__ == module.__name__ and pickle.loads(pickle.dumps(f)) is f
+        names = list(inspect.signature(inspect.unwrap(f)).parameters)
+        assert names == list(declared), "a formula takes what is declared, by position"
+
+
+def test_calls_of_functions_whose_parameters_are_declared():
+    """Operands by name, and Python's own errors for wrong calls."""
+    x, a, b = np.float64([0.25, 0.5]), 2.0, np.float64(3)
+    wanted = stats.beta.cdf(x, a, b, 0.1, 1.5)
+    np.testing.assert_array_equal(stats.beta.cdf(scale=1.5, loc=0.1, b=b, x=x, a=a), wanted)
+    np.testing.assert_array_equal(stats.beta.cdf(x, a, scale=1.5, b=b, loc=0.1), wanted)
+    np.testing.assert_array_equal(stats.beta.cdf(x, a, b, scale=1.5), stats.beta.cdf(x, a, b, 0, 1.5))
+    calls: list[tuple[Any, str]] = [
+        (lambda: stats.beta.cdf(x), "cdf() missing 2 required positional arguments: 'a' and 'b'"),
+        (lambda: stats.norm.ppf(), "ppf() missing 1 required positional argument: 'q'"),
+        (lambda: stats.norm.pdf(x, 0, 1, 2), "pdf() takes from 1 to 3 positional arguments but 4 were given"),
+        (lambda: stats.norm.pdf(x, x=1), "pdf() got multiple values for argument 'x'"),
+        (lambda: stats.norm.pdf(x, sigma=1), "pdf() got an unexpected keyword argument 'sigma'"),
+    ]
+    for call, message in calls:
+        with raises(TypeError, message):
+            call()
 
 
 def test_bad_input():
