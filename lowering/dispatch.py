@@ -81,7 +81,7 @@ def _compiled_for_host(callbacks: Sequence[Any], text: str, out_avals: Any, devi
 def run(jaxpr: Jaxpr, args: Sequence[Any], name: str = "") -> tuple[DeviceArray, ...]:
     """Compute a program, which messages may call by another name than its own, on concrete values.
 
-    Raises: FloatingPointError with `config.debug_nans`, see py.
+    Raises: FloatingPointError with `config.debug_nans`, see `check_finite_program`.
     """
     device = device_of(args)
     bufs = [buffer_on(x, device) for x in args]

@@ -178,8 +178,10 @@ class Function:
         pool and waits for them. If all threads wait, none computes the parts, and the program never ends: so do twelve
         batches of Cholesky factorizations on two cores (jaxlib 0.10.2 to 0.12.0). See docs/xla_defects.md.
         """
+        if self.platform != "cpu":
+            return self.ops(name, operands, outs, attributes, region)
         operands, place = list(operands), _smallest(operands)
-        if self.platform == "cpu" and self.last_in_turn and place is not None:
+        if self.last_in_turn and place is not None:
             operands[place] = self._mixed(operands[place], self._zero(self.last_in_turn))
         results = self.ops(name, operands, outs, attributes, region)
         # XLA may find that a loop or a branch returns an operand; an operation is behind each of its results.
@@ -342,13 +344,13 @@ class Function:
         """Write a region of one block, `{ ^bb0(%a: t, ...): ... return }`, with arguments of these types."""
         names = self.fresh(len(avals))
         outer, self.lines, memo, self._memo = self.lines, [], self._memo, {}
-        last, self.last_in_turn = self.last_in_turn, ()
+        (last, self.last_in_turn), (turns, self._turns_inside) = (self.last_in_turn, ()), (self._turns_inside, False)
         (read, self._read), (inside, self._inside) = (self._read, []), (self._inside, [])
         before, self._computed_from = self._computed_from, self._n if self.looping else self._computed_from
         results = body(*[Value(n, aval) for n, aval in zip(names, avals)])
         self._inside = [*inside, *self._read, *[v.name for v in results]]
         lines, self.lines, self._memo, self._read = self.lines, outer, memo, read
-        self._turns_inside |= bool(self.last_in_turn)
+        self._turns_inside = turns or bool(self.last_in_turn)
         self.last_in_turn = last
         self._computed_from = before
         arguments = ", ".join(f"{n}: {tensor(aval)}" for n, aval in zip(names, avals))

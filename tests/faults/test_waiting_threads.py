@@ -8,6 +8,9 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.lowering import emit
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import aval_of
 from tests.faults.processes import run
 
 # With two threads, both of which may wait. Such programs did not end.
@@ -76,6 +79,30 @@ def test_loops_and_branches_wait_as_a_whole():
 
     assert waits(lambda x: [loop(x + i) for i in range(3)]) >= 2 + 1
     assert waits(lambda x: [branch(x + i) for i in range(3)]) == 2
+
+
+def test_a_branch_waits_if_the_next_one_has_regions_of_its_own():
+    def low(x):
+        return tnp.max(x.astype("int4"), 0)  # computed by a region; no result that others could wait for
+
+    def branch(x):
+        return lax.cond(
+            x[0, 0, 0] > 0,
+            lambda x: (transform(x), low(x) * 0),
+            lambda x: (x, low(x)),
+            x,
+        )
+
+    assert waits(lambda x: [branch(x + i) for i in range(3)]) == 2
+
+
+@pytest.mark.parametrize("platform", ["gpu", "tpu"])
+def test_programs_for_other_platforms_do_not_wait_and_keep_their_calls(platform):
+    layer = tl.jit(lambda x: tnp.cos(transform(tnp.sin(x))))
+    program, _ = trace_to_jaxpr(lambda x: [layer(x + i) for i in range(4)], [aval_of(X)])
+    text = emit.module(program, platform=platform).text
+    assert text.count("func.call") == 4 and text.count("stablehlo.fft") == 1
+    assert "replica_id" not in text
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
