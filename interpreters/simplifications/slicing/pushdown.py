@@ -26,19 +26,7 @@ from tapeless.interpreters.simplifications.slicing.parts import (
     part_of,
     read_in_boxes,
 )
-from tapeless.interpreters.simplifications.slicing.views import (
-    Starts,
-    View,
-    box_of,
-    is_readable,
-    of_all,
-    of_each,
-    read,
-    spread,
-    whole,
-    within,
-)
-from tapeless.interpreters.terms.accesses import Shape
+from tapeless.interpreters.simplifications.slicing.views import Starts, is_readable, read, spread
 from tapeless.interpreters.terms.lower_views import Order
 from tapeless.interpreters.writer import Writer, in_order, reinfer_linearity, typed, uses
 from tapeless.tracer import core, dtypes, passes
@@ -48,10 +36,11 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.shape import slice_p
+from tapeless.tracer.terms.map import Map, Shape, box_around, identity, within
 
 _CUTS = frozenset((slice_p, dynamic_slice_p))
 _NARROWING = _CUTS | {ein_p}  # they may read parts of operands even if all of their results is read
-Views = tuple[View, ...]
+Views = tuple[Map, ...]
 
 
 def narrowed(jaxpr: Jaxpr) -> Jaxpr:
@@ -109,8 +98,8 @@ class _Narrowing:
         self._w = Writer(jaxpr)
         self._visited = set[int]()  # positions of equations; others are kept as they are
         self._whole = _read_whole(jaxpr) if read_whole is None else read_whole
-        self._readings: dict[Var, dict[Var, View]] = {}  # for each value, the variables that stand for its views
-        self._variable_of: dict[tuple[Var, View], Var] = {}
+        self._readings: dict[Var, dict[Var, Map]] = {}  # for each value, the variables that stand for its views
+        self._variable_of: dict[tuple[Var, Map], Var] = {}
         self._kept: dict[Equation, int] = {}
         self._same: dict[Atom, Atom] = {}
         self._made: dict[Atom, Equation] = {}  # filled by `_maker`, as is `_uses`, the number of reads
@@ -183,7 +172,7 @@ class _Narrowing:
         (v,) = eqn.outvars
         if v in self._whole and eqn.primitive in _CUTS and eqn.invars[0] not in self._whole:
             self._read(v, place)
-            self._readings[v] = {v: whole(v.aval.shape)}
+            self._readings[v] = {v: identity(v.aval.shape)}
         elif v in self._whole:
             if eqn.primitive is not ein_p or not self._summed_from_boxes(eqn, place):
                 self._keep(eqn, place)
@@ -216,8 +205,8 @@ class _Narrowing:
         """Compute the smallest box that has all views of a result, and read these from it, if it is not all of it."""
         v = eqn.outvars[0]
         readings = self._readings[v]
-        box = box_of(tuple(readings.values()), v.aval.shape)
-        if box is None:
+        box = box_around(tuple(readings.values()))
+        if box is None or not all(is_readable(within(view, box)) for view in readings.values()):
             return False
         into = Var(v.aval.update(shape=box.shape), v.linear)
         if not self._computed_from_parts(eqn, place, {into: box}, v.aval.size - 1):
@@ -243,7 +232,7 @@ class _Narrowing:
         eqn = self._maker(x)
         return eqn is not None and eqn.primitive not in FREE and _may_be_a_box(eqn)
 
-    def _computed_from_parts(self, eqn: Equation, place: int, readings: Mapping[Var, View], limit: int) -> bool:
+    def _computed_from_parts(self, eqn: Equation, place: int, readings: Mapping[Var, Map], limit: int) -> bool:
         """Write views of a result, computed from views of operands, if at most `limit` elements are; tell whether."""
         is_view = eqn.primitive in VIEWS
         fits = sum(view.size for view in readings.values()) <= limit
@@ -262,7 +251,7 @@ class _Narrowing:
         self._changed |= not does_nothing
         return True
 
-    def _part_of(self, eqn: Equation, view: View) -> ResultPart | None:
+    def _part_of(self, eqn: Equation, view: Map) -> ResultPart | None:
         """Find how to compute a view of a result from views of operands that can be written; None if it fails."""
         part = part_of(eqn, view, self._starts)
         views = [] if part is None else part.views.items()
@@ -274,7 +263,7 @@ class _Narrowing:
         if v in self._whole:
             return None
         found = tuple(dict.fromkeys([view.in_order()[0] for view in self._readings.get(v, {}).values()]))
-        known = all(view.size and not view.has_windows for view in found)
+        known = all(view.size and not view.has_symbols for view in found)
         return found if known and _is_worth(v, found) else None
 
     def _given_parts(self, eqn: Equation, bodies: Bodies) -> Equation:
@@ -308,7 +297,7 @@ class _Narrowing:
             return eqn
         each = {at: k for body in bodies.each for k, at in enumerate(body.results) if body.outs[k] in (VALUE, EACH)}
         stacked = {at for body in bodies.each for at in body.stacked()}
-        inside = {at: _of_result(views, bodies, at in stacked) for at, views in parts.items() if at in each}
+        inside = {at: _of_result(views, at in stacked) for at, views in parts.items() if at in each}
         given = {at: views for at, views in inside.items() if views is not None}
         if not given:
             return eqn
@@ -328,10 +317,10 @@ class _Narrowing:
     def _parts_of_result(self, v: Var) -> Views | None:
         """Return the views of a result that are read, in order; None if it is read whole, or nearly."""
         readings = None if v in self._whole else self._readings.get(v)
-        if not readings or any(view.has_windows or not view.size for view in readings.values()):
+        if not readings or any(view.has_symbols or not view.size for view in readings.values()):
             return None
         found = tuple(dict.fromkeys([view.in_order()[0] for view in readings.values()]))
-        readable = all(is_readable(view, v.aval.shape) for view in found)
+        readable = all(is_readable(view) for view in found)
         return found if readable and _is_worth(v, found) else None
 
     def _wanted(self, x: Atom, of_each: Sequence[Views | None], bodies: Bodies, scanned: bool) -> Views | None:
@@ -341,7 +330,7 @@ class _Narrowing:
         taken = found and None not in of_each and _is_worth(x, outside) and self._is_made_in(x, outside)
         return found if taken else None
 
-    def _is_made_in(self, x: Atom, parts: Sequence[View]) -> bool:
+    def _is_made_in(self, x: Atom, parts: Sequence[Map]) -> bool:
         """Tell whether a value has one reader, and can be computed in these parts only."""
         eqn = self._maker(x)
         if eqn is None:
@@ -360,9 +349,9 @@ class _Narrowing:
         eqn = self._made.get(x) if type(x) is Var and self._uses.get(x) == 1 else None
         return eqn if eqn is not None and len(eqn.outvars) == 1 and not effects(eqn) else None
 
-    def _part(self, x: Atom, view: View) -> Atom:
+    def _part(self, x: Atom, view: Map) -> Atom:
         """Return the variable that stands for a view of a value, or the value itself for the whole view."""
-        if not isinstance(x, Var) or view == whole(x.aval.shape):
+        if not isinstance(x, Var) or view.is_identity:
             self._whole.add(x)
             return x
         readings = self._readings.setdefault(x, {})
@@ -406,11 +395,11 @@ def _may_be_a_box(eqn: Equation) -> bool:
     return dtypes.is_inexact(eqn.outvars[0].aval.dtype) and is_fused(eqn)
 
 
-def _is_written(x: Atom, view: View, is_known: bool) -> bool:
+def _is_written(x: Atom, view: Map, is_known: bool) -> bool:
     """Tell whether a view of an operand can be written: `is_known` if so is that of the result. Literals stay whole."""
     if type(x) is Literal:
-        return view == whole(x.aval.shape)
-    return is_known or is_readable(view, x.aval.shape)
+        return view.is_identity
+    return is_known or is_readable(view)
 
 
 def _is_worth(x: Atom, parts: Views) -> bool:
@@ -419,14 +408,14 @@ def _is_worth(x: Atom, parts: Views) -> bool:
     return fits and not limits.PARTS.is_passed(len(parts))
 
 
-def _of_operand(view: View, bodies: Bodies, scanned: bool) -> View:
+def _of_operand(view: Map, bodies: Bodies, scanned: bool) -> Map:
     """Return the view of an operand that has a view of each input it is, or of each element if it is a sequence."""
-    return of_all(view, len(bodies.steps or ())) if scanned else view
+    return view.stacked(len(bodies.steps or ())) if scanned else view
 
 
-def _of_result(views: Views, bodies: Bodies, stacked: bool) -> Views | None:
+def _of_result(views: Views, stacked: bool) -> Views | None:
     """Return the views of the result of a body that make up views of the equation's; None if they are of some steps."""
-    found = [of_each(view, len(bodies.steps or ())) for view in views] if stacked else views
+    found = [view.of_each() for view in views] if stacked else views
     return None if None in found else tuple([view for view in found if view is not None])
 
 
