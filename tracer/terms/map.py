@@ -148,16 +148,17 @@ def through(m: Map, t: Term) -> Sequence[Term] | None:
 # ---- boxes ---------------------------------------------------------------------------------------------------
 
 
-def box_around(maps: Sequence[Map]) -> Map | None:
-    """Return the smallest box of an array that has all that maps in place read; None if it is all, or is not known."""
-    read = [m for m in maps if m.size]
-    if not read or any(m.has_symbols for m in maps):
-        return None
-    bounds = [[a.bounds(m.shape) for a in m.access] for m in read]
-    lows = [min(low for low, _ in of_axis) for of_axis in zip(*bounds)]
-    sizes = tuple([max(high for _, high in of_axis) + 1 - low for of_axis, low in zip(zip(*bounds), lows)])
-    of = read[0].of
-    return None if sizes == of else reading(tuple([a + low for a, low in zip(identity(sizes).access, lows)]), of, sizes)
+def box_around(reads: Sequence[tuple[Access, Sequence[int]]], of: Shape) -> Map:
+    """Return the smallest box of an array of shape `of` that has all that is read at accesses, over these sizes.
+
+    Symbols read all that they may. What is outside of the array is not read.
+    """
+    access, shape = list(identity(of).access), list(of)
+    for d, n in enumerate(of):
+        ends = [index[d].bounds(sizes) for index, sizes in reads]
+        low, high = max(min(low for low, _ in ends), 0), min(max(high for _, high in ends), n - 1)
+        access[d], shape[d] = Affine(low, ((d, 1),) if high > low else ()), high - low + 1
+    return reading(tuple(access), of, tuple(shape))
 
 
 def within(m: Map, box: Map) -> Map:

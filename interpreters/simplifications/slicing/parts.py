@@ -8,7 +8,7 @@ products are applied to parts as they were to the whole; other functions to part
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,9 @@ from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.ein import ein_p, reduced
 from tapeless.tracer.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p
-from tapeless.tracer.primitives.operands import argsort
-from tapeless.tracer.terms.affine import Access, Affine, variables
-from tapeless.tracer.terms.map import Map, Shape, identity, reading, reading_along, through
+from tapeless.tracer.primitives.operands import argsort, without
+from tapeless.tracer.terms.affine import Access, Affine, Variable, variables
+from tapeless.tracer.terms.map import Map, Shape, box_around, identity, reading, reading_along, through
 from tapeless.tracer.terms.solve import solved, substituted
 from tapeless.tracer.terms.term import Lookup, Sum, Term, term, variables_of
 from tapeless.tracer.types import ShapedArray
@@ -41,6 +41,7 @@ _OVER = frozenset((s.pad_p, dynamic_update_slice_p))  # the first term of their 
 _REDUCTIONS = frozenset((
     r.reduce_sum_p, r.reduce_prod_p, r.reduce_max_p, r.reduce_min_p, r.reduce_and_p, r.reduce_or_p, r.reduce_xor_p,
 ))  # fmt: skip
+_SUMS = _REDUCTIONS | {dot_general_p}
 _SCALAR = identity(())
 _INDEX = ShapedArray((), np.dtype(np.int32))
 
@@ -65,24 +66,28 @@ def is_fused(eqn: Equation) -> bool:
     return row is not None and len(row.results) == 1 and is_elementwise(row.results[0])
 
 
-def part_of(eqn: Equation, view: Map, starts: Starts) -> ResultPart | None:
-    """Find how to compute a view of the only result of an equation; None if it is not computed in parts."""
-    if eqn.primitive in FENCES or not view.size:
-        return None
-    row = index_row(eqn)
+def restrict(eqn: Equation, view: Map, starts: Starts) -> ResultPart | None:
+    """Restrict an equation to a view of its only result; None if it is not computed in parts.
+
+    The view is composed with the terms of the index row. What they read for it are the parts of operands, to which the
+    primitive is applied again, along the axes that its terms sum over; elements that only move are written in place.
+    """
+    row = index_row(eqn) if eqn.primitive not in FENCES and view.size else None
     if row is None or len(row.results) != 1:
         return None
+    (terms,) = row.results
     if eqn.primitive is s.iota_p:
         return _iota(eqn, view)
-    if eqn.primitive in FREE:
-        return _moved(eqn, view, [starts.known(eqn, t) for t in row.results[0]])
-    if eqn.primitive in _REDUCTIONS:
-        return _reduced(eqn, view, row.results[0])
-    if eqn.primitive is dot_general_p:
-        return _contracted(eqn, view, row.results[0])
     if eqn.primitive is ein_p:
-        return None if view.has_symbols else _summed(eqn, view, row.results[0])
-    return _elementwise(eqn, view, row) or _batched(eqn, view, row.results[0], starts)
+        return None if view.has_symbols else _summed(eqn, view, terms)
+    is_free = eqn.primitive in FREE
+    if not is_free and eqn.primitive not in _SUMS:
+        return _elementwise(eqn, view, row) or _batched(eqn, view, terms, starts)
+    every = [starts.known(eqn, t) for t in (terms[:1] if eqn.primitive in _OVER else terms)]
+    found = [through(view, t) for t in every if _meets(t, view)]
+    if None in found:
+        return None
+    return (_moved if is_free else _again)(eqn, view, [_view_term(eqn, t) for own in found for t in own or ()])
 
 
 def _meets(t: Term, view: Map) -> bool:
@@ -96,94 +101,82 @@ def _bounds(access: Access, sizes: Sequence[int]) -> Sequence[tuple[int, int]]:
     return [a.bounds(sizes) for a in access]
 
 
+class _ViewTerm(NamedTuple):
+    """A term that writes a view: for each factor the part that it reads, and the variable of each axis of that."""
+
+    term: Term
+    reads: tuple[tuple[Map, Order], ...]
+
+    def place(self, shape: Shape) -> tuple[DigitAxis, ...] | None:
+        """Return the digits of the result along each axis; None if a variable longer than 1 has no digit."""
+        axes, sizes = axes_of(self.term.out, shape, self.term.sizes), self.term.sizes
+        written = sorted([d.variable for a in axes or () for d in a.digits])
+        return axes if written == [v for v, n in enumerate(sizes) if n != 1] else None
+
+    def put(self, w: Writer, x: Atom, axes: Sequence[DigitAxis], box: Box, around: Atom | None = None) -> Atom:
+        """Write the part that the only factor reads into its place in a box, padded with the number `around`."""
+        digits, sizes = tuple([d.variable for a in axes for d in a.digits]), self.term.sizes
+        return placed(w, arranged(w, x, self.reads[0][1], digits, sizes), axes, sizes, box, around)
+
+
+def _view_term(eqn: Equation, t: Term) -> _ViewTerm:
+    reads = list[tuple[Map, Order]]()
+    for f in t.factors:
+        order = tuple(dict.fromkeys([v for a in f.access for v in variables_of(a)]))
+        reads.append((reading_along(f.access, order, t.sizes, eqn.invars[f.operand].aval.shape), order))
+    return _ViewTerm(t, tuple(reads))
+
+
 # ---- movement ------------------------------------------------------------------------------------------------
 
 
-def _moved(eqn: Equation, view: Map, terms: Sequence[Term]) -> ResultPart | None:
+def _moved(eqn: Equation, view: Map, pieces: Sequence[_ViewTerm]) -> ResultPart | None:
     """Read the operands of an equation that moves elements where they are written into the view, each in its place."""
-    is_over = eqn.primitive in _OVER
-    found = [through(view, t) for t in (terms[:1] if is_over else terms) if _meets(t, view)]
-    pieces = [t for own in found for t in own or ()]
-    if None in found:
-        return None
+    shape = view.shape
     if not pieces:  # the padding number, or the array that is updated
-        return _spread(1, _SCALAR, (), view.shape) if eqn.primitive is s.pad_p else ResultPart({0: view})
-    if len(pieces) == 1 and pieces[0].out == variables(view.shape):
-        (f,) = pieces[0].factors
-        part, order = _part(eqn, pieces[0])
-        is_all = f.access != () and len(order) == len([n for n in view.shape if n != 1])  # a scalar may be a literal
+        return _spread(1, _SCALAR, (), shape) if eqn.primitive is s.pad_p else ResultPart({0: view})
+    if len(pieces) == 1 and pieces[0].term.out == variables(shape):
+        (f,), ((part, order),) = pieces[0].term.factors, pieces[0].reads
+        is_all = f.access != () and len(order) == len([n for n in shape if n != 1])  # a scalar may be a literal
         if is_all:
-            return ResultPart({f.operand: reading(f.access, part.of, view.shape)})
-        return _spread(f.operand, part, order, view.shape)
-    placed = [_PlacedPart(t, *_part(eqn, t), axes) for t in pieces if (axes := _place(t, view.shape)) is not None]
-    if len(placed) < len(pieces):
+            return ResultPart({f.operand: reading(f.access, part.of, shape)})
+        return _spread(f.operand, part, order, shape)
+    places = [axes for p in pieces if (axes := p.place(shape)) is not None]
+    if len(places) < len(pieces):
         return None
-    return _over(eqn, view, placed[0]) if is_over else _joined(placed, view.shape)
-
-
-def _part(eqn: Equation, t: Term, k: int = 0) -> tuple[Map, Order]:
-    """Return the map that factor number `k` of a term reads an operand by, along its own variables, and these."""
-    f = t.factors[k]
-    order = tuple(dict.fromkeys([v for a in f.access for v in variables_of(a)]))
-    return reading_along(f.access, order, t.sizes, eqn.invars[f.operand].aval.shape), order
-
-
-def _place(t: Term, shape: Shape) -> tuple[DigitAxis, ...] | None:
-    """Return the digits of a term's result along each axis; None if a variable longer than 1 has no digit."""
-    axes = axes_of(t.out, shape, t.sizes)
-    written = sorted([d.variable for a in axes or () for d in a.digits])
-    return axes if written == [v for v, n in enumerate(t.sizes) if n != 1] else None
-
-
-class _PlacedPart(NamedTuple):
-    """A term of one factor: the part of the operand that it reads, in axes for the variables `order`, and its place."""
-
-    term: Term
-    part: Map
-    order: Order
-    axes: tuple[DigitAxis, ...]
-
-    def put(self, w: Writer, x: Atom, box: Box, around: Atom | None = None) -> Atom:
-        """Write the part into its place in a box, padded with the number `around`."""
-        digits, sizes = tuple([d.variable for a in self.axes for d in a.digits]), self.term.sizes
-        return placed(w, arranged(w, x, self.order, digits, sizes), self.axes, sizes, box, around)
-
-    @property
-    def fills_its_box(self) -> bool:
-        return fills_box(self.axes, self.term.sizes)
+    return _over(eqn, view, pieces[0], places[0]) if eqn.primitive in _OVER else _joined(pieces, places, shape)
 
 
 def _spread(operand: int, part: Map, order: Order, shape: Shape) -> ResultPart:
     return ResultPart({operand: part}, lambda w, x: spread(w, x, order, shape))
 
 
-def _over(eqn: Equation, view: Map, piece: _PlacedPart) -> ResultPart | None:
+def _over(eqn: Equation, view: Map, piece: _ViewTerm, axes: Sequence[DigitAxis]) -> ResultPart | None:
     """Write one piece into padding, or over the view of an updated array; None if it does not fill its box there."""
+    part, whole = piece.reads[0][0], whole_box(view.shape)
     if eqn.primitive is s.pad_p:
-        return ResultPart(
-            {0: piece.part, 1: _SCALAR}, lambda w, x, number: piece.put(w, x, whole_box(view.shape), number)
-        )
-    if not piece.fills_its_box:
+        return ResultPart({0: part, 1: _SCALAR}, lambda w, x, number: piece.put(w, x, axes, whole, number))
+    if not fills_box(axes, piece.term.sizes):
         return None
-    box = written_box(piece.axes)
+    box = written_box(axes)
     starts = [literal(low, _INDEX) for low, _ in box]
-    return ResultPart(
-        {0: view, 1: piece.part}, lambda w, x, u: w.write(dynamic_update_slice_p, x, piece.put(w, u, box), *starts)
-    )
+    write = lambda w, x, u: w.write(dynamic_update_slice_p, x, piece.put(w, u, axes, box), *starts)  # noqa: E731
+    return ResultPart({0: view, 1: part}, write)
 
 
-def _joined(pieces: Sequence[_PlacedPart], shape: Shape) -> ResultPart | None:
+def _joined(pieces: Sequence[_ViewTerm], places: Sequence[Sequence[DigitAxis]], shape: Shape) -> ResultPart | None:
     """Concatenate pieces that fill their boxes side by side along one axis; None for other pieces."""
-    boxes = [written_box(p.axes) for p in pieces]
+    boxes = [written_box(axes) for axes in places]
     apart = [d for d, n in enumerate(shape) if any(box[d] != (0, n) for box in boxes)] or [0]
-    if len(apart) > 1 or not all(p.fills_its_box for p in pieces):
+    if len(apart) > 1 or not all(fills_box(axes, p.term.sizes) for p, axes in zip(pieces, places)):
         return None
 
     def write(w: Writer, *xs: Atom) -> Atom:
-        put = [pieces[k].put(w, xs[k], boxes[k]) for k in argsort([box[apart[0]][0] for box in boxes])]
+        order = argsort([box[apart[0]][0] for box in boxes])
+        put = [pieces[k].put(w, xs[k], places[k], boxes[k]) for k in order]
         return w.write(s.concatenate_p, *put, dimension=apart[0])
 
-    return ResultPart({p.term.factors[0].operand: p.part for p in pieces}, write)
+    return ResultPart({p.term.factors[0].operand: p.reads[0][0] for p in pieces}, write)
 
 
 # ---- functions of elements, sums, products -------------------------------------------------------------------
@@ -199,36 +192,34 @@ def _elementwise(eqn: Equation, view: Map, row: IndexRow) -> ResultPart | None:
     return ResultPart(views, lambda w, *xs: w.write(eqn.primitive, *xs, **eqn.params))
 
 
-def _reduced(eqn: Equation, view: Map, terms: Sum) -> ResultPart | None:
-    found = through(view, terms[0])
-    if not found or 0 in found[0].sizes:
+def _again(eqn: Equation, view: Map, pieces: Sequence[_ViewTerm]) -> ResultPart | None:
+    """Sum, reduce or contract the parts of operands, along the variables that are not axes of the view."""
+    if not pieces or 0 in pieces[0].term.sizes:
         return None
-    part, order = _part(eqn, found[0])
-    axes = tuple([d for d, v in enumerate(order) if v >= len(view.shape)])
+    (piece,), rank = pieces, len(view.shape)
+    orders = [order for _, order in piece.reads]
+    summed = {v for order in orders for v in order if v >= rank}
+    params, kept = _along(eqn, orders, summed)
 
-    def write(w: Writer, x: Atom) -> Atom:
-        x = w.write(eqn.primitive, x, axes=axes) if axes else x
-        return spread(w, x, tuple([v for v in order if v < len(view.shape)]), view.shape)
+    def write(w: Writer, *xs: Atom) -> Atom:
+        is_idle = len(orders) == 1 and not summed
+        x = xs[0] if is_idle else w.write(eqn.primitive, *xs, **eqn.params | params)
+        return spread(w, x, kept, view.shape)
 
-    return ResultPart({0: part}, write)
+    return ResultPart({k: part for k, (part, _) in enumerate(piece.reads)}, write)
 
 
-def _contracted(eqn: Equation, view: Map, terms: Sum) -> ResultPart | None:
-    """Contract views of both operands; the variables of the view that both have are its batch axes."""
-    found = through(view, terms[0])
-    if not found or 0 in found[0].sizes:
-        return None
-    (x, of_x), (y, of_y) = _part(eqn, found[0]), _part(eqn, found[0], 1)
-    rank = len(view.shape)
-    summed, batch = [[v for v in of_x if v in of_y and (v >= rank) is over] for over in (True, False)]
-    free = [v for v in (*of_x, *of_y) if v not in summed and v not in batch]
-    dims = tuple([tuple([tuple(map(own.index, some)) for own in (of_x, of_y)]) for some in (summed, batch)])
-    params = {**eqn.params, "dimension_numbers": dims}
-
-    def write(w: Writer, x: Atom, y: Atom) -> Atom:
-        return spread(w, w.write(dot_general_p, x, y, **params), (*batch, *free), view.shape)
-
-    return ResultPart({0: x, 1: y}, write)
+def _along(eqn: Equation, orders: Sequence[Order], summed: Collection[Variable]) -> tuple[dict[str, Any], Order]:
+    """Return the params of a reduction or contraction over some variables, and the variables of its result."""
+    if eqn.primitive is not dot_general_p:
+        (order,) = orders
+        axes = tuple([d for d, v in enumerate(order) if v in summed])
+        return {"axes": axes}, without(order, axes)
+    x, y = orders
+    both = [v for v in x if v in y]
+    over, batch = [v for v in both if v in summed], [v for v in both if v not in summed]
+    dims = tuple([tuple([tuple(map(own.index, some)) for own in orders]) for some in (over, batch)])
+    return {"dimension_numbers": dims}, (*batch, *[v for v in (*x, *y) if v not in both])
 
 
 def from_boxes(eqn: Equation, operands: Collection[int]) -> ResultPart:
@@ -248,7 +239,7 @@ def _summed(eqn: Equation, view: Map, terms: Sum, operands: Collection[int] | No
     aval, precision = eqn.outvars[0].aval.update(shape=view.shape), eqn.params["precision"]
     read = reduced(substituted(view.term, 0, terms), [x.aval for x in eqn.invars], view.shape, aval.dtype)
     given = [eqn.invars[k].aval for k in read.operands]
-    boxes = [_box(read.terms, k, x.shape, operands is None or read.operands[k] in operands)
+    boxes = [_box(read.terms, k, x.shape) if operands is None or read.operands[k] in operands else identity(x.shape)
              for k, x in enumerate(given)]  # fmt: skip
     parts = [x.update(shape=box.shape) for x, box in zip(given, boxes)]
     found = reduced([_in_boxes(t, boxes) for t in read.terms], parts, view.shape, aval.dtype)
@@ -262,16 +253,9 @@ def _summed(eqn: Equation, view: Map, terms: Sum, operands: Collection[int] | No
     return ResultPart(views, write)
 
 
-def _box(terms: Sum, operand: int, shape: Shape, is_cut: bool = True) -> Map:
-    """Return the box around all that terms read of an operand, or all of the operand unless `is_cut`."""
-    reads = [(t, access) for t in terms for k, access in t.reads if k == operand]
-    access, sizes = list(identity(shape).access), list(shape)
-    for d, n in enumerate(shape if is_cut else ()):
-        ends = [index[d].bounds(t.sizes) for t, index in reads]
-        low, high = max(min(low for low, _ in ends), 0), min(max(high for _, high in ends), n - 1)
-        sizes[d] = high - low + 1
-        access[d] = Affine(low, ((d, 1),) if high > low else ())
-    return reading(tuple(access), shape, tuple(sizes))
+def _box(terms: Sum, operand: int, shape: Shape) -> Map:
+    """Return the box around all that terms read of an operand."""
+    return box_around([(access, t.sizes) for t in terms for k, access in t.reads if k == operand], shape)
 
 
 def _in_boxes(t: Term, boxes: Sequence[Map]) -> Term:

@@ -23,8 +23,8 @@ from tapeless.interpreters.simplifications.slicing.parts import (
     ResultPart,
     from_boxes,
     is_fused,
-    part_of,
     read_in_boxes,
+    restrict,
 )
 from tapeless.interpreters.simplifications.slicing.views import Starts, is_readable, read, spread
 from tapeless.interpreters.terms.lower_views import Order
@@ -205,8 +205,11 @@ class _Narrowing:
         """Compute the smallest box that has all views of a result, and read these from it, if it is not all of it."""
         v = eqn.outvars[0]
         readings = self._readings[v]
-        box = box_around(tuple(readings.values()))
-        if box is None or not all(is_readable(within(view, box)) for view in readings.values()):
+        views = [view for view in readings.values() if view.size]
+        if not views or any(view.has_symbols for view in views):
+            return False
+        box = box_around([(view.access, view.shape) for view in views], v.aval.shape)
+        if box.is_identity or not all(is_readable(within(view, box)) for view in readings.values()):
             return False
         into = Var(v.aval.update(shape=box.shape), v.linear)
         if not self._computed_from_parts(eqn, place, {into: box}, v.aval.size - 1):
@@ -253,7 +256,7 @@ class _Narrowing:
 
     def _part_of(self, eqn: Equation, view: Map) -> ResultPart | None:
         """Find how to compute a view of a result from views of operands that can be written; None if it fails."""
-        part = part_of(eqn, view, self._starts)
+        part = restrict(eqn, view, self._starts)
         views = [] if part is None else part.views.items()
         return part if all(_is_written(eqn.invars[k], own, own is view) for k, own in views) else None
 
