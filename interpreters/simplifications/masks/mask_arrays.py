@@ -150,7 +150,12 @@ class MaskWriter(Writer):
 
 def movement(eqn: Equation) -> Map | None:
     """Return the map of an equation that broadcasts or moves elements; None for others."""
-    row = index_row(eqn) if eqn.primitive in _MOVEMENTS else None
+    return map_of(eqn) if eqn.primitive in _MOVEMENTS else None
+
+
+def map_of(eqn: Equation) -> Map | None:
+    """Return the map of an equation that moves elements, or reduces masks by `or`; None if it has no row or term."""
+    row = index_row(eqn)
     if row is None or not row.results[0]:
         return None
     return Map(row.results[0][0], eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape)

@@ -27,7 +27,6 @@ from tapeless.interpreters.simplifications.slicing.parts import (
     restrict,
 )
 from tapeless.interpreters.simplifications.slicing.views import Starts, is_readable, read, spread
-from tapeless.interpreters.terms.lower_views import Order
 from tapeless.interpreters.writer import Writer, in_order, reinfer_linearity, typed, uses
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.bodies import CARRY, EACH, VALUE, Bodies, Body, bodies_of, rebuilt
@@ -36,7 +35,7 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.shape import slice_p
-from tapeless.tracer.terms.map import Map, Shape, box_around, identity, within
+from tapeless.tracer.terms.map import Map, box_around, identity, within
 
 _CUTS = frozenset((slice_p, dynamic_slice_p))
 _NARROWING = _CUTS | {ein_p}  # they may read parts of operands even if all of their results is read
@@ -120,7 +119,7 @@ class _Narrowing:
         """Return the views of each input that the program reads; None if they are unknown, or as good as all of it."""
         self._in_parts.update(self._jaxpr.invars)
         self._visit_all()
-        return tuple([self._parts_of_input(v) for v in self._jaxpr.invars])
+        return tuple([self._parts_of(v) for v in self._jaxpr.invars])
 
     def given(self, parts: Sequence[Views | None]) -> Jaxpr | None:
         """Return the program that takes views of inputs as inputs; None if a linear result would lose its mark.
@@ -136,11 +135,7 @@ class _Narrowing:
                 self._read(v, -1)
                 invars.append(v)
             else:
-                new = {view: Var(v.aval.update(shape=view.shape), v.linear) for view in wanted}
-                for into, view in self._readings.pop(v, {}).items():
-                    part, order = view.in_order()
-                    self._spread(-1, new[part], order, view.shape, into)
-                invars += new.values()
+                invars += self._given_as(v, wanted, -1)
         before = self._jaxpr.replace(invars=invars)
         after = self._written(before)
         return after if after is not before else None
@@ -262,12 +257,21 @@ class _Narrowing:
 
     # parts of operands
 
-    def _parts_of_input(self, v: Var) -> Views | None:
+    def _parts_of(self, v: Var) -> Views | None:
+        """Return the views of a value that are read, in order; None if it is read whole, or nearly, or in windows."""
         if v in self._whole:
             return None
         found = tuple(dict.fromkeys([view.in_order()[0] for view in self._readings.get(v, {}).values()]))
         known = all(view.size and not view.has_symbols for view in found)
         return found if known and _is_worth(v, found) else None
+
+    def _given_as(self, v: Var, views: Views, place: int) -> list[Var]:
+        """Read views of a value from new variables, one for each of `views`, at a place; return these."""
+        new = {view: Var(v.aval.update(shape=view.shape), v.linear) for view in views}
+        for into, view in self._readings.pop(v, {}).items():
+            part, order = view.in_order()
+            self._write(place, lambda x=new[part], view=view, order=order: spread(self._w, x, order, view.shape), into)
+        return [*new.values()]
 
     def _given_parts(self, eqn: Equation, bodies: Bodies) -> Equation:
         """Pass to bodies only the views of operands that they read, where these can be computed."""
@@ -309,22 +313,14 @@ class _Narrowing:
         for at in given:
             v, views = eqn.outvars[at], parts[at]
             positions[at] = [*range(len(outvars), len(outvars) + len(views))]
-            new = {view: Var(v.aval.update(shape=view.shape), v.linear) for view in views}
-            outvars += new.values()
-            for into, view in self._readings.pop(v).items():
-                part, order = view.in_order()
-                self._spread(place, new[part], order, view.shape, into)
+            outvars += self._given_as(v, views, place)
         after = [_giving(body, given, positions) for body in bodies.each]
         return rebuilt(eqn, after, eqn.invars, outvars)
 
     def _parts_of_result(self, v: Var) -> Views | None:
-        """Return the views of a result that are read, in order; None if it is read whole, or nearly."""
-        readings = None if v in self._whole else self._readings.get(v)
-        if not readings or any(view.has_symbols or not view.size for view in readings.values()):
-            return None
-        found = tuple(dict.fromkeys([view.in_order()[0] for view in readings.values()]))
-        readable = all(is_readable(view) for view in found)
-        return found if readable and _is_worth(v, found) else None
+        """Return the views of a result that bodies can give; None if they give it whole."""
+        found = self._parts_of(v)
+        return found if found and all(map(is_readable, found)) else None
 
     def _wanted(self, x: Atom, of_each: Sequence[Views | None], bodies: Bodies, scanned: bool) -> Views | None:
         """Return all views of an operand, or of each element, that some body reads; None if it is passed whole."""
@@ -369,10 +365,6 @@ class _Narrowing:
         for into, view in self._readings.pop(v, {}).items():
             if into is not v or box is not None:
                 self._write(place, lambda view=view: read(self._w, box or v, view, self._starts.atoms), into)
-
-    def _spread(self, place: int, x: Atom, order: Order, shape: Shape, into: Var) -> None:
-        """Write a view whose axes are the axes `order` of a shape as the value `into` of that shape."""
-        self._write(place, lambda: spread(self._w, x, order, shape), into)
 
     def _write(self, place: int, write: Callable[[], Atom], into: Var) -> None:
         n, made = len(self._w.eqns), write()
