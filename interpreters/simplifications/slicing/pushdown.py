@@ -21,12 +21,15 @@ from tapeless.interpreters.simplifications.slicing.parts import (
     FREE,
     VIEWS,
     ResultPart,
+    Starts,
     from_boxes,
     is_fused,
+    is_readable,
+    read,
     read_in_boxes,
     restrict,
+    spread,
 )
-from tapeless.interpreters.simplifications.slicing.views import Starts, is_readable, read, spread
 from tapeless.interpreters.writer import Writer, in_order, reinfer_linearity, typed, uses
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.bodies import CARRY, EACH, VALUE, Bodies, Body, bodies_of, rebuilt
