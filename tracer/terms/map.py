@@ -42,12 +42,12 @@ class Map(NamedTuple):
 
     @property
     def is_identity(self) -> bool:
-        return self.of == self.shape and self == identity(self.shape)
+        return self.of == self.shape and self == identity_map(self.shape)
 
     def then(self, reader: "Map") -> "Map | None":
         """Compose with a map that reads the result of this one; None if nothing that it writes is read."""
         found = _composed(reader.term, self.term)
-        return None if found is None else made(found.unit, self.of, reader.shape)
+        return None if found is None else make_map(found.unit, self.of, reader.shape)
 
     def in_order(self) -> "tuple[Map, tuple[Variable, ...]]":
         """Drop the axes of a map in place that no index reads, and order the others as the array has them.
@@ -55,17 +55,17 @@ class Map(NamedTuple):
         Returns: the map, and the old number of each axis.
         """
         order = tuple(dict.fromkeys([v for a in self.access for v in variables_of(a)]))
-        return reading_along(self.access, order, self.term.sizes, self.of), order
+        return make_view_along(self.access, order, self.term.sizes, self.of), order
 
     def stacked(self, n: int) -> "Map":
         """Return the map of `n` arrays, stacked along a new first axis, that has this map of each."""
         if self.is_in_place:
             each = Affine() if n == 1 else variable(0)
             access = (each, *[a.renamed(lambda v: v + 1) for a in self.access])
-            return reading(access, (n, *self.of), (n, *self.shape))
+            return make_view(access, (n, *self.of), (n, *self.shape))
         t, each = self.term, variable(len(self.term.sizes))
         read = [Read(0, (each, *self.access))]
-        return made(term((each, *t.out), (*t.sizes, n), read, t.brackets), (n, *self.of), (n, *self.shape))
+        return make_map(term((each, *t.out), (*t.sizes, n), read, t.brackets), (n, *self.of), (n, *self.shape))
 
     def of_each(self) -> "Map | None":
         """Invert `stacked`; None if this map in place is not the same one of each array along the first axis."""
@@ -73,7 +73,7 @@ class Map(NamedTuple):
         is_whole = self.shape[:1] == self.of[:1] != (1,) and first == variable(0)
         if not is_whole or any(0 in variables_of(a) for a in rest):
             return None
-        return reading(tuple([a.renamed(lambda v: v - 1) for a in rest]), self.of[1:], self.shape[1:])
+        return make_view(tuple([a.renamed(lambda v: v - 1) for a in rest]), self.of[1:], self.shape[1:])
 
     @property
     def is_in_place(self) -> bool:
@@ -83,25 +83,25 @@ class Map(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def reading(access: Access, of: Shape, shape: Shape) -> Map:
+def make_view(access: Access, of: Shape, shape: Shape) -> Map:
     """Make the map in place that reads an array of shape `of` at an access, whose variables number the axes."""
     return Map(term(variables(shape), shape, [Read(0, access)]), of, shape)
 
 
-def reading_along(access: Access, order: Sequence[Variable], sizes: Sequence[int], of: Shape) -> Map:
+def make_view_along(access: Access, order: Sequence[Variable], sizes: Sequence[int], of: Shape) -> Map:
     """Make the map in place that reads an array at an access, with an axis for each variable in `order`."""
     names = {v: d for d, v in enumerate(order)}
     renamed = tuple([a.renamed(names.__getitem__) for a in access])
-    return reading(renamed, of, tuple([sizes[v] for v in order]))
+    return make_view(renamed, of, tuple([sizes[v] for v in order]))
 
 
 @lru_cache(maxsize=1024)
-def identity(shape: Shape) -> Map:
+def identity_map(shape: Shape) -> Map:
     """Make the map that reads all of an array, in place."""
-    return reading(tuple([Affine() if n == 1 else v for n, v in zip(shape, variables(shape))]), shape, shape)
+    return make_view(tuple([Affine() if n == 1 else v for n, v in zip(shape, variables(shape))]), shape, shape)
 
 
-def made(t: Term, of: Shape, shape: Shape) -> Map:
+def make_map(t: Term, of: Shape, shape: Shape) -> Map:
     """Make the map of a solved term, in place if it can be."""
     return Map(in_place(t, shape), of, shape)
 
@@ -132,7 +132,7 @@ def _composed(reader: Term, producer: Term) -> Term | None:
 
 
 @lru_cache(maxsize=4096)
-def through(m: Map, t: Term) -> Sequence[Term] | None:
+def compose_with_term(m: Map, t: Term) -> Sequence[Term] | None:
     """Compose a map with a term of the array that it reads; None if brackets remain.
 
     Returns: one term, in place if it can be; or an empty sequence if `t` writes nothing that is read.
@@ -148,20 +148,20 @@ def through(m: Map, t: Term) -> Sequence[Term] | None:
 # ---- boxes ---------------------------------------------------------------------------------------------------
 
 
-def box_around(reads: Sequence[tuple[Access, Sequence[int]]], of: Shape) -> Map:
+def find_box(reads: Sequence[tuple[Access, Sequence[int]]], of: Shape) -> Map:
     """Return the smallest box of an array of shape `of` that has all that is read at accesses, over these sizes.
 
     Symbols read all that they may. What is outside of the array is not read.
     """
-    access, shape = list(identity(of).access), list(of)
+    access, shape = list(identity_map(of).access), list(of)
     for d, n in enumerate(of):
         ends = [index[d].bounds(sizes) for index, sizes in reads]
         low, high = max(min(low for low, _ in ends), 0), min(max(high for _, high in ends), n - 1)
         access[d], shape[d] = Affine(low, ((d, 1),) if high > low else ()), high - low + 1
-    return reading(tuple(access), of, tuple(shape))
+    return make_view(tuple(access), of, tuple(shape))
 
 
-def within(m: Map, box: Map) -> Map:
+def find_view_in_box(m: Map, box: Map) -> Map:
     """Return the map that reads in a box what `m` reads in the array that the box is a part of."""
     access = tuple([a - start.constant for a, start in zip(m.access, box.access)])
-    return reading(access, box.shape, m.shape)
+    return make_view(access, box.shape, m.shape)

@@ -8,7 +8,7 @@ from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
-from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter, map_of, movement
+from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter, find_map, movement
 from tapeless.interpreters.simplifications.masks.operand_regions import region_of_operand
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alternative, Region
 from tapeless.interpreters.writer import Writer, literal
@@ -225,7 +225,7 @@ def _repeated(region: Region | None, x: Atom, shape: Shape) -> Region | None:
 
 def _read(region: Region | None, eqn: Equation) -> Region | None:
     """Read a region of the operand through an equation that moves elements, or reduces by `or`."""
-    found = map_of(eqn)
+    found = find_map(eqn)
     return None if found is None else regions.viewed(region, [found])
 
 

@@ -19,7 +19,7 @@ from tapeless.interpreters.terms.steps import RunningSum
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives.shape import reshape_p
 from tapeless.tracer.terms.affine import Access, Affine, Variable, variable, variables
-from tapeless.tracer.terms.map import Map, Shape, made, reading
+from tapeless.tracer.terms.map import Map, Shape, make_map, make_view
 from tapeless.tracer.terms.solve import solved
 from tapeless.tracer.terms.term import Read, Term, term, variables_in, variables_of
 from tapeless.tracer.types import ShapedArray
@@ -77,7 +77,7 @@ class Mask(NamedTuple):
     def repeated(self, shape: Shape, dims: Sequence[int]) -> "Mask":
         """Broadcast the mask to a shape, in which its axes are `dims`."""
         out = variables(shape)
-        return self.read(reading(tuple([out[d] for d in dims]), self.shape, shape)) or self
+        return self.read(make_view(tuple([out[d] for d in dims]), self.shape, shape)) or self
 
     def anywhere_along_first_axis(self) -> "Mask":
         """Reduce the mask by `or` along the first axis."""
@@ -130,10 +130,10 @@ def _variables(axes: Sequence[DigitAxis]) -> set[Variable]:
 
 def _joint(views: Sequence[Map], reader: Map) -> Map | None:
     """Compose a map with the last of some views; None if there are none, or the composition has no plan."""
-    return then(views[-1], reader) if views and reader is not _NOTHING else None
+    return compose_views(views[-1], reader) if views and reader is not _NOTHING else None
 
 
-def then(view: Map, reader: Map) -> Map | None:
+def compose_views(view: Map, reader: Map) -> Map | None:
     """Compose a view with a map that reads its result; `_NOTHING` if that is 0, None if it has no plan."""
     found = view.then(reader)
     return _NOTHING if found is None else found if plan_of(found) is not None else None
@@ -147,7 +147,7 @@ def _usable(reader: Map) -> Map | None:
     found = solved(reader.term)
     if found is None:
         return _NOTHING
-    view = made(found.unit, reader.of, reader.shape)
+    view = make_map(found.unit, reader.of, reader.shape)
     return None if plan_of(view) is None else view
 
 

@@ -15,7 +15,7 @@ from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.common_subexpressions import key_of
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
-from tapeless.interpreters.simplifications.masks.mask import Mask, is_of_each, plan_of, then
+from tapeless.interpreters.simplifications.masks.mask import Mask, compose_views, is_of_each, plan_of
 from tapeless.interpreters.simplifications.masks.regions import Region
 from tapeless.interpreters.terms.lower_steps import running
 from tapeless.interpreters.terms.lower_views import arranged, placed, viewed
@@ -116,7 +116,7 @@ class MaskWriter(Writer):
     def _viewed(self, x: Atom, view: Map) -> Atom:
         """Write a view of an array, or if this was broadcast or moved, a view of the array that it comes from."""
         while (eqn := self.definition(x)) is not None and (made := movement(eqn)) is not None:
-            before = then(made, view)
+            before = compose_views(made, view)
             if before is None or not before.term.factors:
                 break
             x, view = eqn.invars[0], before
@@ -150,10 +150,10 @@ class MaskWriter(Writer):
 
 def movement(eqn: Equation) -> Map | None:
     """Return the map of an equation that broadcasts or moves elements; None for others."""
-    return map_of(eqn) if eqn.primitive in _MOVEMENTS else None
+    return find_map(eqn) if eqn.primitive in _MOVEMENTS else None
 
 
-def map_of(eqn: Equation) -> Map | None:
+def find_map(eqn: Equation) -> Map | None:
     """Return the map of an equation that moves elements, or reduces masks by `or`; None if it has no row or term."""
     row = index_row(eqn)
     if row is None or not row.results[0]:

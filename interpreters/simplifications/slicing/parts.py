@@ -29,7 +29,7 @@ from tapeless.tracer.primitives.ein import ein_p, reduced
 from tapeless.tracer.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p
 from tapeless.tracer.primitives.operands import argsort, without
 from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable, symbol, variables
-from tapeless.tracer.terms.map import Map, Shape, box_around, identity, reading, reading_along, through
+from tapeless.tracer.terms.map import Map, Shape, compose_with_term, find_box, identity_map, make_view, make_view_along
 from tapeless.tracer.terms.solve import solved, substituted
 from tapeless.tracer.terms.term import Lookup, Sum, Term, looked_up, term, variables_of
 from tapeless.tracer.types import ShapedArray
@@ -41,7 +41,7 @@ _REDUCTIONS = frozenset((
     r.reduce_sum_p, r.reduce_prod_p, r.reduce_max_p, r.reduce_min_p, r.reduce_and_p, r.reduce_or_p, r.reduce_xor_p,
 ))  # fmt: skip
 _SUMS = _REDUCTIONS | {dot_general_p}
-_SCALAR = identity(())
+_SCALAR = identity_map(())
 _INDEX = ShapedArray((), np.dtype(np.int32))
 
 
@@ -164,7 +164,7 @@ def restrict(eqn: Equation, view: Map, starts: Starts) -> ResultPart | None:
     if not is_free and eqn.primitive not in _SUMS:
         return _elementwise(eqn, view, row) or _batched(eqn, view, terms, starts)
     every = [starts.known(eqn, t) for t in (terms[:1] if eqn.primitive in _OVER else terms)]
-    found = [through(view, t) for t in every if _meets(t, view)]
+    found = [compose_with_term(view, t) for t in every if _meets(t, view)]
     if None in found:
         return None
     return (_moved if is_free else _again)(eqn, view, [_view_term(eqn, t) for own in found for t in own or ()])
@@ -203,7 +203,7 @@ def _view_term(eqn: Equation, t: Term) -> _ViewTerm:
     reads = list[tuple[Map, Order]]()
     for f in t.factors:
         order = tuple(dict.fromkeys([v for a in f.access for v in variables_of(a)]))
-        reads.append((reading_along(f.access, order, t.sizes, eqn.invars[f.operand].aval.shape), order))
+        reads.append((make_view_along(f.access, order, t.sizes, eqn.invars[f.operand].aval.shape), order))
     return _ViewTerm(t, tuple(reads))
 
 
@@ -219,7 +219,7 @@ def _moved(eqn: Equation, view: Map, pieces: Sequence[_ViewTerm]) -> ResultPart 
         (f,), ((part, order),) = pieces[0].term.factors, pieces[0].reads
         is_all = f.access != () and len(order) == len([n for n in shape if n != 1])  # a scalar may be a literal
         if is_all:
-            return ResultPart({f.operand: reading(f.access, part.of, shape)})
+            return ResultPart({f.operand: make_view(f.access, part.of, shape)})
         return _spread(f.operand, part, order, shape)
     places = [axes for p in pieces if (axes := p.place(shape)) is not None]
     if len(places) < len(pieces):
@@ -304,7 +304,7 @@ def _along(eqn: Equation, orders: Sequence[Order], summed: Collection[Variable])
 
 def from_boxes(eqn: Equation, operands: Collection[int]) -> ResultPart:
     """Compute an `ein` from the boxes around all that it reads of these operands, and from all of the others."""
-    view = identity(eqn.outvars[0].aval.shape)
+    view = identity_map(eqn.outvars[0].aval.shape)
     return _summed(eqn, view, eqn.params["terms"], operands)
 
 
@@ -319,7 +319,7 @@ def _summed(eqn: Equation, view: Map, terms: Sum, operands: Collection[int] | No
     aval, precision = eqn.outvars[0].aval.update(shape=view.shape), eqn.params["precision"]
     read = reduced(substituted(view.term, 0, terms), [x.aval for x in eqn.invars], view.shape, aval.dtype)
     given = [eqn.invars[k].aval for k in read.operands]
-    boxes = [_box(read.terms, k, x.shape) if operands is None or read.operands[k] in operands else identity(x.shape)
+    boxes = [_box(read.terms, k, x.shape) if operands is None or read.operands[k] in operands else identity_map(x.shape)
              for k, x in enumerate(given)]  # fmt: skip
     parts = [x.update(shape=box.shape) for x, box in zip(given, boxes)]
     found = reduced([_in_boxes(t, boxes) for t in read.terms], parts, view.shape, aval.dtype)
@@ -335,7 +335,7 @@ def _summed(eqn: Equation, view: Map, terms: Sum, operands: Collection[int] | No
 
 def _box(terms: Sum, operand: int, shape: Shape) -> Map:
     """Return the box around all that terms read of an operand."""
-    return box_around([(access, t.sizes) for t in terms for k, access in t.reads if k == operand], shape)
+    return find_box([(access, t.sizes) for t in terms for k, access in t.reads if k == operand], shape)
 
 
 def _in_boxes(t: Term, boxes: Sequence[Map]) -> Term:
@@ -381,11 +381,11 @@ def _batched(eqn: Equation, view: Map, terms: Sum, starts: Starts) -> ResultPart
             part = _read_in(box, eqn.invars[k].aval.shape, [along.get(a.variable) for a in access])
             if views.setdefault(k, part) != part:
                 return None
-    every = {k: views.get(k, identity(x.aval.shape)) for k, x in enumerate(eqn.invars)}
+    every = {k: views.get(k, identity_map(x.aval.shape)) for k, x in enumerate(eqn.invars)}
     places = [
         (a - b.without(d)).divided(b.coefficient(d) or 1) for d, (a, b) in enumerate(zip(view.access, box.access))
     ]
-    inner = reading(tuple(places), box.shape, view.shape)
+    inner = make_view(tuple(places), box.shape, view.shape)
     if _shape(eqn, every) != box.shape or not is_readable(inner):
         return None
 
@@ -397,14 +397,14 @@ def _batched(eqn: Equation, view: Map, terms: Sum, starts: Starts) -> ResultPart
 
 def _box_along(axes: Sequence[int], view: Map) -> Map:
     """Return the box of elements, one step apart along some axes, that has all that a view reads; all along others."""
-    access, sizes = list(identity(view.of).access), list(view.of)
+    access, sizes = list(identity_map(view.of).access), list(view.of)
     for d in axes:
         a = view.access[d]
         moving = Affine(a.constant, a.variables)
         (low, high), step = moving.bounds(view.shape), moving.gcd or 1
         sizes[d] = (high - low) // step + 1
         access[d] = Affine(low, ((d, step),) if sizes[d] > 1 else (), a.symbols)
-    return reading(tuple(access), view.of, tuple(sizes))
+    return make_view(tuple(access), view.of, tuple(sizes))
 
 
 def _is_batch(t: Term, d: int, n: int) -> bool:
@@ -417,11 +417,11 @@ def _is_batch(t: Term, d: int, n: int) -> bool:
 
 def _read_in(box: Map, shape: Shape, along: Sequence[int | None]) -> Map:
     """Return the view of an operand whose axis e is read as axis `along[e]` of a box of the result; None: all along."""
-    access, sizes = list(identity(shape).access), list(shape)
+    access, sizes = list(identity_map(shape).access), list(shape)
     for e, d in enumerate(along):
         if d is not None:
             access[e], sizes[e] = box.access[d].renamed(lambda _, e=e: e), box.shape[d]
-    return reading(tuple(access), shape, tuple(sizes))
+    return make_view(tuple(access), shape, tuple(sizes))
 
 
 def _shape(eqn: Equation, views: Mapping[int, Map]) -> Shape | None:

@@ -38,7 +38,7 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.shape import slice_p
-from tapeless.tracer.terms.map import Map, box_around, identity, within
+from tapeless.tracer.terms.map import Map, find_box, find_view_in_box, identity_map
 
 _CUTS = frozenset((slice_p, dynamic_slice_p))
 _NARROWING = _CUTS | {ein_p}  # they may read parts of operands even if all of their results is read
@@ -170,7 +170,7 @@ class _Narrowing:
         (v,) = eqn.outvars
         if v in self._whole and eqn.primitive in _CUTS and eqn.invars[0] not in self._whole:
             self._read(v, place)
-            self._readings[v] = {v: identity(v.aval.shape)}
+            self._readings[v] = {v: identity_map(v.aval.shape)}
         elif v in self._whole:
             if eqn.primitive is not ein_p or not self._summed_from_boxes(eqn, place):
                 self._keep(eqn, place)
@@ -206,13 +206,13 @@ class _Narrowing:
         views = [view for view in readings.values() if view.size]
         if not views or any(view.has_symbols for view in views):
             return False
-        box = box_around([(view.access, view.shape) for view in views], v.aval.shape)
-        if box.is_identity or not all(is_readable(within(view, box)) for view in readings.values()):
+        box = find_box([(view.access, view.shape) for view in views], v.aval.shape)
+        if box.is_identity or not all(is_readable(find_view_in_box(view, box)) for view in readings.values()):
             return False
         into = Var(v.aval.update(shape=box.shape), v.linear)
         if not self._computed_from_parts(eqn, place, {into: box}, v.aval.size - 1):
             return False
-        self._readings[v] = {own: within(view, box) for own, view in readings.items()}
+        self._readings[v] = {own: find_view_in_box(view, box) for own, view in readings.items()}
         self._read(v, place, into)
         return True
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tapeless.tracer.terms.affine import Access, Affine, variables
 from tapeless.tracer.terms.evaluate import evaluated, numbers
-from tapeless.tracer.terms.map import Map, box_around, identity, made, reading, within
+from tapeless.tracer.terms.map import Map, find_box, find_view_in_box, identity_map, make_map, make_view
 from tapeless.tracer.terms.solve import solved, transposed
 
 
@@ -32,7 +32,7 @@ def accesses(draw: st.DrawFn, of: tuple[int, ...]) -> Map:
         reach = abs(step) * (shape[d] - 1)
         start = draw(st.integers(0, n - 1 - reach)) + (reach if step < 0 else 0)
         access += (step * variables(shape)[d] + start,)
-    return reading(access, of, shape)
+    return make_view(access, of, shape)
 
 
 @settings(deadline=None, max_examples=60)
@@ -43,7 +43,7 @@ def test_composition(data: st.DataObject):
     both, x = first.then(second), array(first.of)
     assert both is not None and both.is_in_place
     np.testing.assert_array_equal(values(both, x), values(second, values(first, x)))
-    assert identity(first.of).then(first) == first == first.then(identity(first.shape))
+    assert identity_map(first.of).then(first) == first == first.then(identity_map(first.shape))
 
 
 @settings(deadline=None, max_examples=60)
@@ -53,7 +53,7 @@ def test_what_is_written_is_read_back(data: st.DataObject):
     m = data.draw(accesses((3, 4)))
     solution = solved(transposed(m.term, 0))
     assert solution is not None
-    back = made(solution, m.shape, m.of)
+    back = make_map(solution, m.shape, m.of)
     np.testing.assert_array_equal(values(back, np.ones(m.shape)) > 0, _read(m))
     both = back.then(m)
     assert both is not None
@@ -83,12 +83,12 @@ def test_order_stacks_and_boxes(data: st.DataObject, n: int):
     every = m.stacked(n)
     np.testing.assert_array_equal(values(every, array((n, 3, 4))), [values(m, y) for y in array((n, 3, 4))])
     assert n == 1 or every.of_each() == m
-    box = box_around([(each.access, each.shape) for each in (m, other)], m.of)
+    box = find_box([(each.access, each.shape) for each in (m, other)], m.of)
     for each in (m, other):
-        np.testing.assert_array_equal(values(within(each, box), values(box, x)), values(each, x))
+        np.testing.assert_array_equal(values(find_view_in_box(each, box), values(box, x)), values(each, x))
 
 
 def test_nothing_is_read():
-    first = made(transposed(reading((Affine(1),), (3,), ()).term, 0), (), (3,))  # which writes element 1 alone
-    assert first.then(reading((Affine(2),), (3,), ())) is None
-    assert first.then(reading((Affine(1),), (3,), ())) == identity(())
+    first = make_map(transposed(make_view((Affine(1),), (3,), ()).term, 0), (), (3,))  # which writes element 1 alone
+    assert first.then(make_view((Affine(2),), (3,), ())) is None
+    assert first.then(make_view((Affine(1),), (3,), ())) == identity_map(())
