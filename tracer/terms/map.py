@@ -54,8 +54,7 @@ class Map(NamedTuple):
 
         Returns: the map, and the old number of each axis.
         """
-        order = tuple(dict.fromkeys([v for a in self.access for v in variables_of(a)]))
-        return make_view_along(self.access, order, self.term.sizes, self.of), order
+        return view_along_variables(self.access, self.term.sizes, self.of)
 
     def stacked(self, n: int) -> "Map":
         """Return the map of `n` arrays, stacked along a new first axis, that has this map of each."""
@@ -88,11 +87,14 @@ def make_view(access: Access, of: Shape, shape: Shape) -> Map:
     return Map(term(variables(shape), shape, [Read(0, access)]), of, shape)
 
 
-def make_view_along(access: Access, order: Sequence[Variable], sizes: Sequence[int], of: Shape) -> Map:
-    """Make the map in place that reads an array at an access, with an axis for each variable in `order`."""
-    names = {v: d for d, v in enumerate(order)}
+def view_along_variables(access: Access, sizes: Sequence[int], of: Shape) -> tuple[Map, tuple[Variable, ...]]:
+    """Make the map in place that reads an array at an access, with an axis for each variable; return these in order."""
+    names: dict[Variable, int] = {}
+    for a in access:
+        for v in variables_of(a):
+            names.setdefault(v, len(names))
     renamed = tuple([a.renamed(names.__getitem__) for a in access])
-    return make_view(renamed, of, tuple([sizes[v] for v in order]))
+    return make_view(renamed, of, tuple([sizes[v] for v in names])), tuple(names)
 
 
 @lru_cache(maxsize=1024)

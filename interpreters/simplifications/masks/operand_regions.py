@@ -72,25 +72,19 @@ def _readings(terms: Sum, k: int, is_core: bool, of: Shape, shape: Shape) -> tup
 
     Brackets are those of the row: they look up operands of the equation, as symbols do.
     """
-    found = [_reading(t, f, is_core, of, shape) for t in terms if 0 not in t.sizes for f in t.factors if f.operand == k]
+
+    def reading(t: Term, access: Access) -> Map | None:
+        is_whole = is_core and variables_in(t.out).isdisjoint(variables_in(access))
+        return None if is_whole else Map(term(access, t.sizes, [Read(0, t.out)], t.brackets), of, shape)
+
+    found = [reading(t, f.access) for t in terms if 0 not in t.sizes for f in t.factors if f.operand == k]
     return tuple(dict.fromkeys(found))
 
 
-def _reading(t: Term, f: Read, is_core: bool, of: Shape, shape: Shape) -> Map | None:
-    if is_core and variables_in(t.out).isdisjoint(variables_in(f.access)):
-        return None
-    return Map(term(f.access, t.sizes, [Read(0, t.out)], t.brackets), of, shape)
-
-
 @lru_cache(maxsize=4096)
-def _cases(t: Term) -> tuple[Lookup, ...]:
-    """List the brackets that are cases of a select."""
-    return tuple([b for b in t.brackets if is_case(b) and b.limits is not None])
-
-
-def _number(case: Lookup) -> int:
-    """Count the cases of the select that a bracket is a case of."""
-    return case.limits[1] + 1 if case.limits else 0
+def _cases(t: Term) -> tuple[tuple[Lookup, int], ...]:
+    """List the brackets that are cases of a select, and how many cases this has."""
+    return tuple([(b, b.limits[1] + 1) for b in t.brackets if is_case(b) and b.limits is not None])
 
 
 @lru_cache(maxsize=4096)
@@ -113,23 +107,21 @@ def _through(w: MaskWriter, eqn: Equation, region: Region | None, k: int, readin
 
     Masks of the result's shape are moved with its region, so that they are reduced together."""
     reader, others = _without_data(reading, reading.access, reading.of), list[tuple[Mask, Map]]()
-    for which, b in [(eqn.invars[b.operand], b) for b in _cases(reading.term)]:
-        chosen, of_which = Mask(which, b.index.constant, _number(b)), _without_data(reading, b.access, which.aval.shape)
+    for b, n in _cases(reading.term):
+        which = eqn.invars[b.operand]
+        chosen, of_which = Mask(which, b.index.constant, n), _without_data(reading, b.access, which.aval.shape)
         if of_which.term is reader.term:
             region = regions.both(region, regions.of(chosen))
         else:
             others.append((chosen, of_which))
-    if region is not None and not (_is_at_place(reader) and not _is_by_data(reading.term)):
+    is_at_place = reader.of == reader.shape and reader.term.out == reader.access and not reader.term.brackets
+    if region is not None and (not is_at_place or _is_by_data(reading.term)):
         move = partial(_moved, w, eqn, k, reading)
         region = regions.moved(_jointly(w, region, move), move)
     for mask, of_which in others:
         found = mask.read(of_which)
         region = region if found is None else regions.both(region, regions.of(found))
     return region
-
-
-def _is_at_place(m: Map) -> bool:
-    return m.of == m.shape and m.term.out == m.access and not m.term.brackets
 
 
 def _jointly(w: MaskWriter, region: Region, move: Callable[[Mask], Mask | None]) -> Region:

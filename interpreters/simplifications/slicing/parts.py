@@ -29,7 +29,15 @@ from tapeless.tracer.primitives.ein import ein_p, reduced
 from tapeless.tracer.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p
 from tapeless.tracer.primitives.operands import argsort, without
 from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable, symbol, variables
-from tapeless.tracer.terms.map import Map, Shape, compose_with_term, find_box, identity_map, make_view, make_view_along
+from tapeless.tracer.terms.map import (
+    Map,
+    Shape,
+    compose_with_term,
+    find_box,
+    identity_map,
+    make_view,
+    view_along_variables,
+)
 from tapeless.tracer.terms.solve import solved, substituted
 from tapeless.tracer.terms.term import Lookup, Sum, Term, looked_up, term, variables_of
 from tapeless.tracer.types import ShapedArray
@@ -200,10 +208,7 @@ class _ViewTerm(NamedTuple):
 
 
 def _view_term(eqn: Equation, t: Term) -> _ViewTerm:
-    reads = list[tuple[Map, Order]]()
-    for f in t.factors:
-        order = tuple(dict.fromkeys([v for a in f.access for v in variables_of(a)]))
-        reads.append((make_view_along(f.access, order, t.sizes, eqn.invars[f.operand].aval.shape), order))
+    reads = [view_along_variables(f.access, t.sizes, eqn.invars[f.operand].aval.shape) for f in t.factors]
     return _ViewTerm(t, tuple(reads))
 
 
