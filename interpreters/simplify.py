@@ -81,7 +81,8 @@ def after_passes(jaxpr: Jaxpr, whole: bool = True) -> Iterator[AfterPass]:
     if found is not jaxpr:
         yield AfterPass(name_of(simplifications.first), found)
     for run in islice(cycle(every), limits.ROUNDS * len(every)):
-        after = run(found)
+        is_done = found is jaxpr and run is simplifications.first  # it has just found nothing in this very program
+        after = found if is_done else run(found)
         if after is found:
             idle += 1
         else:

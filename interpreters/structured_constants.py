@@ -124,7 +124,9 @@ def _within(x: Any, line: Any, index: Affine) -> tuple[Bracket, ...] | None:
 
     `line` has an element of `x` for each value of `index`. None if `x` is not exactly 1 there and 0 elsewhere.
     """
-    ones = np.flatnonzero(line != 0)
+    if (line != line.astype(bool)).any():
+        return None
+    ones = np.flatnonzero(line)
     if not len(ones):
         found = (NotNegative(Affine(-1)),)
     elif len(ones) == 1 < len(line):

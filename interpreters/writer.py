@@ -53,8 +53,8 @@ class Writer:
     def __init__(self, jaxpr: Jaxpr, body: Callable[[Jaxpr], Jaxpr] = _as_it_is) -> None:
         self.jaxpr: Final = jaxpr
         self._body = body
-        linear = any(jaxpr.linear_in)
-        self._mixed = linear and not all(v.linear for v in jaxpr.outvars)
+        linear = True in jaxpr.linear_in
+        self._mixed = linear and False in [v.linear for v in jaxpr.outvars]
         self.linear: bool = linear and not self._mixed  # do only linear results depend on what is written?
         self._is_linear = linear, self._mixed
         self.changed: bool = False

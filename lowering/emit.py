@@ -470,7 +470,8 @@ def in_unsigned(rule: Rule) -> Rule:
         if not alike or not dtypes.is_integer(dtype) or not dtypes.is_signed(dtype):
             return rule(f, outs, *operands, **params)
         modular = np.dtype(f"uint{dtypes.bits_of(dtype)}")
-        values = rule(f, [outs[0].update(dtype=modular)], *[f.convert(x, modular) for x in operands], **params)
+        converted = {x.name: f.convert(x, modular) for x in dict.fromkeys(operands)}
+        values = rule(f, [outs[0].update(dtype=modular)], *[converted[x.name] for x in operands], **params)
         return [f.convert(x, dtype) for x in values]
 
     return unsigned

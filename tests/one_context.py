@@ -8,6 +8,7 @@ for rewrites, which takes a tenth of that time if a context has all dialects tha
 import functools
 import importlib
 import itertools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -18,9 +19,13 @@ _parsed = itertools.count()
 
 
 def compiling(call: Callable[..., Any], f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-    """Do as `call(f, *args, **keywords)` does, with the first of `args` parsed if it is the text of a module."""
+    """Do as `call(f, *args, **keywords)` does, with the first of `args` parsed if it is the text of a module.
+
+    Only in the main thread: while a module is parsed, its context loads dialects, and no other thread may use it.
+    """
     first, *others = args
-    return call(f, _module(first) if isinstance(first, str) else first, *others, **keywords)
+    shares = isinstance(first, str) and threading.current_thread() is threading.main_thread()
+    return call(f, _module(first) if shares else first, *others, **keywords)
 
 
 def _module(text: str) -> Any:

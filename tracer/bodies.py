@@ -8,8 +8,8 @@ keeps only its lattice. Descriptions of the same kind: MLIR's RegionBranchOpInte
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from enum import Enum
-from functools import reduce
+from enum import StrEnum
+from functools import lru_cache, reduce
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from tapeless.tracer import passes
@@ -20,7 +20,7 @@ from tapeless.tracer.rules import Table
 T = TypeVar("T")
 
 
-class Role(Enum):
+class Role(StrEnum):  # strings are hashed fast, and layouts are looked up by roles
     """The part that an input or a result of a body plays."""
 
     CONST = "constant"  # an input: the operand itself, in every run
@@ -47,13 +47,13 @@ class Body(NamedTuple):
     outs: tuple[Role, ...]
     results: tuple[int, ...]
 
-    def inputs(self, *roles: Role) -> list[int]:
+    def inputs(self, *roles: Role) -> tuple[int, ...]:
         """List the numbers of the inputs of these roles."""
-        return [k for k, role in enumerate(self.ins) if role in roles]
+        return _of_roles(self.ins, roles)
 
-    def outputs(self, *roles: Role) -> list[int]:
+    def outputs(self, *roles: Role) -> tuple[int, ...]:
         """List the numbers of the results of these roles."""
-        return [k for k, role in enumerate(self.outs) if role in roles]
+        return _of_roles(self.outs, roles)
 
     def carries(self) -> Iterator[tuple[int, int]]:
         """Pair the operand that each carry begins as with the result that it ends as."""
@@ -66,6 +66,11 @@ class Body(NamedTuple):
     def number_of(self, role: Role) -> int:
         """Count its inputs of a role."""
         return self.ins.count(role)
+
+
+@lru_cache(maxsize=4096)
+def _of_roles(given: tuple[Role, ...], roles: tuple[Role, ...]) -> tuple[int, ...]:
+    return tuple([k for k, role in enumerate(given) if role in roles])
 
 
 class Bodies(NamedTuple):
@@ -84,8 +89,8 @@ class Bodies(NamedTuple):
 
     def operands(self, role: Role) -> list[int]:
         """List the positions of the operands that play a role in some body."""
-        found = [body.operands[k] for body in self.each for k in body.inputs(role)]
-        return list(dict.fromkeys(found))
+        found = [body.operands[k] for body in self.each for k in _of_roles(body.ins, (role,))]
+        return list(dict.fromkeys(found)) if len(self.each) > 1 else found
 
     @property
     def loops(self) -> bool:
@@ -144,8 +149,13 @@ def in_groups(jaxpr: Jaxpr, inputs: Groups, results: Groups, first: int = 0) -> 
     Args:
       first: the position of the operand that its first input is; the others follow.
     """
+    return Body(jaxpr, *_layout(tuple(inputs), tuple(results), first))
+
+
+@lru_cache(maxsize=4096)
+def _layout(inputs: Groups, results: Groups, first: int) -> tuple[Any, ...]:
     ins, outs = [sum([(role,) * n for role, n in groups], ()) for groups in (inputs, results)]
-    return Body(jaxpr, ins, tuple(range(first, first + len(ins))), outs, tuple(range(len(outs))))
+    return ins, tuple(range(first, first + len(ins))), outs, tuple(range(len(outs)))
 
 
 def rebuilt(
@@ -158,7 +168,8 @@ def rebuilt(
     Args:
       bodies: as many as before; their `operands` and `results` are positions among the new ones.
     """
-    found = _arranged(eqn.primitive, eqn.params, bodies)
+    before = bodies_of(eqn)
+    found = _arranged(eqn.primitive, eqn.params, bodies, None if before is None else before.selector)
     given = eqn.outvars if outvars is None else outvars
     invars = [operands[at] for at in found.operands]
     return eqn.replace(params=found.params, invars=invars, outvars=[given[at] for at in found.results])
@@ -172,7 +183,8 @@ def with_programs(eqn: Equation, bodies: Bodies, programs: Sequence[Jaxpr]) -> d
 
 def applied(primitive: Primitive, params: dict[str, Any], bodies: Sequence[Body], operands: Sequence[Any]) -> list[Any]:
     """Apply a primitive to values, with other bodies than in `params`, as `rebuilt` writes them; return the results."""
-    found = _arranged(primitive, params, bodies)
+    before = described(primitive, params)
+    found = _arranged(primitive, params, bodies, None if before is None else before.selector)
     outs = primitive.apply(*[operands[at] for at in found.operands], **found.params)
     results = dict(zip(found.results, outs, strict=True))
     return [results[at] for at in range(len(results))]
@@ -186,14 +198,17 @@ class _Arranged(NamedTuple):
     results: list[int]
 
 
-def _arranged(primitive: Primitive, params: dict[str, Any], bodies: Sequence[Body]) -> _Arranged:
-    found = descriptions[primitive]
-    index = found.describe(**params).selector
-    common = Bodies(tuple(bodies)).operands(CARRY if index is None else CONST)
-    every = [_taking_all(body, common, bodies) for body in bodies] if len(bodies) > 1 else bodies
-    order, outs = _order_of_operands(every, index), _order_of_results(bodies)
-    place, place_out = [{old: new for new, old in enumerate(some)} for some in (order, outs)]
-    return _Arranged(found.with_bodies(params, [_ordered(body, place, place_out) for body in every]), order, outs)
+def _arranged(primitive: Primitive, params: dict[str, Any], bodies: Sequence[Body], selector: int | None) -> _Arranged:
+    every = bodies
+    if len(bodies) > 1:
+        common = Bodies(tuple(bodies)).operands(CARRY if selector is None else CONST)
+        every = [_taking_all(body, common, bodies) for body in bodies]
+    found = _arrangement(tuple([body[1:] for body in every]), selector)
+    after = [
+        Body(body.jaxpr if order is None else passes.rearranged(body.jaxpr, *order), *layout)
+        for body, order, layout in zip(every, found.orders, found.layouts)
+    ]
+    return _Arranged(descriptions[primitive].with_bodies(params, after), found.operands, found.results)
 
 
 def _taking_all(body: Body, common: Sequence[int], bodies: Sequence[Body]) -> Body:
@@ -208,43 +223,53 @@ def _taking_all(body: Body, common: Sequence[int], bodies: Sequence[Body]) -> Bo
     return body._replace(jaxpr=jaxpr, ins=roles, operands=(*body.operands, *missing))
 
 
-def _order_of_operands(bodies: Sequence[Body], index: int | None) -> list[int]:
-    """List the positions of operands: the index, constants of each body in turn, carries, sequences."""
-    every = Bodies(tuple(bodies))
-    giving = Bodies(tuple([body for body in bodies if TEST not in body.outs]))  # whose carries are in order of results
-    first = [] if index is None else [index]
-    return [*first, *every.operands(CONST), *giving.operands(CARRY), *every.operands(EACH)]
+Layout = tuple[tuple[Role, ...], tuple[int, ...], tuple[Role, ...], tuple[int, ...]]  # a `Body` without its program
 
 
-def _order_of_results(bodies: Sequence[Body]) -> list[int]:
-    """List the positions of results: values, carries, stacked ones."""
-    listed = [body.results[k] for role in (VALUE, CARRY, EACH) for body in bodies for k in body.outputs(role)]
-    return list(dict.fromkeys(listed))
+class _Arrangement(NamedTuple):
+    """The order of an equation's operands and results, by position, for bodies of some layouts.
+
+    layouts: of the bodies after it. orders: of the inputs and results of each body; None if they stay.
+    """
+
+    operands: list[int]
+    results: list[int]
+    layouts: list[Layout]
+    orders: list[tuple[list[int], list[int]] | None]
 
 
-def _ordered(body: Body, place: dict[int, int], place_out: dict[int, int]) -> Body:
-    """Order the inputs and results of a body by the new places of operands and results."""
-    ins = sorted(range(len(body.ins)), key=lambda k: place[body.operands[k]])
-    outs = sorted(range(len(body.outs)), key=lambda k: place_out.get(body.results[k], -1))
-    jaxpr = body.jaxpr
-    if ins != [*range(len(ins))] or outs != [*range(len(outs))]:
-        jaxpr = passes.rearranged(jaxpr, ins, outs)
-    return Body(
-        jaxpr,
-        tuple([body.ins[k] for k in ins]),
-        tuple([place[body.operands[k]] for k in ins]),
-        tuple([body.outs[k] for k in outs]),
-        tuple([place_out.get(body.results[k], -1) for k in outs]),
-    )
+@lru_cache(maxsize=4096)
+def _arrangement(layouts: tuple[Layout, ...], selector: int | None) -> _Arrangement:
+    """Order operands: selector, constants of bodies in turn, carries, sequences; results: values, carries, stacks."""
+    giving = [layout for layout in layouts if TEST not in layout[2]]  # whose carries are in the order of results
+    by_role = (layouts, CONST), (giving, CARRY), (layouts, EACH)
+    taken = [ins[1][k] for some, role in by_role for ins in some for k in _of_roles(ins[0], (role,))]
+    given = [outs[3][k] for role in (VALUE, CARRY, EACH) for outs in layouts for k in _of_roles(outs[2], (role,))]
+    operands = list(dict.fromkeys(taken if selector is None else [selector, *taken]))
+    results = list(dict.fromkeys(given))
+    place, place_out = [{old: new for new, old in enumerate(some)} for some in (operands, results)]
+    after, orders = list[Layout](), list[tuple[list[int], list[int]] | None]()
+    for roles, at, out_roles, out_at in layouts:
+        ins = sorted(range(len(at)), key=lambda k, at=at: place[at[k]])
+        outs = sorted(range(len(out_at)), key=lambda k, out_at=out_at: place_out.get(out_at[k], -1))
+        after.append((
+            tuple([roles[k] for k in ins]),
+            tuple([place[at[k]] for k in ins]),
+            tuple([out_roles[k] for k in outs]),
+            tuple([place_out.get(out_at[k], -1) for k in outs]),
+        ))  # fmt: skip
+        orders.append(None if ins == [*range(len(ins))] and outs == [*range(len(outs))] else (ins, outs))
+    return _Arrangement(operands, results, after, orders)
 
 
 def without(body: Body, operands: Collection[int], results: Collection[int] = ()) -> Body:
     """Describe a body without its inputs of the operands, and its results for the results, at these positions."""
     ins = [k for k, at in enumerate(body.operands) if at not in operands]
     outs = [k for k, at in enumerate(body.results) if at not in results]
-    same = len(ins) == len(body.ins) and len(outs) == len(body.outs)
+    if len(ins) == len(body.ins) and len(outs) == len(body.outs):
+        return body
     return Body(
-        body.jaxpr if same else passes.rearranged(body.jaxpr, ins, outs),
+        passes.rearranged(body.jaxpr, ins, outs),
         tuple([body.ins[k] for k in ins]),
         tuple([body.operands[k] for k in ins]),
         tuple([body.outs[k] for k in outs]),

@@ -56,16 +56,17 @@ def remembered(f: _Function) -> _Function:
 
     @functools.wraps(f)
     def found(jaxpr: Any, *args: Any) -> Any:
-        known = cache.setdefault(jaxpr, {})
-        if args not in known:
+        known = jaxpr.derived.get(cache) or cache.setdefault(jaxpr, {})
+        result = known.get(args, _UNKNOWN)
+        if result is _UNKNOWN:
             result = f(jaxpr, *args)
             known[args] = _SAME if result is jaxpr else result  # an entry that held its own program would keep it alive
-        return jaxpr if known[args] is _SAME else known[args]
+        return jaxpr if result is _SAME else result
 
     return found  # type: ignore[return-value]
 
 
-_SAME = object()
+_SAME, _UNKNOWN = object(), object()
 
 
 K = TypeVar("K")

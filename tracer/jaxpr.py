@@ -153,7 +153,7 @@ class Jaxpr:
     `derived` holds cached values that are derived from the program, see `core.ProgramCache`.
     """
 
-    __slots__ = ("__weakref__", "_primitives", "derived", "eqns", "invars", "name", "outvars")
+    __slots__ = ("__weakref__", "_carrying", "_primitives", "derived", "eqns", "invars", "name", "outvars")
 
     def __init__(
         self, invars: Sequence[Var], eqns: Sequence[Equation], outvars: Sequence[Atom], name: str = "f"
@@ -164,6 +164,7 @@ class Jaxpr:
         self.name: Final = name
         self.derived: dict[Any, dict[Any, Any]] = {}
         self._primitives: frozenset[Primitive] | None = None
+        self._carrying: tuple[Equation, ...] | None = None
 
     @property
     def primitives(self) -> frozenset[Primitive]:
@@ -176,9 +177,12 @@ class Jaxpr:
     @property
     def carrying(self) -> "Sequence[Equation]":
         """Return the equations that carry programs; most programs have none, which `primitives` tells at once."""
-        if any(primitive.carries_programs for primitive in self.primitives):
-            return [eqn for eqn in self.eqns if eqn.primitive.carries_programs]
-        return ()
+        found = self._carrying
+        if found is None:
+            is_some = any(primitive.carries_programs for primitive in self.primitives)
+            found = tuple([eqn for eqn in self.eqns if eqn.primitive.carries_programs]) if is_some else ()
+            self._carrying = found
+        return found
 
     @property
     def programs(self) -> "Sequence[Jaxpr]":
@@ -188,17 +192,17 @@ class Jaxpr:
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
         """Types of the inputs."""
-        return tuple(v.aval for v in self.invars)
+        return tuple([v.aval for v in self.invars])
 
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
         """Types of the results."""
-        return tuple(v.aval for v in self.outvars)
+        return tuple([v.aval for v in self.outvars])
 
     @property
     def linear_in(self) -> tuple[bool, ...]:
         """Flags of the inputs: whether each is linear."""
-        return tuple(v.linear for v in self.invars)
+        return tuple([v.linear for v in self.invars])
 
     def replace(
         self,

@@ -64,11 +64,17 @@ class LateModule:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._module: Any = None  # once it was imported to its end
 
     def __getattr__(self, name: str) -> Any:
+        return getattr(self._module or self._imported(), name)
+
+    def _imported(self) -> Any:
         try:
             module = importlib.import_module(self._name)
         except BaseException:  # an interrupt, of Ctrl-C or of another signal handler
             interrupted.append(self._name)
             raise
-        return getattr(module, name)
+        if not getattr(module.__spec__, "_initializing", False):
+            self._module = module
+        return module

@@ -5,12 +5,13 @@ over the operands before it. Source: Li & Damle 2024.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapeless.interpreters.terms.compose import Composer, Substitution
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.formulas.adjacent_ranges import with_adjacent_ranges_joined
@@ -21,7 +22,7 @@ from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.primitives.elementwise import convert_element_type, real
 from tapeless.tracer.primitives.shape import full
 from tapeless.tracer.terms.affine import variables
-from tapeless.tracer.terms.solve import NO_AXES, Axes, explicit, merged, solved, substituted
+from tapeless.tracer.terms.solve import NO_AXES, Axes, explicit, merged, solved
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, conjugate, looked_up, term
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -150,22 +151,23 @@ def multiplied_out(form: LetForm) -> LetForm:
     done = dict[int, Sum]()
 
     for k, terms in sums.items():
-        found = merged([x for t in terms for x in _expanded(t, done, form)])
+        found = _expanded(terms, done, form)
         if _is_plain(found):
             done[k] = found
     definitions = [d._replace(value=done.get(k, d.value)) for k, d in enumerate(form.definitions, n)]
-    results = [merged([x for t in terms for x in _expanded(t, done, form)]) for terms in form.results]
+    results = [_expanded(terms, done, form) for terms in form.results]
     return used_definitions(form._replace(definitions=tuple(definitions), results=tuple(results)))
 
 
-def _expanded(t: Term, sums: Mapping[int, Sum], form: LetForm) -> Iterator[Term]:
-    """Yield the terms of a term with sums substituted for operands, except for divisors."""
-    at = next((i for i, f in enumerate(t.factors) if f.operand in sums and f.use is not Use.DIVIDED), None)
-    if at is None:
-        yield t
-        return
-    for found in substituted(t, at, sums[t.factors[at].operand], form.stays):
-        yield from _expanded(without_conjugates(found, form.real), sums, form)
+def _expanded(terms: Sum, sums: Mapping[int, Sum], form: LetForm) -> Sum:
+    """Substitute sums for the operands of terms, except for divisors."""
+
+    def step(t: Term) -> Substitution | None:
+        at = next((i for i, f in enumerate(t.factors) if f.operand in sums and f.use is not Use.DIVIDED), None)
+        return None if at is None else Substitution(at, sums[t.factors[at].operand])
+
+    found = Composer(stays=form.stays).composed(terms, step)
+    return merged([without_conjugates(t, form.real) for t in found.terms])
 
 
 def _is_plain(terms: Sum) -> bool:

@@ -8,7 +8,7 @@ terms here, as numbers in a formula have no precision. Source: Li & Damle 2024.
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -29,6 +29,7 @@ from tapeless.interpreters.formulas.numpy_source import value_of_numbers
 from tapeless.interpreters.index_rows import Combination, elements, index_row
 from tapeless.interpreters.simplifications.fusion.affine_indexing import without_lookups
 from tapeless.interpreters.simplifications.fusion.affine_values import Values
+from tapeless.interpreters.terms.compose import Composer, Substitution
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
@@ -37,11 +38,9 @@ from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import name_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Affine, variables
-from tapeless.tracer.terms.solve import NO_AXES, Axes, merged, substituted
+from tapeless.tracer.terms.solve import NO_AXES, Axes, merged
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, variables_in
 from tapeless.tracer.types import ShapedArray
-
-# Limits: a larger sum becomes a definition.
 
 
 def raised(
@@ -81,7 +80,7 @@ class _Raising:
     """The state of raising one program: the values of its variables as sums, and the definitions so far."""
 
     def __init__(self, avals: list[ShapedArray], lets: bool, stays: Axes) -> None:
-        self._lets, self._stays = lets, stays
+        self._lets, self._composer = lets, Composer(stays=stays)
         self.values = dict[Var, Sum]()  # sums over operands, multiplied out
         self.linear = set[Var]()  # values that depend on the given sums
         self.definitions = list[Definition]()
@@ -248,37 +247,32 @@ class _Raising:
     # ---- composition of the terms of an equation
 
     def _sum(self, eqn: Equation, terms: Sum, value: Any) -> Sum:
-        found = [x for t in terms for x in self._composed(t.with_operands(lambda k: -1 - k), eqn, value)]
+        given = [t.with_operands(lambda k: -1 - k) for t in terms]
+        found = self._composer.composed(given, lambda t: self._step(t, eqn, value)).terms
         return tuple([t.unit.scaled(exact_number(t.coefficient)) for t in merged([self._real(t) for t in found])])
 
-    def _composed(self, t: Term, eqn: Equation, value: Any) -> Iterator[Term]:
-        """Compose a term with the values of the operands of an equation; operand k of that has the number -1 - k."""
-        for k in sorted(x for x in looked_up(t) if x < 0):
-            v = eqn.invars[-1 - k]
-            pieces = self._indices.pieces(v)
-            is_mask = (
-                dtypes.is_bool(v.aval.dtype) and len([p for p in pieces if p.value != Affine()]) > limits.RAISED_PIECES
-            )
-            if not is_mask and all(p.value is not None for p in pieces) and not _is_symbol(t, k):
-                for found in without_lookups(t, k, pieces, v.aval.shape):
-                    assert found is not None
-                    yield from self._composed(found, eqn, value)
-                return
-            t = self._looking_up(t, k, v) if isinstance(v, Var) else _with_symbol(t, k, int(v.value))
+    def _step(self, t: Term, eqn: Equation, value: Any) -> Substitution | Sum | None:
+        """Take a step towards a term over operands: operand k of the equation has the number -1 - k in it."""
+        k = min([x for x in looked_up(t) if x < 0], default=0)
+        if k:
+            return self._without_lookup(t, k, eqn.invars[-1 - k])
         at = next((i for i, f in enumerate(t.factors) if f.operand < 0), None)
         if at is None:
-            yield t
-            return
-        x = eqn.invars[-1 - t.factors[at].operand]
-        if t.factors[at].use is Use.DIVIDED:
-            yield from self._composed(self._divided(t, at, x), eqn, value)
-            return
-        if t.factors[at].use is Use.CONJUGATED and not dtypes.is_complex(x.aval.dtype):
-            f = t.factors[at]._replace(use=Use.PLAIN)
-            t, at = _with_factor(t, at, f), 0
-            at = next(i for i, g in enumerate(t.factors) if g == f)
-        for found in substituted(t, at, value(x), self._stays):
-            yield from self._composed(self._real(found), eqn, value)
+            return None
+        x, use = eqn.invars[-1 - t.factors[at].operand], t.factors[at].use
+        if use is Use.DIVIDED:
+            return (self._divided(t, at, x),)
+        if use is Use.CONJUGATED and not dtypes.is_complex(x.aval.dtype):
+            return (_with_factor(t, at, t.factors[at]._replace(use=Use.PLAIN)),)
+        return Substitution(at, value(x))
+
+    def _without_lookup(self, t: Term, k: int, x: Atom) -> Sum:
+        """Rewrite a term that looks operand `k` up, which is `x`: by its pieces if it has few, else by its number."""
+        pieces = self._indices.pieces(x)
+        is_mask = dtypes.is_bool(x.aval.dtype) and sum(p.value != Affine() for p in pieces) > limits.RAISED_PIECES
+        if not is_mask and all(p.value is not None for p in pieces) and not _is_symbol(t, k):
+            return tuple([found for found in without_lookups(t, k, pieces, x.aval.shape) if found is not None])
+        return (self._looking_up(t, k, x) if isinstance(x, Var) else _with_symbol(t, k, int(x.value)),)
 
     def _looking_up(self, t: Term, k: int, v: Var) -> Term:
         """Renumber looked-up operand `k`, which is `v`: read the operand that `v` was moved from, else `v` itself."""

@@ -17,10 +17,9 @@ from tapeless.interpreters.simplifications.fusion.licence import summed
 from tapeless.interpreters.simplifications.fusion.statements import (
     MOVES,
     Statement,
-    compressed,
-    may_compose,
     statement,
 )
+from tapeless.interpreters.terms.compose import Composer, NumberedAtoms, Substitution, compressed, may_compose
 from tapeless.interpreters.writer import Writer, uses
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
@@ -34,11 +33,13 @@ from tapeless.tracer.primitives.reduction import (
     reduce_or_p,
     reduce_sum_p,
 )
-from tapeless.tracer.terms.solve import solved, substituted
+from tapeless.tracer.terms.solve import solved
 from tapeless.tracer.terms.term import Lookup, Sum, Term, is_case, looked_up, variables_in, variables_of
 
 _PRODUCTS = frozenset((mul_p, ein_p, *MOVES))
 _SUMS = frozenset((add_p, sub_p, neg_p, and_p, or_p))  # composed with if something in them is a sum over entries
+
+_COMPOSER = Composer(pending=limits.CONTRACTED_TERMS, factors=limits.CONTRACTED_FACTORS)
 
 
 def with_contractions(jaxpr: Jaxpr) -> Jaxpr:
@@ -65,35 +66,28 @@ def _reduction(w: Writer, eqn: Equation, read: dict[Var, int]) -> Atom | None:
 
 
 def _contraction(w: Writer, eqn: Equation, read: dict[Var, int]) -> Atom | None:
-    operands = [eqn.invars[0]]
+    operands = NumberedAtoms([eqn.invars[0]])
     found = _statement(w, eqn, operands)
     if found is None or len(found.terms) != 1:
         return None
-    todo, done = list(found.numbered_terms), list[Term]()
-    while todo:
-        t = todo.pop()
-        after = next(_composed(w, t, operands, read), None)
-        if after is None:
-            done.append(t)
-        todo += after or ()
-        if len(todo) + len(done) > limits.CONTRACTED_TERMS:
-            return None
-    entries = any(map(_looks_entries_up, done))
-    if any(len(t.factors) > limits.CONTRACTED_FACTORS for t in done) or not (
-        entries or all(map(_has_a_free_index, done))
-    ):
+    done, passed = _COMPOSER.composed(found.numbered_terms, lambda t: next(_substitutions(w, t, operands, read), None))
+    passed = passed or _COMPOSER.passed_by(done)
+    if passed is not None:
+        passed.stop(eqn.source)
         return None
-    return as_one_ein(w, tuple(done), operands, eqn.outvars[0].aval, found.precision) if done else None
+    if not done or not (any(map(_looks_entries_up, done)) or all(map(_has_a_free_index, done))):
+        return None
+    return as_one_ein(w, tuple(done), operands.atoms, eqn.outvars[0].aval, found.precision)
 
 
-def _statement(w: Writer, eqn: Equation, operands: list[Atom]) -> Statement | None:
+def _statement(w: Writer, eqn: Equation, operands: NumberedAtoms) -> Statement | None:
     """Express what an equation computes as terms; of truth values, too, whose sums are in any order."""
     if not dtypes.is_bool(eqn.outvars[0].aval.dtype):
-        return statement(eqn, w.definition, lambda x: _number(operands, x))
+        return statement(eqn, w.definition, operands.number)
     row = rows[eqn.primitive](eqn.params, [x.aval for x in eqn.invars])
     if row.combination is not Combination.TERMS or any(0 in x.aval.shape for x in eqn.invars):
         return None
-    terms = [solved(t.with_operands(lambda k: _number(operands, eqn.invars[k]))) for t in row.results[0]]
+    terms = [solved(t.with_operands(lambda k: operands.number(eqn.invars[k]))) for t in row.results[0]]
     return Statement(*compressed(tuple([t for t in terms if t is not None])), exact=True)
 
 
@@ -104,10 +98,10 @@ def _has_a_free_index(t: Term) -> bool:
     return any(x != own[0] for x in own)
 
 
-def _composed(w: Writer, t: Term, operands: list[Atom], read: dict[Var, int]) -> Iterator[list[Term]]:
-    """Compose a term with what computes one of its factors: a product, a move, or a sum that is one over entries."""
+def _substitutions(w: Writer, t: Term, operands: NumberedAtoms, read: dict[Var, int]) -> Iterator[Substitution]:
+    """Yield for factors of a term what computes them: a product, a move, or a sum that is one over entries."""
     for k, f in enumerate(t.factors):
-        v = operands[f.operand]
+        v = operands.atoms[f.operand]
         eqn = w.definition(v)
         if eqn is None or eqn.primitive not in _PRODUCTS | _SUMS:
             continue
@@ -121,7 +115,7 @@ def _composed(w: Writer, t: Term, operands: list[Atom], read: dict[Var, int]) ->
         if terms is None or f.operand in looked_up(t) or not may_compose((t,), f.operand, terms):
             continue
         if sparse or _may_be_written_in(terms, read.get(v, 0)):  # type: ignore[arg-type]
-            yield substituted(t, k, terms)
+            yield Substitution(k, terms)
 
 
 def _may_be_written_in(producer: Sum, readers: int) -> bool:
@@ -148,12 +142,3 @@ def _looks_entries_up(t: Term) -> bool:
     """Tell whether a term is summed over entries: some array holds where they are."""
     accesses = [b.access for b in t.brackets if isinstance(b, Lookup) and not is_case(b)]
     return not summed(t).isdisjoint([v for access in accesses for a in access for v in variables_of(a)])
-
-
-def _number(operands: list[Atom], x: Atom) -> int:
-    """Number an operand, a new one if need be."""
-    for number, known in enumerate(operands):
-        if known is x:
-            return number
-    operands.append(x)
-    return len(operands) - 1

@@ -183,9 +183,9 @@ def _integer_pow(f: Function, outs: Any, x: Value, *, y: int) -> Any:
             result = square if result is None else f.op("multiply", [result, square], aval)
         n //= 2
         square = f.op("multiply", [square, square], aval) if n else square
-    one = f.constant(1, aval)
-    result = one if result is None else result
-    return (f.op("divide", [one, result], aval) if y < 0 else result,)
+    if result is None:
+        return (f.constant(1, aval),)
+    return (f.op("divide", [f.constant(1, aval), result], aval) if y < 0 else result,)
 
 
 def _pow(f: Function, outs: Any, x: Value, y: Value) -> Any:

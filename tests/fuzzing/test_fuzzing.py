@@ -27,7 +27,8 @@ from tests.fuzzing.program import Program, Statement, Var
 from tests.fuzzing.report import script
 from tests.fuzzing.shrink import same_way, shrink
 from tests.fuzzing.sizes import MOST
-from tests.lowering.test_xla_defects import DEFECTS, VERSION
+from tests.jaxlib_release import RELEASE
+from tests.lowering.test_xla_defects import DEFECTS
 from tests.settings import restored_settings
 
 SEEDS = {
@@ -123,7 +124,7 @@ def test_a_profile_finds_its_defect_where_nothing_keeps_it_out(profile: str, mon
     if profile == "rotations" and platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("LLVM errs with AVX")
     mended = DEFECTS[name].mended if name else None
-    if mended is not None and mended <= VERSION:
+    if mended is not None and mended <= RELEASE:
         pytest.skip("this release of XLA has not the defect")
     with monkeypatch.context() as patch:
         remove(patch)

@@ -26,7 +26,7 @@ def test_numbers_stand_in_limits_alone():
     """No other module of the transformations has a number in capital letters."""
     root = Path(next(iter(interpreters.__path__)))
     found = [f"{path.relative_to(root)}:{node.lineno}" for path in root.rglob("*.py") for node in _numbers(path)]
-    assert len(list(root.rglob("*.py"))) > 150
+    assert len(list(root.rglob("*.py"))) > 100
     assert found == []
 
 

@@ -1,5 +1,6 @@
 """Descriptions of bodies: every primitive that carries programs, and a loop that has nothing but a description."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tapeless.lowering.rules import control_flow as lowered
 from tapeless.tracer.bodies import CARRY, CONST, Bodies, Description, bodies_of, descriptions, in_groups, rebuilt
 from tapeless.tracer.core import Primitive, all_primitives
 from tapeless.tracer.jaxpr import Equation, Jaxpr
+from tapeless.tracer.settings.config import Scope
 from tests.settings import forget
 
 # Their programs are functions of the user, or the linear map of a rule.
@@ -178,3 +180,45 @@ def test_its_own_type_is_checked_in_every_mode(transform):
     x = np.ones(3)
     with pytest.raises(ValueError, match=r"repeat: n must not be negative, and is -1\."):
         transform(lambda x: repeat(-1, tnp.sin, x).sum())(x)
+
+
+# ---- the price of descriptions -------------------------------------------------------------------------------
+
+
+def loop_in_branch(x):
+    loop = lambda x: lax.fori_loop(0, 5, lambda i, c: tnp.sin(c) * x, x)  # noqa: E731
+    return lax.cond(tnp.sum(x) > 0, loop, lambda x: x * 2, x)
+
+
+def scan_of_sines(xs):
+    return lax.scan(lambda c, a: (c * a, tnp.sin(c)), xs[0], xs)[1]
+
+
+# Calls of functions while a program is traced, which say more than its time on a machine that does other things, too.
+# So many were called, in Python 3.11, before bodies had descriptions and each transformation knew each primitive.
+CALLS = {
+    "gradient of a loop in a branch": (lambda x: tl.grad(loop_in_branch)(x[0]), 7_750),
+    "hessian of a loop in a branch": (tl.hessian(lambda x: tnp.sum(loop_in_branch(x))), 49_100),
+    "gradient of a scan": (tl.grad(lambda x: tnp.sum(scan_of_sines(x))), 3_430),
+    "gradient of mapped scans": (tl.grad(lambda x: tnp.sum(tl.vmap(lambda c: scan_of_sines(c * x))(x))), 5_350),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_tracing_bodies_takes_few_calls(name: str):
+    f, most = CALLS[name]
+    x, calls = tnp.linspace(0.1, 1.0, 8), 0
+
+    def count(frame: Any, event: str, arg: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    trace = lambda: tl.jit(lambda x: f(x)).trace(x)  # noqa: E731
+    with Scope({"check_programs": False}):
+        trace()
+        sys.setprofile(count)
+        try:
+            trace()
+        finally:
+            sys.setprofile(None)
+    assert most / 2 < calls <= most, calls

@@ -34,7 +34,7 @@ def check_takes(who: str, jaxpr: Jaxpr, given: Sequence[ShapedArray]) -> None:
 
 def check_types(who: str, verb: str, have: Sequence[ShapedArray], want: Sequence[ShapedArray]) -> None:
     """Check that two lists of types are equal, weak or not. Raises: TypeError `who verb have, not want`."""
-    if [x.strong() for x in have] != [x.strong() for x in want]:
+    if tuple(have) != tuple(want) and [x.strong() for x in have] != [x.strong() for x in want]:
         raise TypeError(f"{who} {verb} {_list(have)}, not {_list(want)}.")
 
 

@@ -21,7 +21,8 @@ from tapeless.interpreters.index_rows import rows
 from tapeless.interpreters.simplifications.constants import is_zero, number
 from tapeless.interpreters.simplifications.fusion.affine_values import UNKNOWN, Piece, Pieces, Values, at_access, bounds
 from tapeless.interpreters.simplifications.fusion.licence import summed, sums_in_any_order
-from tapeless.interpreters.simplifications.fusion.statements import inlined, statement
+from tapeless.interpreters.simplifications.fusion.statements import statement
+from tapeless.interpreters.terms.compose import Composer
 from tapeless.interpreters.terms.lower_terms import lowered
 from tapeless.interpreters.terms.plan import Plan, planned
 from tapeless.interpreters.terms.tiles import (
@@ -284,8 +285,10 @@ def _without_zeros(w: Writer, terms: Sequence[Term], eqn: Equation, atoms: list[
         return len(atoms) - 1
 
     joined = statement(eqn, w.definition, numbered)
-    found = None if joined is None else inlined(tuple(terms), 0, joined.numbered_terms, limits.INDEXED_TERMS)
-    return terms if found is None else found
+    if joined is None:
+        return terms
+    found, passed = Composer(limits.INDEXED_TERMS).inlined(terms, 0, joined.numbered_terms)
+    return found if passed is None else terms
 
 
 def _inside(t: Term, box: Box) -> Term | None:

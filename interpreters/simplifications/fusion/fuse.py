@@ -28,6 +28,7 @@ from tapeless.interpreters.simplifications.fusion.statements import (
     statement,
 )
 from tapeless.interpreters.terms.accesses import Shape
+from tapeless.interpreters.terms.compose import NumberedAtoms
 from tapeless.interpreters.terms.plan import NOTHING, ContractionCost, cost_over
 from tapeless.interpreters.terms.recorded_lowering import lowered_alike
 from tapeless.interpreters.writer import Writer, filled, typed
@@ -47,11 +48,11 @@ def fuse_contractions(jaxpr: Jaxpr) -> Jaxpr:
 
 def as_ein(w: Writer, eqn: Equation) -> Atom | None:
     """Rewrite an equation as an `ein`, or as zeros; None if it is no sum of terms, or must be summed in its order."""
-    operands = list(dict.fromkeys(eqn.invars))
-    found = statement(eqn, w.definition, operands.index)
+    operands = NumberedAtoms(eqn.invars)
+    found = statement(eqn, w.definition, operands.number)
     if found is None:
         return None
-    given = [operands[k] for k in found.operands]
+    given = [operands.atoms[k] for k in found.operands]
     return as_one_ein(w, found.terms, given, eqn.outvars[0].aval, found.precision)
 
 
@@ -64,8 +65,8 @@ class _Fusion:
         self._made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
         self._read_by: dict[Var, list[Equation]] = {}  # the readers of each value that is examined
         self._kept = set(jaxpr.outvars)
-        self._numbers: dict[Atom, int] = {}
-        self._atoms: list[Atom] = []
+        operands = NumberedAtoms()
+        self._number, self._atoms = operands.number, operands.atoms
         self._first: dict[Var, Statement | None] = {}  # statements of the given program; None: it has none
         self._now: dict[Var, Statement] = {}  # current statements, of values that were not dropped
         self._costs: dict[Var, ContractionCost] = {}  # of these
@@ -137,12 +138,6 @@ class _Fusion:
 
     def _definition(self, x: Atom) -> Equation | None:
         return self._made.get(x) if type(x) is Var else None
-
-    def _number(self, x: Atom) -> int:
-        if x not in self._numbers:
-            self._numbers[x] = len(self._atoms)
-            self._atoms.append(x)
-        return self._numbers[x]
 
     def _cost(self, v: Var, found: Statement) -> ContractionCost | None:
         return cost_over(found.terms, self._shapes(found), v.aval.shape, found.exact)

@@ -35,6 +35,8 @@ kinds: Final = Rules(
     "rule(eqn, kind of each operand) -> kind of the result, or None",
     absent="it is an index comparison, or its result is not worth following",
 )
+_ALWAYS_ROOTS = frozenset((*_SUMS, cumsum_p, ein_p))
+_ROOTS = frozenset((*_ALWAYS_ROOTS, gather_p, s.slice_p, e.select_n_p, e.mul_p))
 _BEGINNINGS = frozenset((*_SUMS, cumsum_p, s.iota_p, s.broadcast_in_dim_p, s.pad_p, ein_p))
 
 
@@ -62,14 +64,14 @@ def structure(jaxpr: Jaxpr) -> StructuredValues:
         kind = rule(eqn, given)
         if kind is not None:
             known[eqn.outvars[0]] = kind
-        if not is_free and _is_root(eqn, given):
+        if not is_free and eqn.primitive in _ROOTS and _is_root(eqn, given):
             found.append(eqn)
     return StructuredValues(found, known.keys())
 
 
 def _is_root(eqn: Equation, given: Kinds) -> bool:
     """Tell whether an equation with a structured operand is a root."""
-    if eqn.primitive in _SUMS or eqn.primitive is cumsum_p or eqn.primitive is ein_p:
+    if eqn.primitive in _ALWAYS_ROOTS:
         return True
     if eqn.primitive is gather_p:
         return given[0] in (Kind.SPREAD, Kind.SUM, Kind.RUNNING)
@@ -77,7 +79,7 @@ def _is_root(eqn: Equation, given: Kinds) -> bool:
         return given[0] is Kind.RUNNING
     if eqn.primitive is e.select_n_p:
         return given[0] is Kind.MASK and not _COMPUTED.isdisjoint(given)
-    return eqn.primitive is e.mul_p and Kind.SPREAD in given and not _COMPUTED.isdisjoint(given)
+    return Kind.SPREAD in given and not _COMPUTED.isdisjoint(given)
 
 
 def _same(eqn: Equation, given: Kinds) -> Kind | None:

@@ -5,7 +5,7 @@ or joined, and factors of 1, are dropped. Only the primitives in `FOLLOWED` have
 permit another order of summation.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,19 +15,20 @@ from tapeless.interpreters import limits
 from tapeless.interpreters.index_rows import Combination, Params, rows
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
 from tapeless.interpreters.simplifications.fusion.licence import sums_in_any_order
+from tapeless.interpreters.terms.compose import Composer, compressed, may_compose, positions_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import Precision, dot_general_p
-from tapeless.tracer.primitives.ein import ein_p, operands_of
+from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import gather_p, scatter_add_p
 from tapeless.tracer.primitives.reduction import cumsum_p, reduce_sum_p
 from tapeless.tracer.terms.affine import variables
 from tapeless.tracer.terms.limits import Limit
-from tapeless.tracer.terms.solve import composed, merged, solved, substituted
-from tapeless.tracer.terms.term import Bracket, Lookup, Sum, Term, Use, looked_up, term
+from tapeless.tracer.terms.solve import composed, merged, solved
+from tapeless.tracer.terms.term import Bracket, Lookup, Sum, Term, looked_up, term
 from tapeless.tracer.types import ShapedArray
 
 _Mask = tuple[int, tuple[int, ...], tuple[Bracket, ...]]  # an operand, its shape, and the brackets where it is true
@@ -138,15 +139,6 @@ def _simplified(
     return compressed(tuple(found))
 
 
-def compressed(terms: Sum) -> tuple[Sum, tuple[int, ...]]:
-    """Number the operands that terms read from 0 on, in the same order; return the terms, and the old numbers."""
-    read = sorted({k for t in terms for k in operands_of(t)})
-    if read == list(range(len(read))):
-        return terms, tuple(read)
-    new = {k: n for n, k in enumerate(read)}
-    return tuple([t.with_operands(new.__getitem__) for t in terms]), tuple(read)
-
-
 def _permitted(primitive: Primitive, params: Params, avals: Sequence[ShapedArray], out: ShapedArray) -> bool:
     if (
         dtypes.is_bool(out.dtype)
@@ -204,21 +196,12 @@ def _is_one(x: Literal) -> bool:
 def _with_mask(t: Term, operand: int, shape: tuple[int, ...], brackets: tuple[Bracket, ...]) -> Term | None:
     """Replace the factors that read a mask by its brackets; None if the term is 0."""
     found: Term | None = t
-    while found is not None and (at := next(_reading(found, operand), None)) is not None:
+    while found is not None and (at := next(positions_of(found, operand), None)) is not None:
         found = composed(found, at, term(variables(shape), shape, (), brackets))
     return found
 
 
-def _reading(t: Term, operand: int) -> Iterator[int]:
-    """Yield the positions of the factors that read an operand."""
-    return (k for k, f in enumerate(t.factors) if f.operand == operand)
-
-
-def may_compose(reader: Sum, operand: int, producer: Sum) -> bool:
-    """Tell whether terms may be substituted for an operand: no factor divides by it, or conjugates a quotient."""
-    uses = {f.use for t in reader for f in t.factors if f.operand == operand}
-    divides = any(f.use is Use.DIVIDED for t in producer for f in t.factors)
-    return Use.DIVIDED not in uses and not (divides and Use.CONJUGATED in uses)
+_COMPOSER = Composer(limits.COMPOSITIONS, terms=limits.TERMS, factors=limits.FACTORS)
 
 
 class Composition(NamedTuple):
@@ -240,39 +223,24 @@ def composition(
     Args:
       of_reader, of_producer: the numbers of the operands of both, which are numbered together, as `operand` is.
     """
-    passed = _passed_by_counts(reader, of_reader.index(operand), len(producer))
+    passed = _COMPOSER.passed_by_counts(reader, of_reader.index(operand), len(producer))
     if passed is not None:
         return passed
     into = tuple([t.with_operands(of_reader.__getitem__) for t in reader])
     terms = tuple([t.with_operands(of_producer.__getitem__) for t in producer])
     if any(operand in looked_up(t) for t in into) or not may_compose(into, operand, terms):
         return None
-    found = inlined(into, operand, terms, limits.COMPOSITIONS)
-    if found is None:
-        return limits.COMPOSITIONS
-    joint = merged(found)
-    if len(joint) > limits.TERMS:
-        return limits.TERMS
-    if any(len(t.factors) > limits.FACTORS for t in joint):
-        return limits.FACTORS
+    found, passed = _COMPOSER.inlined(into, operand, terms)
+    joint = () if passed is not None else merged(found)
+    passed = passed or _COMPOSER.passed_by(joint)
+    if passed is not None:
+        return passed
     if _tells_sums(joint) and not _tells_sums((*into, *terms)):
         return None
     return Composition(*compressed(joint), _cancel(found, joint))
 
 
-def _passed_by_counts(reader: Sum, operand: int, terms: int) -> Limit | None:
-    """Return the limit that so many terms in the place of an operand pass, even if all that can cancel do."""
-    uses = [sum(f.operand == operand for f in t.factors) for t in reader]
-    new = sum(terms**n for n in uses if n)
-    left = [t for t, n in zip(reader, uses) if not n]
-    if terms * sum(map(bool, uses)) > limits.COMPOSITIONS:
-        return limits.COMPOSITIONS
-    if len(left) - new > limits.TERMS and not any(isinstance(b, Lookup) for t in left for b in t.brackets):
-        return limits.TERMS
-    return None
-
-
-def _cancel(terms: Sum, joint: Sum) -> bool:
+def _cancel(terms: Sequence[Term], joint: Sum) -> bool:
     """Tell whether terms of opposite signs cancelled when they were merged to `joint`."""
     return sum(abs(t.coefficient) for t in joint) < sum(abs(t.coefficient) for t in terms)
 
@@ -286,19 +254,3 @@ def _tells_sums(terms: Sum) -> bool:
 def reads_in_order(terms: Sum) -> tuple[int, ...]:
     """List the operands that terms read, each once, in the order in which they read them."""
     return tuple(dict.fromkeys([k for t in terms for k, _ in t.reads]))
-
-
-def inlined(reader: Sum, operand: int, producer: Sum, most: int) -> Sum | None:
-    """Substitute the terms of a producer for an operand of a reader, unmerged; None after `most` compositions."""
-    todo, done, compositions = list(reader), list[Term](), 0
-    while todo:
-        t = todo.pop()
-        at = next(_reading(t, operand), None)
-        if at is None:
-            done.append(t)
-            continue
-        compositions += len(producer)
-        if compositions > most:
-            return None
-        todo += substituted(t, at, producer)
-    return tuple(reversed(done))

@@ -5,20 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tapeless.interpreters import limits
-from tapeless.interpreters.index_rows import index_row
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
-from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter, movement
+from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter, find_map, movement
 from tapeless.interpreters.simplifications.masks.operand_regions import region_of_operand
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alternative, Region
-from tapeless.interpreters.terms.accesses import Shape
 from tapeless.interpreters.writer import Writer, literal
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+from tapeless.tracer.terms.map import Shape
 
 _LOGIC = frozenset((and_p, or_p, not_p))
 
@@ -226,10 +225,8 @@ def _repeated(region: Region | None, x: Atom, shape: Shape) -> Region | None:
 
 def _read(region: Region | None, eqn: Equation) -> Region | None:
     """Read a region of the operand through an equation that moves elements, or reduces by `or`."""
-    row, shape = index_row(eqn), eqn.outvars[0].aval.shape
-    if row is None:
-        return None
-    return regions.moved(region, lambda mask: mask.read(row.results[0][0], shape))
+    found = find_map(eqn)
+    return None if found is None else regions.viewed(region, [found])
 
 
 def is_finite_nonzero(w: Writer, x: Atom) -> bool:

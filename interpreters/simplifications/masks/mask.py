@@ -1,8 +1,8 @@
 """Masks: the predicate that a `select_n` selects a certain case, moved to other arrays by terms.
 
-Search terms: existential quantifier, image of an access. Moving a mask adds a term that reads it (a view); two terms
-are composed to one if the composition has a plan. Left out: accesses with symbols and lookups, which data determine
-(`operand_regions.py`).
+Search terms: existential quantifier, image of an access. Moving a mask adds a map that reads it (a view): an element is
+true where the map writes and reads a true one. Two maps are composed to one if that has a plan. Left out: maps with
+symbols and lookups, which data determine (`operand_regions.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,29 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from tapeless.interpreters.index_rows import rows
-from tapeless.interpreters.terms.accesses import DigitAxis, Shape, axes_of
+from tapeless.interpreters.terms.accesses import DigitAxis, axes_of
 from tapeless.interpreters.terms.plan import Plan, planned
 from tapeless.interpreters.terms.steps import RunningSum
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives.shape import reshape_p
 from tapeless.tracer.terms.affine import Access, Affine, Variable, variable, variables
-from tapeless.tracer.terms.solve import composed, solved
+from tapeless.tracer.terms.map import Map, Shape, make_map, make_view
+from tapeless.tracer.terms.solve import solved
 from tapeless.tracer.terms.term import Read, Term, term, variables_in, variables_of
 from tapeless.tracer.types import ShapedArray
-
-
-class MaskView(NamedTuple):
-    """A boolean array of a shape: true where a term that reads a true element of an array of shape `of` writes."""
-
-    term: Term
-    of: Shape
-    shape: Shape
-
-    def stacked(self, n: int) -> "MaskView":
-        """Return the view that reads each of `n` stacked arrays, along a first axis, through this one."""
-        t, each = self.term, variable(len(self.term.sizes))
-        read = [Read(0, (each, *t.factors[0].access))]
-        return MaskView(term((each, *t.out), (*t.sizes, n), read, t.brackets), (n, *self.of), (n, *self.shape))
 
 
 class Mask(NamedTuple):
@@ -47,33 +34,33 @@ class Mask(NamedTuple):
     which: Atom
     case: int
     cases: int
-    views: tuple[MaskView, ...] = ()
+    views: tuple[Map, ...] = ()
 
     @property
     def shape(self) -> Shape:
         """Return the shape of the arrays that it is a mask of."""
         return self.views[-1].shape if self.views else self.which.aval.shape
 
-    def read(self, reader: Term, shape: Shape) -> "Mask | None":
-        """Read the mask through a term: the result holds where the term writes and reads an element where this holds.
+    def read(self, reader: Map) -> "Mask | None":
+        """Read the mask through a map: the result holds where the map writes and reads an element where this holds.
 
-        Returns: a mask of arrays of a shape; `NEVER` if the term is 0; None if the view has no plan.
+        Returns: a mask of arrays of the map's shape; `NEVER` if the map is 0; None if the view has no plan.
         """
         if self is NEVER:
             return self
-        found, views, joint = None, self.views, _joint(reader, self.views, shape)
+        found, views, joint = None, self.views, _joint(self.views, reader)
         while joint is not None:
-            found, views, joint = joint, views[:-1], _joint(joint.term, views[:-1], shape)
-        found = found or _view_by(reader, self.shape, shape)
+            found, views, joint = joint, views[:-1], _joint(views[:-1], joint)
+        found = found or _usable(reader)
         if found is _NOTHING:
             return NEVER
-        return None if found is None else self._replace(views=(*views, found) if is_change(found) else views)
+        return None if found is None else self._replace(views=views if found.is_identity else (*views, found))
 
-    def viewed(self, views: Sequence[MaskView]) -> "Mask | None":
+    def viewed(self, views: Sequence[Map]) -> "Mask | None":
         """Read the mask through views, one after another; None if one of them has no plan."""
         found: Mask | None = self
         for view in views:
-            found = found and found.read(view.term, view.shape)
+            found = found and found.read(view)
         return found
 
     @property
@@ -90,12 +77,12 @@ class Mask(NamedTuple):
     def repeated(self, shape: Shape, dims: Sequence[int]) -> "Mask":
         """Broadcast the mask to a shape, in which its axes are `dims`."""
         out = variables(shape)
-        return self.read(term(out, shape, [Read(0, tuple([out[d] for d in dims]))]), shape) or self
+        return self.read(make_view(tuple([out[d] for d in dims]), self.shape, shape)) or self
 
     def anywhere_along_first_axis(self) -> "Mask":
         """Reduce the mask by `or` along the first axis."""
         each = variables(self.shape)
-        return self.read(term(each[1:], self.shape, [Read(0, each)]), self.shape[1:]) or self
+        return self.read(Map(term(each[1:], self.shape, [Read(0, each)]), self.shape, self.shape[1:])) or self
 
 
 NEVER = Mask(Literal(False), 1, 2)  # holds nowhere
@@ -110,17 +97,11 @@ def mask_of(eqn: Equation, case: int) -> Mask:
 
 # ---- views -----------------------------------------------------------------------------------------------------
 
-_NOTHING = MaskView(term((), ()), (), ())
-
-
-def further(view: MaskView, producer: Term, of: Shape) -> MaskView | None:
-    """Compose a view with the term that moved its array from one of shape `of`; None if that view has no plan."""
-    found = _view(_composed(view.term, producer), of, view.shape)
-    return None if found is _NOTHING else found
+_NOTHING = Map(term((), ()), (), ())
 
 
 @lru_cache(maxsize=4096)
-def plan_of(view: MaskView) -> Plan | None:
+def plan_of(view: Map) -> Plan | None:
     """Plan a view as a slice, running sums, reductions, a pad; None if it is a reshape, needs masks, or has no plan."""
     plan = planned(view.term, (view.of,), view.shape)
     if plan is None or plan.is_masked or plan.steps.scatter is not None:
@@ -129,7 +110,7 @@ def plan_of(view: MaskView) -> Plan | None:
 
 
 @lru_cache(maxsize=4096)
-def is_of_each(view: MaskView) -> bool:
+def is_of_each(view: Map) -> bool:
     """Tell whether each element of a view is copied from one that is read, so that integers can be viewed, too."""
     plan = plan_of(view)
     if plan is None:
@@ -147,30 +128,27 @@ def _variables(axes: Sequence[DigitAxis]) -> set[Variable]:
     return {d.variable for a in axes for d in a.digits}
 
 
-@lru_cache(maxsize=4096)
-def is_change(view: MaskView) -> bool:
-    """Tell whether a view is not the identity."""
-    each = variables(view.shape)
-    return view.of != view.shape or view.term is not solved(term(each, view.shape, [Read(0, each)]))
+def _joint(views: Sequence[Map], reader: Map) -> Map | None:
+    """Compose a map with the last of some views; None if there are none, or the composition has no plan."""
+    return compose_views(views[-1], reader) if views and reader is not _NOTHING else None
+
+
+def compose_views(view: Map, reader: Map) -> Map | None:
+    """Compose a view with a map that reads its result; `_NOTHING` if that is 0, None if it has no plan."""
+    found = view.then(reader)
+    return _NOTHING if found is None else found if plan_of(found) is not None else None
 
 
 @lru_cache(maxsize=4096)
-def _composed(reader: Term, producer: Term) -> Term | None:
-    return composed(reader, 0, producer)
-
-
-def _joint(reader: Term, views: Sequence[MaskView], shape: Shape) -> MaskView | None:
-    """Compose a term with the last of some views; None if there are none, or the composition has no plan."""
-    if not views or not reader.factors:
-        return None
-    return _view(_composed(reader, views[-1].term), views[-1].of, shape)
-
-
-@lru_cache(maxsize=4096)
-def _view_by(reader: Term, of: Shape, shape: Shape) -> MaskView | None:
-    if reader.brackets and reader is _reshaping(of, shape):
-        return MaskView(reader, of, shape)
-    return _view(solved(reader), of, shape)
+def _usable(reader: Map) -> Map | None:
+    """Return a map in normal form, `_NOTHING` if it is 0; None if it has no plan."""
+    if reader.term.brackets and reader.term is _reshaping(reader.of, reader.shape):
+        return reader
+    found = solved(reader.term)
+    if found is None:
+        return _NOTHING
+    view = make_map(found.unit, reader.of, reader.shape)
+    return None if plan_of(view) is None else view
 
 
 @lru_cache(maxsize=1024)
@@ -180,34 +158,26 @@ def _reshaping(of: Shape, shape: Shape) -> Term | None:
 
 
 @lru_cache(maxsize=4096)
-def _view(t: Term | None, of: Shape, shape: Shape) -> MaskView | None:
-    """Return the view by a term, `_NOTHING` if the term is None; None if the view has no plan."""
-    if t is None:
-        return _NOTHING
-    found = MaskView(t.unit, of, shape)
-    return None if plan_of(found) is None else found
-
-
-@lru_cache(maxsize=4096)
-def _along_whole_axes(view: MaskView) -> MaskView | None:
-    t, of, shape = view
-    read = variables_in((*t.factors[0].access, *[b.index for b in t.brackets]))
+def _along_whole_axes(view: Map) -> Map | None:
+    t = view.term
+    read = variables_in((*view.access, *[b.index for b in t.brackets]))
     wide = [read.isdisjoint(variables_of(a)) for a in t.out]
-    return _view(_widened(t, shape, wide, of, [False] * len(of)), of, shape) if any(wide) else None
+    return _usable(_widened(view, wide, [False] * len(view.of))) if any(wide) else None
 
 
 @lru_cache(maxsize=4096)
-def larger(t: Term, of: Shape, shape: Shape) -> Term | None:
-    """Enlarge a term: drop its brackets, and widen indices that are no view to whole axes; None if no index is left."""
+def larger(view: Map) -> Map | None:
+    """Enlarge a map: drop its brackets, and widen indices that are no view to whole axes; None if no index is left."""
+    t = view.term
     unknown = [[axes_of((a,), (n,), t.sizes) is None for a, n in zip(access, each)]
-               for access, each in ((t.out, shape), (t.factors[0].access, of))]  # fmt: skip
-    found = _widened(term(t.out, t.sizes, t.factors), shape, unknown[0], of, unknown[1])
-    out, read = [variables_in(access) for access in (found.out, found.factors[0].access)]
-    return None if out.isdisjoint(read) else found
+               for access, each in ((t.out, view.shape), (view.access, view.of))]  # fmt: skip
+    found = _widened(view._replace(term=t.with_brackets(())), *unknown)
+    return None if variables_in(found.term.out).isdisjoint(variables_in(found.access)) else found
 
 
-def _widened(t: Term, shape: Shape, out: Sequence[bool], of: Shape, read: Sequence[bool]) -> Term:
-    """Widen a term to write, and to read, all along some axes, with a new variable for each."""
+def _widened(view: Map, out: Sequence[bool], read: Sequence[bool]) -> Map:
+    """Widen a map to write, and to read, all along some axes, with a new variable for each."""
+    t, of, shape = view.term, view.of, view.shape
     sizes = list(t.sizes)
 
     def along(access: Access, each: Shape, wide: Sequence[bool]) -> Iterator[Affine]:
@@ -215,6 +185,6 @@ def _widened(t: Term, shape: Shape, out: Sequence[bool], of: Shape, read: Sequen
             sizes.extend([n] if is_wide else [])
             yield variable(len(sizes) - 1) if is_wide else a
 
-    to, at = tuple(along(t.out, shape, out)), tuple(along(t.factors[0].access, of, read))
+    to, at = tuple(along(t.out, shape, out)), tuple(along(view.access, of, read))
     found = solved(term(to, sizes, [Read(0, at)], t.brackets))
-    return t.unit if found is None else found.unit
+    return Map(t.unit if found is None else found.unit, of, shape)

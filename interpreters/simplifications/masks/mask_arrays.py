@@ -15,7 +15,7 @@ from tapeless.interpreters.index_rows import index_row
 from tapeless.interpreters.simplifications.common_subexpressions import key_of
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
-from tapeless.interpreters.simplifications.masks.mask import Mask, MaskView, further, is_change, is_of_each, plan_of
+from tapeless.interpreters.simplifications.masks.mask import Mask, compose_views, is_of_each, plan_of
 from tapeless.interpreters.simplifications.masks.regions import Region
 from tapeless.interpreters.terms.lower_steps import running
 from tapeless.interpreters.terms.lower_views import arranged, placed, viewed
@@ -30,6 +30,7 @@ from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.operands import without
 from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.terms.affine import Affine, Variable, variables
+from tapeless.tracer.terms.map import Map
 from tapeless.tracer.terms.solve import solved
 from tapeless.tracer.terms.term import Bracket, NotNegative, Term, indices_of, term, with_indices
 from tapeless.tracer.types import ShapedArray
@@ -103,7 +104,7 @@ class MaskWriter(Writer):
     def origin(self, mask: Mask) -> Mask:
         """Rewrite a mask to read the array that its predicate was broadcast or moved from."""
         while (eqn := self.definition(mask.which)) is not None and (made := movement(eqn)) is not None:
-            before = mask._replace(which=eqn.invars[0], views=()).read(made, mask.which.aval.shape)
+            before = mask._replace(which=eqn.invars[0], views=()).read(made)
             before = before and before.viewed(mask.views)
             if before is None:
                 break
@@ -112,16 +113,16 @@ class MaskWriter(Writer):
 
     # ---- views -------------------------------------------------------------------------------------------------
 
-    def _viewed(self, x: Atom, view: MaskView) -> Atom:
+    def _viewed(self, x: Atom, view: Map) -> Atom:
         """Write a view of an array, or if this was broadcast or moved, a view of the array that it comes from."""
         while (eqn := self.definition(x)) is not None and (made := movement(eqn)) is not None:
-            before = further(view, made, eqn.invars[0].aval.shape)
-            if before is None:
+            before = compose_views(made, view)
+            if before is None or not before.term.factors:
                 break
             x, view = eqn.invars[0], before
-        plan = plan_of(view) if is_change(view) else None
+        plan = None if view.is_identity else plan_of(view)
         if plan is None:
-            return self.write(s.reshape_p, x, shape=view.shape) if is_change(view) else x
+            return x if view.is_identity else self.write(s.reshape_p, x, shape=view.shape)
         x, order = viewed(self, x, plan.factors[0], plan.sizes)
         for step in [step for step in plan.steps.factors[0] if isinstance(step, RunningSum)]:  # there are no others
             sums, order = running(self, self.counts(x), order, step, plan.sizes[step.upto])
@@ -147,10 +148,17 @@ class MaskWriter(Writer):
         return self.write(e.gt_p, x, literal(0, x.aval))
 
 
-def movement(eqn: Equation) -> Term | None:
-    """Return the term of an equation that broadcasts or moves elements; None for others."""
-    row = index_row(eqn) if eqn.primitive in _MOVEMENTS else None
-    return row.results[0][0] if row is not None and row.results[0] else None
+def movement(eqn: Equation) -> Map | None:
+    """Return the map of an equation that broadcasts or moves elements; None for others."""
+    return find_map(eqn) if eqn.primitive in _MOVEMENTS else None
+
+
+def find_map(eqn: Equation) -> Map | None:
+    """Return the map of an equation that moves elements, or reduces masks by `or`; None if it has no row or term."""
+    row = index_row(eqn)
+    if row is None or not row.results[0]:
+        return None
+    return Map(row.results[0][0], eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape)
 
 
 # ---- masks of affine indices -----------------------------------------------------------------------------------

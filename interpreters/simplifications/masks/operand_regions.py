@@ -7,9 +7,8 @@ that data determine have rules in `undone`.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from math import prod
-from typing import NamedTuple
 
 from tapeless.interpreters import limits
 from tapeless.interpreters.index_rows import Combination, index_row
@@ -24,6 +23,7 @@ from tapeless.tracer.primitives.dimension_numbers import reading_again
 from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Access
+from tapeless.tracer.terms.map import Map, Shape
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, indices_of, is_case, term, variables_in
 
 # Limit on the accesses of one operand: with more, as the padding number of a pad has, it counts as read everywhere.
@@ -43,8 +43,9 @@ def region_of_operand(w: MaskWriter, eqn: Equation, out: Sequence[Region | None]
     if row is None:
         return None
     is_core = row.combination is Combination.CORE
-    found = [_of_result(w, eqn, n, region, k, _readings(terms, k, is_core))
-             for n, (region, terms) in enumerate(zip(out, row.results, strict=True))]  # fmt: skip
+    shape = eqn.invars[k].aval.shape
+    found = [_of_result(w, eqn, region, k, _readings(terms, k, is_core, v.aval.shape, shape))
+             for v, region, terms in zip(eqn.outvars, out, row.results, strict=True)]  # fmt: skip
     if len(found) > 1:
         wide = {regions.moved(region, lambda mask: w.origin(mask).along_whole_axes()) for region in found} - {NOWHERE}
         if len(wide) == 1:
@@ -53,70 +54,76 @@ def region_of_operand(w: MaskWriter, eqn: Equation, out: Sequence[Region | None]
 
 
 def _of_result(
-    w: MaskWriter, eqn: Equation, n: int, region: Region | None, k: int, readings: "Sequence[_Reading | None]"
+    w: MaskWriter, eqn: Equation, region: Region | None, k: int, readings: Sequence[Map | None]
 ) -> Region | None:
-    """Compute the region where operand k is read for result n, by all accesses of it."""
+    """Compute the region where operand k is read for a result, by all maps to it."""
     total: Region | None = NOWHERE
     if region == NOWHERE:
         return total
     for reading in (None,) if limits.READINGS.is_passed(len(readings)) else readings:
-        total = regions.either(total, reading and _through(w, eqn, n, region, k, reading))
+        total = regions.either(total, reading and _through(w, eqn, region, k, reading))
     return total
 
 
-class _Reading(NamedTuple):
-    """An access of an operand, as a term that reads the result and writes the operand elements that it depends on.
+@lru_cache(maxsize=4096)
+def _readings(terms: Sum, k: int, is_core: bool, of: Shape, shape: Shape) -> tuple[Map | None, ...]:
+    """List the distinct maps from a result of shape `of` to what it reads of an operand; None if it reads whole axes.
 
-    choices: for each bracket that is a case of a select, the operand that selects, the case, the number of cases, and a
-    term that reads that operand. by_data: symbols or lookups determine positions. is_at_place: the term is an identity.
+    Brackets are those of the row: they look up operands of the equation, as symbols do.
     """
 
-    reader: Term
-    choices: tuple[tuple[int, int, int, Term], ...]
-    by_data: bool
-    is_at_place: bool
+    def reading(t: Term, access: Access) -> Map | None:
+        is_whole = is_core and variables_in(t.out).isdisjoint(variables_in(access))
+        return None if is_whole else Map(term(access, t.sizes, [Read(0, t.out)], t.brackets), of, shape)
 
-
-@lru_cache(maxsize=4096)
-def _readings(terms: Sum, k: int, is_core: bool) -> tuple[_Reading | None, ...]:
-    """List the distinct accesses of an operand; None for one that reads whole axes only."""
-    found = [_reading(t, f, is_core) for t in terms if 0 not in t.sizes for f in t.factors if f.operand == k]
+    found = [reading(t, f.access) for t in terms if 0 not in t.sizes for f in t.factors if f.operand == k]
     return tuple(dict.fromkeys(found))
 
 
-def _reading(t: Term, f: Read, is_core: bool) -> _Reading | None:
-    of_result, of_operand = [variables_in(access) for access in (t.out, f.access)]
-    if is_core and of_result.isdisjoint(of_operand):
-        return None
-    cases = [b for b in t.brackets if is_case(b) and b.limits is not None]
-    others = [b for b in t.brackets if b not in cases]
-    known = [b for b in others if not isinstance(b, Lookup) and not any(a.symbols for a in indices_of(b))]
-    by_data = any(isinstance(b, Lookup) for b in others) or any(a.symbols for a in (*t.out, *f.access))
-
-    def reading(access: Access) -> Term:
-        return term(f.access, t.sizes, [Read(0, access)], known)
-
-    choices = [(b.operand, b.index.constant, b.limits[1] + 1, reading(b.access)) for b in cases if b.limits]
-    return _Reading(reading(t.out), tuple(choices), by_data, t.out == f.access and not known and not by_data)
+@lru_cache(maxsize=4096)
+def _cases(t: Term) -> tuple[tuple[Lookup, int], ...]:
+    """List the brackets that are cases of a select, and how many cases this has."""
+    return tuple([(b, b.limits[1] + 1) for b in t.brackets if is_case(b) and b.limits is not None])
 
 
-def _through(w: MaskWriter, eqn: Equation, n: int, region: Region | None, k: int, reading: _Reading) -> Region | None:
-    """Move a region of result n to operand k by one access, and intersect it with the masks of selected cases.
+@lru_cache(maxsize=4096)
+def _is_by_data(t: Term) -> bool:
+    """Tell whether symbols or lookups determine positions."""
+    lookups = [b for b in t.brackets if isinstance(b, Lookup)]
+    return len(lookups) > len(_cases(t)) or any(a.symbols for a in (*t.out, *t.factors[0].access))
+
+
+@lru_cache(maxsize=4096)
+def _without_data(m: Map, access: Access, of: Shape) -> Map:
+    """Read an array of shape `of` at an access instead, without the brackets that data decide."""
+    t = m.term
+    known = [b for b in t.brackets if not isinstance(b, Lookup) and not any(a.symbols for a in indices_of(b))]
+    return Map(term(t.out, t.sizes, [Read(0, access)], known), of, m.shape)
+
+
+def _through(w: MaskWriter, eqn: Equation, region: Region | None, k: int, reading: Map) -> Region | None:
+    """Move a region of a result to operand k by one map, and intersect it with the masks of selected cases.
 
     Masks of the result's shape are moved with its region, so that they are reduced together."""
-    shape = eqn.invars[k].aval.shape
-    choices = [(Mask(eqn.invars[operand], case, cases), reader) for operand, case, cases, reader in reading.choices]
-    for chosen, reader in choices:
-        region = regions.both(region, regions.of(chosen)) if reader == reading.reader else region
-    if region is not None and not (reading.is_at_place and shape == eqn.outvars[n].aval.shape):
-        region = regions.moved(_jointly(w, eqn, region, k, reading), lambda mask: _moved(w, eqn, mask, k, reading))
-    for mask, reader in choices:
-        chosen = None if reader == reading.reader else mask.read(reader, shape)
-        region = region if chosen is None else regions.both(region, regions.of(chosen))
+    reader, others = _without_data(reading, reading.access, reading.of), list[tuple[Mask, Map]]()
+    for b, n in _cases(reading.term):
+        which = eqn.invars[b.operand]
+        chosen, of_which = Mask(which, b.index.constant, n), _without_data(reading, b.access, which.aval.shape)
+        if of_which.term is reader.term:
+            region = regions.both(region, regions.of(chosen))
+        else:
+            others.append((chosen, of_which))
+    is_at_place = reader.of == reader.shape and reader.term.out == reader.access and not reader.term.brackets
+    if region is not None and (not is_at_place or _is_by_data(reading.term)):
+        move = partial(_moved, w, eqn, k, reading)
+        region = regions.moved(_jointly(w, region, move), move)
+    for mask, of_which in others:
+        found = mask.read(of_which)
+        region = region if found is None else regions.both(region, regions.of(found))
     return region
 
 
-def _jointly(w: MaskWriter, eqn: Equation, region: Region | None, k: int, reading: _Reading) -> Region | None:
+def _jointly(w: MaskWriter, region: Region, move: Callable[[Mask], Mask | None]) -> Region:
     """Write masks of an alternative that a move reduces as one: where both hold somewhere, they need not hold together.
 
     Only where that takes no larger array than they are made of: if these have one shape and are moved in the same way,
@@ -124,7 +131,7 @@ def _jointly(w: MaskWriter, eqn: Equation, region: Region | None, k: int, readin
     """
 
     def is_reduced(mask: Mask) -> bool:
-        moved = _moved(w, eqn, mask, k, reading)
+        moved = move(mask)
         return moved is not None and moved.is_reduced
 
     def joint(alternative: Alternative) -> Alternative:
@@ -139,20 +146,20 @@ def _jointly(w: MaskWriter, eqn: Equation, region: Region | None, k: int, readin
         others = [m for m in alternative if m not in reduced]
         return (*others, *[w.conjunction(masks) for masks in groups.values()])
 
-    return region and tuple(map(joint, region))
+    return tuple(map(joint, region))
 
 
-def _moved(w: MaskWriter, eqn: Equation, mask: Mask, k: int, reading: _Reading) -> Mask | None:
+def _moved(w: MaskWriter, eqn: Equation, k: int, reading: Map, mask: Mask) -> Mask | None:
     """Move a mask of a result to an operand; None if it may hold everywhere."""
-    if reading.by_data and eqn.primitive in undone:
+    if eqn.primitive in undone and _is_by_data(reading.term):
         return Mask(undone[eqn.primitive](w, eqn, k, w.truth(mask)), 1, 2)
-    shape = eqn.invars[k].aval.shape
-    found = mask.read(reading.reader, shape)
+    reader = _without_data(reading, reading.access, reading.of)
+    found = mask.read(reader)
     if found is not None:
         return found
     # A larger mask is used if it takes no reduction, such as a mask of the examples of a batch.
-    wide = larger(reading.reader, mask.shape, shape)
-    found = wide and w.origin(mask).read(wide, shape)
+    wide = larger(reader)
+    found = wide and w.origin(mask).read(wide)
     return None if found is None or found.is_reduced else found
 
 

@@ -9,7 +9,8 @@ from functools import reduce
 from itertools import chain, combinations
 
 from tapeless.interpreters import limits
-from tapeless.interpreters.simplifications.masks.mask import NEVER, Mask, MaskView
+from tapeless.interpreters.simplifications.masks.mask import NEVER, Mask
+from tapeless.tracer.terms.map import Map
 
 # Tuples without duplicates, so that programs come out the same every time.
 Alternative = tuple[Mask, ...]
@@ -60,7 +61,7 @@ def translated(region: Region | None, meaning: Callable[[Mask], Region | None]) 
     return reduce(either, [reduce(both, map(meaning, a), None) for a in region])
 
 
-def viewed(region: Region | None, views: Sequence[MaskView]) -> Region | None:
+def viewed(region: Region | None, views: Sequence[Map]) -> Region | None:
     """Read every mask of a region through views, one after another."""
     return moved(region, lambda mask: mask.viewed(views)) if views else region
 

@@ -21,25 +21,15 @@ from tapeless.interpreters.simplifications.slicing.parts import (
     FREE,
     VIEWS,
     ResultPart,
+    Starts,
     from_boxes,
     is_fused,
-    part_of,
-    read_in_boxes,
-)
-from tapeless.interpreters.simplifications.slicing.views import (
-    Starts,
-    View,
-    box_of,
     is_readable,
-    of_all,
-    of_each,
     read,
+    read_in_boxes,
+    restrict,
     spread,
-    whole,
-    within,
 )
-from tapeless.interpreters.terms.accesses import Shape
-from tapeless.interpreters.terms.lower_views import Order
 from tapeless.interpreters.writer import Writer, in_order, reinfer_linearity, typed, uses
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.bodies import CARRY, EACH, VALUE, Bodies, Body, bodies_of, rebuilt
@@ -47,10 +37,11 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.shape import slice_p
+from tapeless.tracer.terms.map import Map, find_box, find_view_in_box, identity_map
 
 _CUTS = frozenset((slice_p, dynamic_slice_p))
 _NARROWING = _CUTS | {ein_p}  # they may read parts of operands even if all of their results is read
-Views = tuple[View, ...]
+Views = tuple[Map, ...]
 
 
 def narrowed(jaxpr: Jaxpr) -> Jaxpr:
@@ -108,8 +99,8 @@ class _Narrowing:
         self._w = Writer(jaxpr)
         self._visited = set[int]()  # positions of equations; others are kept as they are
         self._whole = _read_whole(jaxpr) if read_whole is None else read_whole
-        self._readings: dict[Var, dict[Var, View]] = {}  # for each value, the variables that stand for its views
-        self._variable_of: dict[tuple[Var, View], Var] = {}
+        self._readings: dict[Var, dict[Var, Map]] = {}  # for each value, the variables that stand for its views
+        self._variable_of: dict[tuple[Var, Map], Var] = {}
         self._kept: dict[Equation, int] = {}
         self._same: dict[Atom, Atom] = {}
         self._made: dict[Atom, Equation] = {}  # filled by `_maker`, as is `_uses`, the number of reads
@@ -130,7 +121,7 @@ class _Narrowing:
         """Return the views of each input that the program reads; None if they are unknown, or as good as all of it."""
         self._in_parts.update(self._jaxpr.invars)
         self._visit_all()
-        return tuple([self._parts_of_input(v) for v in self._jaxpr.invars])
+        return tuple([self._parts_of(v) for v in self._jaxpr.invars])
 
     def given(self, parts: Sequence[Views | None]) -> Jaxpr | None:
         """Return the program that takes views of inputs as inputs; None if a linear result would lose its mark.
@@ -146,11 +137,7 @@ class _Narrowing:
                 self._read(v, -1)
                 invars.append(v)
             else:
-                new = {view: Var(v.aval.update(shape=view.shape), v.linear) for view in wanted}
-                for into, view in self._readings.pop(v, {}).items():
-                    part, order = view.in_order()
-                    self._spread(-1, new[part], order, view.shape, into)
-                invars += new.values()
+                invars += self._given_as(v, wanted, -1)
         before = self._jaxpr.replace(invars=invars)
         after = self._written(before)
         return after if after is not before else None
@@ -182,7 +169,7 @@ class _Narrowing:
         (v,) = eqn.outvars
         if v in self._whole and eqn.primitive in _CUTS and eqn.invars[0] not in self._whole:
             self._read(v, place)
-            self._readings[v] = {v: whole(v.aval.shape)}
+            self._readings[v] = {v: identity_map(v.aval.shape)}
         elif v in self._whole:
             if eqn.primitive is not ein_p or not self._summed_from_boxes(eqn, place):
                 self._keep(eqn, place)
@@ -215,13 +202,16 @@ class _Narrowing:
         """Compute the smallest box that has all views of a result, and read these from it, if it is not all of it."""
         v = eqn.outvars[0]
         readings = self._readings[v]
-        box = box_of(tuple(readings.values()), v.aval.shape)
-        if box is None:
+        views = [view for view in readings.values() if view.size]
+        if not views or any(view.has_symbols for view in views):
+            return False
+        box = find_box([(view.access, view.shape) for view in views], v.aval.shape)
+        if box.is_identity or not all(is_readable(find_view_in_box(view, box)) for view in readings.values()):
             return False
         into = Var(v.aval.update(shape=box.shape), v.linear)
         if not self._computed_from_parts(eqn, place, {into: box}, v.aval.size - 1):
             return False
-        self._readings[v] = {own: within(view, box) for own, view in readings.items()}
+        self._readings[v] = {own: find_view_in_box(view, box) for own, view in readings.items()}
         self._read(v, place, into)
         return True
 
@@ -242,7 +232,7 @@ class _Narrowing:
         eqn = self._maker(x)
         return eqn is not None and eqn.primitive not in FREE and _may_be_a_box(eqn)
 
-    def _computed_from_parts(self, eqn: Equation, place: int, readings: Mapping[Var, View], limit: int) -> bool:
+    def _computed_from_parts(self, eqn: Equation, place: int, readings: Mapping[Var, Map], limit: int) -> bool:
         """Write views of a result, computed from views of operands, if at most `limit` elements are; tell whether."""
         is_view = eqn.primitive in VIEWS
         fits = sum(view.size for view in readings.values()) <= limit
@@ -261,20 +251,29 @@ class _Narrowing:
         self._changed |= not does_nothing
         return True
 
-    def _part_of(self, eqn: Equation, view: View) -> ResultPart | None:
+    def _part_of(self, eqn: Equation, view: Map) -> ResultPart | None:
         """Find how to compute a view of a result from views of operands that can be written; None if it fails."""
-        part = part_of(eqn, view, self._starts)
+        part = restrict(eqn, view, self._starts)
         views = [] if part is None else part.views.items()
         return part if all(_is_written(eqn.invars[k], own, own is view) for k, own in views) else None
 
     # parts of operands
 
-    def _parts_of_input(self, v: Var) -> Views | None:
+    def _parts_of(self, v: Var) -> Views | None:
+        """Return the views of a value that are read, in order; None if it is read whole, or nearly, or in windows."""
         if v in self._whole:
             return None
         found = tuple(dict.fromkeys([view.in_order()[0] for view in self._readings.get(v, {}).values()]))
-        known = all(view.size and not view.has_windows for view in found)
+        known = all(view.size and not view.has_symbols for view in found)
         return found if known and _is_worth(v, found) else None
+
+    def _given_as(self, v: Var, views: Views, place: int) -> list[Var]:
+        """Read views of a value from new variables, one for each of `views`, at a place; return these."""
+        new = {view: Var(v.aval.update(shape=view.shape), v.linear) for view in views}
+        for into, view in self._readings.pop(v, {}).items():
+            part, order = view.in_order()
+            self._write(place, lambda x=new[part], view=view, order=order: spread(self._w, x, order, view.shape), into)
+        return [*new.values()]
 
     def _given_parts(self, eqn: Equation, bodies: Bodies) -> Equation:
         """Pass to bodies only the views of operands that they read, where these can be computed."""
@@ -307,7 +306,7 @@ class _Narrowing:
             return eqn
         each = {at: k for body in bodies.each for k, at in enumerate(body.results) if body.outs[k] in (VALUE, EACH)}
         stacked = {at for body in bodies.each for at in body.stacked()}
-        inside = {at: _of_result(views, bodies, at in stacked) for at, views in parts.items() if at in each}
+        inside = {at: _of_result(views, at in stacked) for at, views in parts.items() if at in each}
         given = {at: views for at, views in inside.items() if views is not None}
         if not given:
             return eqn
@@ -316,22 +315,14 @@ class _Narrowing:
         for at in given:
             v, views = eqn.outvars[at], parts[at]
             positions[at] = [*range(len(outvars), len(outvars) + len(views))]
-            new = {view: Var(v.aval.update(shape=view.shape), v.linear) for view in views}
-            outvars += new.values()
-            for into, view in self._readings.pop(v).items():
-                part, order = view.in_order()
-                self._spread(place, new[part], order, view.shape, into)
+            outvars += self._given_as(v, views, place)
         after = [_giving(body, given, positions) for body in bodies.each]
         return rebuilt(eqn, after, eqn.invars, outvars)
 
     def _parts_of_result(self, v: Var) -> Views | None:
-        """Return the views of a result that are read, in order; None if it is read whole, or nearly."""
-        readings = None if v in self._whole else self._readings.get(v)
-        if not readings or any(view.has_windows or not view.size for view in readings.values()):
-            return None
-        found = tuple(dict.fromkeys([view.in_order()[0] for view in readings.values()]))
-        readable = all(is_readable(view, v.aval.shape) for view in found)
-        return found if readable and _is_worth(v, found) else None
+        """Return the views of a result that bodies can give; None if they give it whole."""
+        found = self._parts_of(v)
+        return found if found and all(map(is_readable, found)) else None
 
     def _wanted(self, x: Atom, of_each: Sequence[Views | None], bodies: Bodies, scanned: bool) -> Views | None:
         """Return all views of an operand, or of each element, that some body reads; None if it is passed whole."""
@@ -340,7 +331,7 @@ class _Narrowing:
         taken = found and None not in of_each and _is_worth(x, outside) and self._is_made_in(x, outside)
         return found if taken else None
 
-    def _is_made_in(self, x: Atom, parts: Sequence[View]) -> bool:
+    def _is_made_in(self, x: Atom, parts: Sequence[Map]) -> bool:
         """Tell whether a value has one reader, and can be computed in these parts only."""
         eqn = self._maker(x)
         if eqn is None:
@@ -359,9 +350,9 @@ class _Narrowing:
         eqn = self._made.get(x) if type(x) is Var and self._uses.get(x) == 1 else None
         return eqn if eqn is not None and len(eqn.outvars) == 1 and not effects(eqn) else None
 
-    def _part(self, x: Atom, view: View) -> Atom:
+    def _part(self, x: Atom, view: Map) -> Atom:
         """Return the variable that stands for a view of a value, or the value itself for the whole view."""
-        if not isinstance(x, Var) or view == whole(x.aval.shape):
+        if not isinstance(x, Var) or view.is_identity:
             self._whole.add(x)
             return x
         readings = self._readings.setdefault(x, {})
@@ -376,10 +367,6 @@ class _Narrowing:
         for into, view in self._readings.pop(v, {}).items():
             if into is not v or box is not None:
                 self._write(place, lambda view=view: read(self._w, box or v, view, self._starts.atoms), into)
-
-    def _spread(self, place: int, x: Atom, order: Order, shape: Shape, into: Var) -> None:
-        """Write a view whose axes are the axes `order` of a shape as the value `into` of that shape."""
-        self._write(place, lambda: spread(self._w, x, order, shape), into)
 
     def _write(self, place: int, write: Callable[[], Atom], into: Var) -> None:
         n, made = len(self._w.eqns), write()
@@ -405,11 +392,11 @@ def _may_be_a_box(eqn: Equation) -> bool:
     return dtypes.is_inexact(eqn.outvars[0].aval.dtype) and is_fused(eqn)
 
 
-def _is_written(x: Atom, view: View, is_known: bool) -> bool:
+def _is_written(x: Atom, view: Map, is_known: bool) -> bool:
     """Tell whether a view of an operand can be written: `is_known` if so is that of the result. Literals stay whole."""
     if type(x) is Literal:
-        return view == whole(x.aval.shape)
-    return is_known or is_readable(view, x.aval.shape)
+        return view.is_identity
+    return is_known or is_readable(view)
 
 
 def _is_worth(x: Atom, parts: Views) -> bool:
@@ -418,14 +405,14 @@ def _is_worth(x: Atom, parts: Views) -> bool:
     return fits and not limits.PARTS.is_passed(len(parts))
 
 
-def _of_operand(view: View, bodies: Bodies, scanned: bool) -> View:
+def _of_operand(view: Map, bodies: Bodies, scanned: bool) -> Map:
     """Return the view of an operand that has a view of each input it is, or of each element if it is a sequence."""
-    return of_all(view, len(bodies.steps or ())) if scanned else view
+    return view.stacked(len(bodies.steps or ())) if scanned else view
 
 
-def _of_result(views: Views, bodies: Bodies, stacked: bool) -> Views | None:
+def _of_result(views: Views, stacked: bool) -> Views | None:
     """Return the views of the result of a body that make up views of the equation's; None if they are of some steps."""
-    found = [of_each(view, len(bodies.steps or ())) for view in views] if stacked else views
+    found = [view.of_each() for view in views] if stacked else views
     return None if None in found else tuple([view for view in found if view is not None])
 
 

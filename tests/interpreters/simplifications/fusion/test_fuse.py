@@ -10,8 +10,9 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion import fuse, statements
-from tapeless.interpreters.simplifications.fusion.statements import inlined, statement
+from tapeless.interpreters.simplifications.fusion.statements import statement
 from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.terms.compose import Composer
 from tapeless.tracer.primitives.contraction import Precision
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
 
@@ -348,8 +349,8 @@ def joined(n):
 @pytest.mark.parametrize(("f", "n", "most"), [(chained, 4, 8), (joined, 64, 24)])
 def test_equal_structures_are_composed_once(f, n, most, monkeypatch):
     """A program twice as long composes no more; parts of a join of many are refused by counts."""
-    composed = []
-    monkeypatch.setattr(statements, "inlined", lambda *given: composed.append(given) or inlined(*given))
+    composed, inlined = [], Composer.inlined
+    monkeypatch.setattr(Composer, "inlined", lambda *given: composed.append(given) or inlined(*given))
     counts = []
     for length in (n, 2 * n):
         statements.composition.cache_clear()

@@ -139,3 +139,20 @@ def test_masks_that_hold_somewhere_but_never_together():
         return tnp.sum(tnp.where(p, tnp.where(q, y, 0.0), 0.0))
 
     np.testing.assert_allclose(tl.jit(tl.grad(loss))(np.array([0.0, 1.0]), p, q), [0, 0.5])
+
+
+@pytest.mark.parametrize("layers", [1, 6])
+def test_choices_between_sums_stay_one_mask(layers: int):
+    """Each sum reduces one array of all choices after it; conditions of several sums would be as many masks."""
+
+    def f(x: Any, mask: Any) -> Any:
+        for _ in range(layers):
+            x = tnp.where(mask, tnp.broadcast_to(x[:, None], (3, 4)), 0.0).sum(1)
+        return x
+
+    jaxpr = mark_linear(tl.make_jaxpr(f)(np.ones(3), np.ones((3, 4), bool)).jaxpr, (True, False))
+    sinking = Sinking(jaxpr, [None], (), sink_into_bodies)
+    sinking.run()
+    where = sinking.where[jaxpr.invars[0]]
+    assert where is not None and [len(masks) for masks in where] == [1]
+    assert sum(not eqn.linear for eqn in sinking.w.eqns) <= 3 * layers

@@ -15,6 +15,7 @@ from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer.check import check
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives.contraction import dot_general_p
 from tests.interpreters.simplifications.programs import A, B, X, after, largest
 from tests.samples import SAMPLES
 from tests.samples.sample import Sample, numpys, ours
@@ -174,12 +175,41 @@ def test_a_program_without_parts_has_nothing_composed(monkeypatch: pytest.Monkey
     def composed(*args: Any) -> Any:
         raise AssertionError("a view is composed with a row")
 
-    monkeypatch.setattr(pushdown, "part_of", composed)
+    monkeypatch.setattr(pushdown, "restrict", composed)
     simplified(tl.make_jaxpr(lambda x: f(tnp.sin(x)))(A).jaxpr)
     tl.grad(f)(A)
+    with pytest.raises(AssertionError, match="composed"):
+        simplified(tl.make_jaxpr(lambda x: tnp.sin(x)[0])(A).jaxpr)
 
 
 def test_time_of_parts_is_not_that_of_arrays():
     x = tl.ShapeDtypeStruct((10**6, 10**6), "float32")
     jaxpr = tl.make_jaxpr(lambda x: tnp.cumsum(tnp.concatenate([x, x]), 1)[10**6 + 3])(x).jaxpr
     assert largest(simplified(jaxpr)) == 10**6
+
+
+@pytest.mark.parametrize(
+    "dtype, accumulated",
+    [
+        ("bfloat16", "float32"),
+        ("float16", None),
+        ("int8", "int32"),
+        ("float32", "float64"),
+        ("float8_e4m3fn", "float32"),
+    ],
+)
+def test_parts_of_contractions_accumulate_as_the_whole(dtype: str, accumulated: str | None):
+    """In the same dtype and precision, of operands that are not converted before."""
+
+    def f(x: Any, y: Any) -> Any:
+        z = lax.dot_general(x, y, (((1,), (0,)), ((), ())), "highest", accumulated)
+        return tnp.diagonal(z), z[1], z[::3, :1]
+
+    x, y = A.astype(dtype), B.astype(dtype)
+    new = simplified(tl.make_jaxpr(f)(x, y).jaxpr)
+    dots = [eqn for eqn in new.eqns if eqn.primitive is dot_general_p]
+    assert len(dots) == 3
+    for eqn in dots:
+        assert eqn.outvars[0].aval.dtype == np.dtype(accumulated or dtype)
+        assert {v.aval.dtype for v in eqn.invars} == {np.dtype(dtype)}
+        assert eqn.params["precision"] == (lax.Precision.HIGHEST,) * 2
