@@ -180,9 +180,10 @@ class Function:
         """
         if self.platform != "cpu":
             return self.ops(name, operands, outs, attributes, region)
-        operands, place = list(operands), _smallest(operands)
-        if self.last_in_turn and place is not None:
-            operands[place] = self._mixed(operands[place], self._zero(self.last_in_turn))
+        operands = list(operands)
+        if self.last_in_turn:
+            for place in _waiting(operands, bool(region)):
+                operands[place] = self._mixed(operands[place], self._zero(self.last_in_turn))
         results = self.ops(name, operands, outs, attributes, region)
         # XLA may find that a loop or a branch returns an operand; an operation is behind each of its results.
         self.last_in_turn = tuple(v for v in results if v.aval.size and dtypes.bits_of(v.aval.dtype) >= 8)
@@ -367,10 +368,14 @@ class Function:
         return self._combinations[key]
 
 
-def _smallest(values: Sequence[Value]) -> int | None:
-    """Choose the smallest of the values that have elements of whole bytes; of floating point, if there are such."""
-    found = [i for i, v in enumerate(values) if v.aval.size and dtypes.bits_of(v.aval.dtype) >= 8]
-    return min(found, key=lambda i: (not dtypes.is_inexact(values[i].aval.dtype), values[i].aval.size), default=None)
+def _waiting(operands: Sequence[Value], has_region: bool) -> list[int]:
+    """Choose the operands that wait: the smallest; of loops and branches all single elements, if there are such.
+
+    If XLA knew the counter of a loop, it would write one step inline, whose operations need not read another operand.
+    """
+    found = [i for i, v in enumerate(operands) if v.aval.size and dtypes.bits_of(v.aval.dtype) >= 8]
+    single = [i for i in found if has_region and operands[i].aval.size == 1]
+    return single or sorted(found, key=lambda i: operands[i].aval.size)[:1]
 
 
 def _unsigned(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -27,6 +27,9 @@ programs = {
     "transforms": lambda a: abs(tnp.fft.fft(a)),
     "calls": lambda a: once(once(a)),
     "loops": lambda a: lax.fori_loop(0, 2, lambda i, a: factored(a), a),
+    "loops of one step": lambda a: lax.while_loop(
+        lambda c: c[0] < 1, lambda c: (c[0] + 1, 2 * c[1], factored(c[2])), (0, a[0, 0, 0], a)
+    )[2],
     "branches": lambda a: lax.cond(a[0, 0, 0] > 0, factored, lambda a: tnp.linalg.qr(a)[1], a),
 }
 for name, f in programs.items():
