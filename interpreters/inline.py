@@ -21,7 +21,7 @@ from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.source import Source
 
 
-def inlined(jaxpr: Jaxpr) -> Jaxpr:
+def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
     """Inline functions that are called once, in bodies, too. Remembered for as long as `jaxpr` lives."""
     if not jaxpr.carrying:
         return jaxpr

@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.interpreters import jvp
-from tapeless.interpreters.transformed_bodies import pushed
+from tapeless.interpreters.transformed_bodies import push_terms
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.bodies import described
@@ -432,7 +432,7 @@ def _bodies(
     def push(jaxpr: Jaxpr, moving: Flags, wanted: Flags) -> tuple[Jaxpr, Sequence[Any], Flags]:
         return jet_jaxpr(jaxpr, order, moving, wanted)
 
-    return pushed(primitive, params, primals, series, order, push)
+    return push_terms(primitive, params, primals, series, order, push)
 
 
 rules: Final = Rules(

@@ -74,7 +74,7 @@ def linearize(
     args = [_dual(trace, unzip, x) for x in primals]
 
     def pushed() -> tuple[list[Any], Jaxpr, list[Any]]:
-        outs = [trace.split(x) for x in source.transformed("jvp", f, *args)]
+        outs = [trace.split(x) for x in source.call_transformed("jvp", f, *args)]
         return outs, *unzip.closed([t for _, t in outs if type(t) is not Zero])
 
     outs, jaxpr, residuals = core.under_new(unzip, core.under_new, trace, pushed)

@@ -17,7 +17,7 @@ from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
 from tapeless.lowering.devices import Device
-from tapeless.lowering.key_array import KeyArray, run_followed, wrapped
+from tapeless.lowering.key_array import KeyArray, run_followed, wrap_buffer
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.array import Array, Unplaced
 from tapeless.tracer.caches import Recent
@@ -26,7 +26,7 @@ from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of, exact, kept, narrowed
+from tapeless.tracer.types import ShapedArray, aval_of, exact, kept, narrow_array
 
 inline: Final = Rules(
     "eager",
@@ -163,7 +163,7 @@ class EagerEvaluator:
     def _watched(self, f: "_CompiledFunction", args: tuple[Any, ...], bufs: list[Any]) -> Sequence[Any]:
         """Run a function whose keys, or results, are watched."""
         assert f.watched is not None
-        given = [*map(wrapped, f.consts, f.watched.in_avals), *args]
+        given = [*map(wrap_buffer, f.consts, f.watched.in_avals), *args]
         outs = run_followed(f.watched, given, lambda: f.run([*f.consts, *bufs]))
         if are_watched():
             check_finite_program(f.watched, outs, given, len(f.consts))
@@ -355,7 +355,7 @@ def unplaced(x: Any) -> UnplacedArray:
     if not isinstance(x, np.ndarray):
         number = exact(x, aval.dtype)
         return UnplacedArray(number[()] if aval.weak_type else number, aval)
-    return UnplacedArray(narrowed(x, aval.dtype) if dtypes.is_narrower(aval.dtype, x.dtype) else kept(x), aval)
+    return UnplacedArray(narrow_array(x, aval.dtype) if dtypes.is_narrower(aval.dtype, x.dtype) else kept(x), aval)
 
 
 # ---- values that are not finite ------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def unzip_program(
     closed: ClosedJaxpr, names: Sequence[str], policy: Policy | None = None, strict: bool = False
 ) -> Unzipped:
     """Unzip the program of a function; `names` are for its inputs other than constants."""
-    some = residuals.differentiated(closed)
+    some = residuals.flag_differentiated(closed)
     if strict:
         program, outer = linear_a.jvp(closed.jaxpr, some), ()
         halves = _strict_halves(program)

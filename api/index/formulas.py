@@ -13,7 +13,7 @@ import numpy as np
 from tapeless.arguments.checks import check_callable
 from tapeless.compile.jit import jit
 from tapeless.index.constant_names import constant_names
-from tapeless.index.opaque import applied
+from tapeless.index.opaque import apply_opaque
 from tapeless.index.spaces import check_symmetries, periodic_text, symmetry_text
 from tapeless.interpreters.formulas.definition_text import application_text, definition_text
 from tapeless.interpreters.formulas.index_expressions import index_expressions, printed_where_read
@@ -195,7 +195,7 @@ class Formulas:
 
         def apply(c: Computed, operands: Sequence[Any]) -> Any:
             f = functions.get(c.params["function"]) if c.primitive is opaque_p else None
-            return bound(c, operands) if f is None else applied(f, operands, c.params)
+            return bound(c, operands) if f is None else apply_opaque(f, operands, c.params)
 
         def program(*values: Any) -> Any:
             return evaluated(self.form, values, self.avals, apply)

@@ -26,9 +26,9 @@ from tapeless.interpreters.analysis.cost import Arithmetic, Cost
 from tapeless.interpreters.analysis.operation_counts import operations_of
 from tapeless.interpreters.analysis.sparsity import (
     Known,
+    abstract_constant,
     hits,
     join,
-    known,
     meeting,
     products_that_meet,
     results,
@@ -63,7 +63,7 @@ def through(programs: Sequence[Jaxpr], consts: Sequence[Any] = ()) -> list[Cost]
     Args:
       consts: values of the first inputs of the first program.
     """
-    given, found = [known(x, static=True) for x in consts], list[Cost]()
+    given, found = [abstract_constant(x, static=True) for x in consts], list[Cost]()
     for program in programs:
         n = min(len(given), len(program.invars) - sum(program.linear_in))
         last = list(given)[len(given) - n :]
@@ -101,7 +101,7 @@ def _run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
     env: dict[Any, Known] = dict(zip(jaxpr.invars, given, strict=True))
 
     def read(v: Any) -> Known:
-        return known(v.value, static=True)._replace(aval=v.aval) if isinstance(v, Literal) else env[v]
+        return abstract_constant(v.value, static=True)._replace(aval=v.aval) if isinstance(v, Literal) else env[v]
 
     total = Cost()
     for eqn in jaxpr.eqns:
@@ -130,7 +130,7 @@ def _equation(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]
     if any(True for _ in subjaxprs(eqn.params)):
         return _call(eqn, given)
     outs = results(eqn, given)
-    moved = dense.moved(eqn)
+    moved = dense.count_moved(eqn)
     if all(_is_free(k) for k in outs):
         return moved, outs
     found = _counted(eqn, given)

@@ -61,7 +61,7 @@ def hits(support: Support, shape: tuple[int, ...]) -> int:
     return int(np.count_nonzero(np.broadcast_to(support, shape)))
 
 
-def known(x: Any, static: bool = False) -> Known:
+def abstract_constant(x: Any, static: bool = False) -> Known:
     """Make the abstract value of a constant: its elements, if it has at most `SPARSE_ELEMENTS`."""
     aval = aval_of(x)
     value = known_elements(x) if aval.size <= limits.SPARSE_ELEMENTS and _is_number(aval) else None

@@ -175,7 +175,7 @@ def _prices(program: Jaxpr, n: int, loop: Loop | None) -> Price:
 # ---- masks -----------------------------------------------------------------------------------------------------
 
 
-def masked(plan: RematerializationPlan, program: Jaxpr, n: int, loop: Loop | None = None) -> RematerializationPlan:
+def save_masked(plan: RematerializationPlan, program: Jaxpr, n: int, loop: Loop | None = None) -> RematerializationPlan:
     """Save values as a mask chooses them, if the linear half reads them by this mask alone, and choose again there.
 
     A residual has a derivative of its own. Where the mask is false, that may be infinite times a cotangent of 0 unless

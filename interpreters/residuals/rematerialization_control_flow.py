@@ -57,7 +57,10 @@ def loop(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
 def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
     """Split an equation with `branches` in two, as `call`; branches return saved values in common slots."""
     branches, positions = eqn.params["branches"], _positions(eqn, wanted)
-    plans = [rematerialization.split(branch, [branch.outvars[i] for i in positions], policy) for branch in branches]
+    plans = [
+        rematerialization.plan_rematerialization(branch, [branch.outvars[i] for i in positions], policy)
+        for branch in branches
+    ]
     computed = sorted({i for branch, plan in zip(branches, plans) for i in _computed(branch, positions, plan)})
     if not computed:
         return eqn, None
@@ -137,7 +140,7 @@ def _plan(
     carried: set[int] = set()
     while True:
         outs = [jaxpr.outvars[i] for i in (*positions, *sorted(carried))]
-        plan = rematerialization.split(jaxpr, outs, policy)
+        plan = rematerialization.plan_rematerialization(jaxpr, outs, policy)
         read = {k for k in range(n_carry) if jaxpr.invars[start + k] in plan.saved}
         found = carried | read | {i for i in _computed(jaxpr, positions, plan) if i < n_carry}
         if found == carried:

@@ -51,7 +51,7 @@ def jvp_of_bodies(primitive: Primitive, primals: Any, tangents: Any, **params: A
     if not any(terms):
         outs = primitive.apply(*primals, **params)
         return outs, zeros_of(outs)
-    outs, found = transformed_bodies.pushed(primitive, params, primals, terms, 1, jvp.jvp_jaxpr)
+    outs, found = transformed_bodies.push_terms(primitive, params, primals, terms, 1, jvp.jvp_jaxpr)
     return outs, [zero_of(y) if pair is None else pair[0] for y, pair in zip(outs, found)]
 
 
@@ -202,7 +202,7 @@ def _reached(jaxpr: Jaxpr, cts: Sequence[Any], n_consts: int, n_carry: int) -> _
     of_ys = are_nonzero(cts[n_carry:])
 
     def step(carry: Flags) -> tuple[Flags, Flags]:
-        found = transpose.reached(jaxpr, (*carry, *of_ys))
+        found = transpose.flag_reached(jaxpr, (*carry, *of_ys))
         return found, found[n_consts : n_consts + n_carry]
 
     found, of_carry = fixed_point(are_nonzero(cts[:n_carry]), step)
@@ -239,7 +239,7 @@ def _while_transpose(cts: Any, *args: Any, **params: Any) -> Any:
 def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches: tuple[Jaxpr, ...]) -> Any:
     """Transpose a cond: a cond of the transposed branches, which add to running cotangents in place."""
     linear, some = branches[0].linear_in, are_nonzero(cts)
-    reach = [transpose.reached(branch, some) for branch in branches]
+    reach = [transpose.flag_reached(branch, some) for branch in branches]
     found = [any(flags) for flags in zip(*reach)]
     running = [totals.take(1 + i) if yes else None for i, yes in enumerate(found)]
     added = [total is not None for total in running]
@@ -255,18 +255,18 @@ def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches:
 
 def vmap_of_bodies(primitive: Primitive, size: int, args: Any, dims: Any, **params: Any) -> Any:
     """Batch bodies: the vmap rule of a primitive that describes them, if all examples run the same ones."""
-    found = transformed_bodies.batched(primitive, params, size, args, dims)
+    found = transformed_bodies.batch_bodies(primitive, params, size, args, dims)
     return applied(primitive, params, found.bodies, found.operands), found.dims
 
 
 def _while_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
-    found = transformed_bodies.batched(c.while_p, params, size, args, dims)
+    found = transformed_bodies.batch_bodies(c.while_p, params, size, args, dims)
     if not found.differs:
         return applied(c.while_p, params, found.bodies, found.operands), found.dims
     condition, body, counts = params["condition"], params["body"], (params["n_condition"], params["n_body"])
     before = sum(counts)
     mapped = tuple([d is not None or k >= before for k, d in enumerate(dims)])
-    given = [vmap.placed(x, d, 0, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
+    given = [vmap.move_mapped_axis(x, d, 0, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
     if batched_control_flow.decide(c.while_p, size, [condition, body]) == "loop":
         outs = batched_control_flow.one_by_one(c.while_p, size, given, mapped, params)
     else:
@@ -282,7 +282,7 @@ def _cond_vmap(size: int, args: Any, dims: Any, *, branches: tuple[Jaxpr, ...]) 
     if dims[0] is None:
         return vmap_of_bodies(c.cond_p, size, args, dims, branches=branches)
     mapped = tuple([d is not None for d in dims])
-    given = [vmap.placed(x, d, 0, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
+    given = [vmap.move_mapped_axis(x, d, 0, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
     if batched_control_flow.decide(c.cond_p, size, branches) == "loop":
         outs = batched_control_flow.one_by_one(c.cond_p, size, given, mapped, {"branches": branches})
     else:

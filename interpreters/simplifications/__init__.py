@@ -25,7 +25,7 @@ Pass = Callable[[Jaxpr], Jaxpr]
 
 def _passes(sink_masks: Pass) -> tuple[Pass, ...]:
     return (
-        licm.hoisted,
+        licm.hoist_invariants,
         dead_operands.remove_dead_operands,
         select_of_update.select_before_update,
         sink_masks,

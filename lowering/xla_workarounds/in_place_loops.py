@@ -38,7 +38,7 @@ writes: Table[bool] = Table("writes", "it writes operand 0 at indices", absent="
 
 
 @core.remembered
-def written(jaxpr: Jaxpr) -> frozenset[Any]:
+def find_written(jaxpr: Jaxpr) -> frozenset[Any]:
     """Find the variables whose elements some equation overwrites, itself or in its bodies."""
     return frozenset([v for eqn in jaxpr.eqns for v in _written_by(eqn)])
 
@@ -50,7 +50,7 @@ def _written_by(eqn: Equation) -> list[Any]:
     found: list[Any] = []
     bodies = bodies_of(eqn)
     for body in bodies.each if bodies is not None else ():
-        inside = written(body.jaxpr)
+        inside = find_written(body.jaxpr)
         found += [eqn.invars[at] for inner, at in zip(body.jaxpr.invars, body.operands) if inner in inside]
     return found
 
@@ -132,7 +132,7 @@ def _keeps(eqns: Sequence[Equation], before: dict[Equation, list[Equation]]) -> 
 # ---- branches that are always taken, which XLA does not know -------------------------------------------------
 
 
-def unsettled(jaxpr: Jaxpr, overwritten: Container[Any]) -> dict[Equation, bool]:
+def find_unsettled(jaxpr: Jaxpr, overwritten: Container[Any]) -> dict[Equation, bool]:
     """Find the equations of a loop's body that read overwritten arrays at indices that are not constant.
 
     Returns: for each, whether its array is computed (written) in the same step.

@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 LATE = 5.0  # seconds
 
 
-def uninterrupted(
+def call_uninterrupted(
     f: Callable[..., Result], *args: Any, when_late: Callable[[], None] | None = None, **keywords: Any
 ) -> Result:
     """Call `f(*args, **keywords)` on another thread, where no signal handler runs; return its result.

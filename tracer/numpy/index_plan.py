@@ -347,7 +347,7 @@ def _positions(aval: ShapedArray, axis: int, item: Any, check: bool, wrap: bool)
         return np.nonzero(item.mask)[item.number].astype(np.int32), True
     if isinstance(item, Array):
         return from_the_front(item, n, wrap), False
-    known = widened(item)
+    known = widen_indices(item)
     outside = known[(known < _first(n, wrap)) | (known >= n)]
     if outside.size and check:
         raise _outside(aval, axis, int(outside[0]))
@@ -359,7 +359,7 @@ def _positions(aval: ShapedArray, axis: int, item: Any, check: bool, wrap: bool)
     return places, not outside.size
 
 
-def widened(indices: Any) -> np.ndarray[Any, Any]:
+def widen_indices(indices: Any) -> np.ndarray[Any, Any]:
     """Return known indices as int32 or wider, so that they can be compared with sizes."""
     known = np.asarray(indices)
     return known.astype(np.int32) if known.dtype.itemsize < 4 else known

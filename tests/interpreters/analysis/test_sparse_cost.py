@@ -192,7 +192,7 @@ def test_the_halves_of_a_derivative_share_what_is_known():
 def check_supports(f: Any, args: Any) -> None:
     """Where a result is said to be zero, or zero or one, it is, and what is said of its elements."""
     closed = tl.make_jaxpr(f)(*args)
-    given = [sparsity.known(x, static=True) for x in closed.consts]
+    given = [sparsity.abstract_constant(x, static=True) for x in closed.consts]
     anything = [Known(v.aval) for v in closed.jaxpr.invars[len(given) :]]
     _, outs = sparse_cost.run(closed.jaxpr, [*given, *anything])
     results = by_steps(closed.jaxpr, [*closed.consts, *tl.tree.leaves(args)])
