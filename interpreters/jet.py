@@ -146,7 +146,7 @@ class JetTrace(Trace):
         bodies = described(primitive, params)
         if bodies is not None and not bodies.fixed:
             avals = primitive.type(tuple(map(aval_of, args)), params)
-            return self.series(avals, Whole(self, partial(_bodies, primitive, params), args))
+            return self.series(avals, JointTerms(self, partial(_bodies, primitive, params), args))
         avals = primitive.type(tuple(map(aval_of, args)), params)
         if not any(dtypes.is_inexact(aval.dtype) for aval in avals):  # integers and booleans are constant
             return primitive.apply(*[value_of(self, x) for x in args], **params)
@@ -450,7 +450,7 @@ def _div(trace: JetTrace, args: tuple[Any, ...]) -> Sequence[Any]:
 rules[div_p] = _div
 
 
-class Whole(Terms):
+class JointTerms(Terms):
     """Coefficients of a primitive that carries programs, computed together up to some order.
 
     In the user's program this is the order of the trace. In jvp rules, which read one order after another, each order

@@ -10,7 +10,7 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters import limits
 from tapeless.interpreters.analysis import cost, operation_counts, sparse_cost, sparsity, sparsity_rules
-from tapeless.interpreters.analysis.sparsity import Known
+from tapeless.interpreters.analysis.sparsity import SparsityFact
 from tapeless.interpreters.index_rows import Combination, rows
 from tapeless.tracer.types import aval_of
 from tests.interpreters import structured_programs
@@ -193,7 +193,7 @@ def check_supports(f: Any, args: Any) -> None:
     """Where a result is said to be zero, or zero or one, it is, and what is said of its elements."""
     closed = tl.make_jaxpr(f)(*args)
     given = [sparsity.abstract_constant(x, static=True) for x in closed.consts]
-    anything = [Known(v.aval) for v in closed.jaxpr.invars[len(given) :]]
+    anything = [SparsityFact(v.aval) for v in closed.jaxpr.invars[len(given) :]]
     _, outs = sparse_cost.run(closed.jaxpr, [*given, *anything])
     results = by_steps(closed.jaxpr, [*closed.consts, *tl.tree.leaves(args)])
     for k, y in zip(outs, results, strict=True):
