@@ -5,7 +5,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from tapeless.arguments.checks import describe_value
+from tapeless.arguments.argument_checks import describe_value
 from tapeless.arguments.names import argument_name
 from tapeless.tracer import core
 from tapeless.tracer.array import Array

@@ -8,7 +8,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.argument_checks import check_arrays, check_callable
 from tapeless.arguments.names import leaf_names, naming, shown_attributes
 from tapeless.interpreters import vmap as batching
 from tapeless.interpreters.vmap import Dim, check_vmappable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 import numpy as np
 
-from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable, not_an_array
+from tapeless.arguments.argument_checks import CLOSE_OVER, check_arrays, check_callable, not_an_array
 from tapeless.arguments.names import bind_instance, describe_inputs, names_by_position, naming
 from tapeless.arguments.static import Arguments
 from tapeless.compile import references

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile import profile_text as terminal
 from tapeless.compile.jit import trace_apart
 from tapeless.compile.placement import block_until_ready

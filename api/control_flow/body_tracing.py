@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
-from tapeless.arguments.checks import check_arrays
+from tapeless.arguments.argument_checks import check_arrays
 from tapeless.control_flow.mismatch_errors import branches_error, carry_error, structure_error
 from tapeless.tracer import core, dtypes, leaks, pytree
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr

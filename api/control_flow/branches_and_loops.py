@@ -5,7 +5,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable, check_takes
+from tapeless.arguments.argument_checks import CLOSE_OVER, check_arrays, check_callable, check_takes
 from tapeless.arguments.held_references import holding
 from tapeless.arguments.names import argument_name
 from tapeless.control_flow import forwarding, references, without_jit

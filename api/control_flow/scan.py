@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
-from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable
+from tapeless.arguments.argument_checks import CLOSE_OVER, check_arrays, check_callable
 from tapeless.batch.vmap import vmap
 from tapeless.control_flow import forwarding, references, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, describe_result, trace, unify_carry_types

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence, Set
 from contextvars import ContextVar
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
 
-from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
+from tapeless.arguments.argument_checks import check_arguments, check_arrays, check_callable
 from tapeless.arguments.held_references import check_distinct, holding
 from tapeless.arguments.names import bind_instance
 from tapeless.custom import closures
-from tapeless.custom.checks import attempt, check_values
+from tapeless.custom.rule_checks import attempt, check_values
 from tapeless.tracer import core, pytree
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Jaxpr

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_arguments, check_arrays, check_callable
-from tapeless.custom.checks import attempt
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_arguments, check_arrays, check_callable
+from tapeless.custom.rule_checks import attempt
 from tapeless.differentiate.equivalence import form_of
 from tapeless.interpreters.rules.custom import differentiated_closure, linear_zeros
 from tapeless.interpreters.vmap import BatchTracer

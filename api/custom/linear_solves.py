@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.arguments.checks import check_arrays, check_callable, structure
+from tapeless.arguments.argument_checks import check_arrays, check_callable, structure
 from tapeless.control_flow.body_tracing import as_type, trace
 from tapeless.custom.closures import alive_in
 from tapeless.custom.jvp import custom_jvp

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
-from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
+from tapeless.arguments.argument_checks import check_arguments, check_arrays, check_callable
 from tapeless.arguments.names import bind_instance
 from tapeless.control_flow.body_tracing import TracedBody, as_type, gives_way, trace
 from tapeless.control_flow.scan import scan

@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overloa
 
 import numpy as np
 
-from tapeless.arguments.checks import (
+from tapeless.arguments.argument_checks import (
     FUNCTION_AND_ARGUMENTS,
     check_arguments,
     check_arrays,

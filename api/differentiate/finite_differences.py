@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
+from tapeless.arguments.argument_checks import check_arguments, check_arrays, check_callable
 from tapeless.differentiate.autodiff import jvp, vjp
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer import numpy as tnp

@@ -9,7 +9,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from tapeless.arguments.checks import check_callable, no_derivative
+from tapeless.arguments.argument_checks import check_callable, no_derivative
 from tapeless.arguments.names import argument_name, name_derived, shown_attributes
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.autodiff import (

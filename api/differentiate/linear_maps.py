@@ -8,7 +8,7 @@ one function at another point gives a map of the same structure.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tapeless.arguments.checks import structure
+from tapeless.arguments.argument_checks import structure
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.equivalence import form_of
 from tapeless.differentiate.references import NotNeeded, entries_of, place_cotangent

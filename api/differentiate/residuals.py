@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.arguments.names import leaf_names
 from tapeless.compile.jit import program_of
 from tapeless.interpreters.jvp import jvp_jaxpr

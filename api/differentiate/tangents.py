@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays
+from tapeless.arguments.argument_checks import check_arrays
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering.array import device_put
 from tapeless.tracer import core, dtypes, pytree

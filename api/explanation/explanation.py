@@ -5,12 +5,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.differentiate import residuals
 from tapeless.differentiate.residuals import Residuals, flag_differentiated
 from tapeless.differentiate.unzip import Unzipped, check_policy, unzip_program
 from tapeless.explanation import page as html
-from tapeless.explanation import text as terminal
+from tapeless.explanation import terminal_text as terminal
 from tapeless.explanation.tables import Phase, Tables, mark_equations, tables
 from tapeless.interpreters import partial_eval, simplify
 from tapeless.interpreters.jvp import jvp_jaxpr

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.arguments.checks import CLOSE_OVER, check_call, check_callable
+from tapeless.arguments.argument_checks import CLOSE_OVER, check_call, check_callable
 from tapeless.lowering import devices
 from tapeless.lowering.array import to_device
 from tapeless.lowering.host import effects_barrier

@@ -10,11 +10,11 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.arguments.names import with_result
 from tapeless.host.callbacks import key_impl_of, receive_array, send_array
-from tapeless.interpreters.checks import UserCheck
 from tapeless.interpreters.error_values import ErrorPlace, ErrorValues
+from tapeless.interpreters.user_checks import UserCheck
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.core import Tracer

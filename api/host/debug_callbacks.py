@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.host.callbacks import key_impl_of, receive_array, send_array
 from tapeless.tracer import pytree, source
 from tapeless.tracer.primitives import callback as primitives

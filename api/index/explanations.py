@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any, Final, NamedTuple
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile.jit import program_of
 from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.differentiate.residuals import argument_names, flag_differentiated

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.compile.jit import jit
 from tapeless.index.constant_names import constant_names
 from tapeless.index.opaque import apply_opaque
@@ -27,7 +27,7 @@ from tapeless.interpreters.formulas.let_form import (
     simplified,
     uses,
 )
-from tapeless.interpreters.formulas.numpy_source import computed_source, opaque_source
+from tapeless.interpreters.formulas.primitive_source import computed_source, opaque_source
 from tapeless.interpreters.formulas.raise_terms import raised
 from tapeless.interpreters.formulas.shared_contractions import with_shared_contractions
 from tapeless.tracer import dtypes, pytree

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tapeless.arguments.checks import check_arrays
+from tapeless.arguments.argument_checks import check_arrays
 from tapeless.control_flow.body_tracing import TracedBody
 from tapeless.control_flow.scan import run_scan
 from tapeless.interpreters.index.brackets import with_brackets

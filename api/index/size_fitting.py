@@ -13,7 +13,7 @@ from itertools import islice, permutations
 from typing import Final, NamedTuple
 
 from tapeless.index.executed_branches import Executed, branch_between, with_executed
-from tapeless.tracer.indices.polynomials import Point, Polynomial, interpolate_polynomial
+from tapeless.tracer.indices.size_polynomials import Point, Polynomial, interpolate_polynomial
 from tapeless.tracer.indices.sizes import with_sizes
 
 DEGREE = 4  # the highest that is tried

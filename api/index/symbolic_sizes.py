@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile.jit import program_of
 from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.index.formulas import LATEX_SIZED, TEXT_SIZED, Formulas
@@ -18,7 +18,7 @@ from tapeless.index.spaces import Space
 from tapeless.interpreters.analysis import sparse_cost
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer import pytree
-from tapeless.tracer.indices.polynomials import Polynomial
+from tapeless.tracer.indices.size_polynomials import Polynomial
 from tapeless.tracer.indices.sizes import Size, are_bound, names_of, with_sizes
 from tapeless.tracer.types import aval_of
 

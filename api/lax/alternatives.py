@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.compile.jit import jit
 from tapeless.control_flow.branches_and_loops import check_operands, choose_branch
 from tapeless.tracer.core import Tracer

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.batch.vmap import vmap
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp

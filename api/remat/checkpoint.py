@@ -5,7 +5,7 @@ import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
-from tapeless.arguments.checks import array, check_arrays, check_call, check_callable
+from tapeless.arguments.argument_checks import array, check_arrays, check_call, check_callable
 from tapeless.arguments.names import describe_inputs, shown_attributes
 from tapeless.arguments.static import Arguments, has_hash
 from tapeless.interpreters.residuals.rematerialization import Policy, ProgramPolicy, save_none

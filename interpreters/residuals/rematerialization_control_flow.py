@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tapeless.interpreters.partial_eval import UnzippedJaxpr
-from tapeless.interpreters.residuals import placement, rematerialization
+from tapeless.interpreters.residuals import locations, rematerialization
 from tapeless.interpreters.residuals.rematerialization import Asked, RematerializationPlan
 from tapeless.tracer import core, passes
 from tapeless.tracer.bodies import CARRY, CONST, EACH, bodies_of, in_groups, rebuilt
@@ -65,7 +65,7 @@ def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
     if not computed:
         return eqn, None
     chosen = [positions.index(i) for i in computed]
-    found = placement.branches([_halves(branch, plan, chosen) for branch, plan in zip(branches, plans)])
+    found = locations.branches([_halves(branch, plan, chosen) for branch, plan in zip(branches, plans)])
     slots = [Var(aval) for aval in found.primal[0].out_avals[len(eqn.outvars) :]]
     operands = [eqn.invars[0], *[eqn.invars[1 + i] for i in found.operands], *slots]
     primal = eqn.replace(params={**eqn.params, "branches": found.primal}, outvars=[*eqn.outvars, *slots])

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
-from tapeless.interpreters.checks import UserCheck
 from tapeless.interpreters.index_rows import without_row
+from tapeless.interpreters.user_checks import UserCheck
 from tapeless.interpreters.vmap import Dim
 from tapeless.tracer import core, source
 from tapeless.tracer.primitives import callback as c

@@ -20,7 +20,7 @@ from tapeless.interpreters import (
 )
 from tapeless.interpreters.index_rows import core, rows, without_row
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
-from tapeless.interpreters.residuals import budget, placement, rematerialization, rematerialization_control_flow
+from tapeless.interpreters.residuals import budget, locations, rematerialization, rematerialization_control_flow
 from tapeless.interpreters.residuals.cut import Loop
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
@@ -76,14 +76,14 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in where_true(linear_in, args)]
     tangents = split_list(pushed, sum(of_consts), sum(of_carry))
     primal = split_list(where_false(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
-    results, residuals = _primal_scan(placement.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop)
+    results, residuals = _primal_scan(locations.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop)
     in_body = split_list(range(halves.residuals, len(halves.linear.invars)), *map(len, tangents[:2]))
     stacked = [place.stacked for place in residuals]
     places = range(halves.residuals)
     ins = [*where_false(stacked, places), *in_body[0], *in_body[1], *where_true(stacked, places), *in_body[2]]
     values = [place.value for place in residuals]
     operands = [*where_false(stacked, values), *tangents[0], *tangents[1], *where_true(stacked, values), *tangents[2]]
-    linear = placement.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
+    linear = locations.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
     params = {
         "jaxpr": passes.rearranged(linear, ins, range(len(halves.linear.outvars))),
         "n_consts": len(stacked) - sum(stacked) + len(tangents[0]),
@@ -101,7 +101,7 @@ class _ScanResidual(NamedTuple):
 
 
 def _primal_scan(
-    body: placement.ScanBody, primal: Sequence[Any], loop: dict[str, Any]
+    body: locations.ScanBody, primal: Sequence[Any], loop: dict[str, Any]
 ) -> tuple[Any, list[_ScanResidual]]:
     """Run the primal half of a scan; return its results and residuals."""
     consts, carry, xs = primal
@@ -154,7 +154,7 @@ def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, .
     linear_out = tuple(map(any, outs))
     halves = [partial_eval.unzip_body(branch, linear_in, linear_out=linear_out) for branch in branches]
     primal = where_false(linear_in, operands)
-    found = placement.branches(halves)
+    found = locations.branches(halves)
     n = len(linear_out) - sum(linear_out)
     outs = c.cond(index, primal, found.primal) if found.primal[0].outvars else ()
     residuals = [*[primal[i] for i in found.operands], *outs[n:]]

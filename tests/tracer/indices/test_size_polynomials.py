@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapeless.tracer.indices.polynomials import Polynomial, interpolate_polynomial
+from tapeless.tracer.indices.size_polynomials import Polynomial, interpolate_polynomial
 
 N, M = Polynomial.of("n"), Polynomial.of("m")
 powers = st.dictionaries(st.sampled_from("mn"), st.integers(1, 2), max_size=2).map(lambda p: tuple(sorted(p.items())))
