@@ -7,9 +7,9 @@ That rule is a program of primitives, evaluated in the same power series arithme
 of y' is k times the coefficient of order k of y.
 
 Coefficients are computed on demand, and a primitive applied to the same operands returns the same series: the rule of
-sin reads cos(x), and that of cos reads sin(x), whose lower orders are known already. A rule that applies other
-functions than its own, as that of x**y applies x**(y - 1), is evaluated again for each order, so that K orders take of
-the order of K^2 or K^3 operations for each operation in the rules.
+sin reads cos(x), and that of cos reads sin(x), whose lower orders are known already. A rule may apply other functions
+than its own: that of x**y applies x**(y - 1). It is evaluated again for each order, so K orders take of the order of
+K^2 or K^3 operations for each operation in the rules.
 
 Source: Griewank & Walther 2008, chapter 13; McIlroy 1999, "Power series, power serious", for series on demand.
 """

@@ -426,7 +426,7 @@ def _wide(x: Any) -> Any:
 
 
 def _explained(found: str, name: str, operands: Sequence[Any]) -> str:
-    """Say which operands hold what is bad already, or else which of their values make it."""
+    """Say which operands hold bad values already, or else which of their values cause them."""
     test = next(test for bad, test, _ in _TESTS if bad == found)
     bad = [f"its {which} operand, {aval_of(x).strong()}," for which, x in zip(_ORDINALS, operands) if _has(x, test)]
     if bad:

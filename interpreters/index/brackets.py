@@ -43,7 +43,7 @@ from tapeless.tracer.terms.term import Use
 
 
 class _BracketedProduct(NamedTuple):
-    """A product with conditions: what it is where they hold, which is 1 if `value` is None."""
+    """A product with conditions: its value where they hold, 1 if `value` is None."""
 
     conditions: tuple[Atom, ...]
     value: Atom | None

@@ -194,7 +194,7 @@ def _dependence(w: Writer, indices: frozenset[Atom], body: BodyIndices) -> dict[
 
 
 def _computing(w: Writer, x: Atom, within: Mapping[Atom, object]) -> tuple[list[Equation], list[Var]]:
-    """List the equations that compute a value, of those whose results are `within`, and what these read of others."""
+    """List the equations that compute a value, among those with results `within`, and the atoms they read of others."""
     needed, found = {x}, list[Equation]()
     for eqn in reversed(w.eqns):
         if not needed.isdisjoint(eqn.outvars) and not within.keys().isdisjoint(eqn.outvars):

@@ -166,7 +166,7 @@ names: Table[None] = Table(
 
 
 class _Walk:
-    """The backward pass over equations that decides which needed values to save, and which to compute again.
+    """The backward pass over equations, deciding for each needed value whether to save it or compute it again.
 
     Backwards, all readers of a value are known when its equation is visited.
     """

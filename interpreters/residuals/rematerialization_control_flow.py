@@ -1,7 +1,7 @@
 """Rematerialization inside calls, loops and branches: functions for the table `rematerialization.rules`.
 
-A body is split into one that also returns the values that the policy saves in it, and one that computes wanted results
-again from these values. For a loop, the second body runs in a second loop, over what the first saved at each step.
+A body is split in two: the first also returns the values saved by the policy, the second computes wanted results again
+from these values. For a loop, the second body runs in a second loop, over what the first saved at each step.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Rules of gather, scatter, dynamic_slice and dynamic_update_slice.
 
-The cotangent of an operand that is read in part is an `Update`, which writes that part: dense zeros are built at most
+An operand read in part has an `Update` of this part as its cotangent: dense zeros are built at most
 once. Writes are transposed to reads. Where windows may overlap, the derivative belongs to the update that won.
 """
 

@@ -3,13 +3,13 @@
 XLA on CPU updates an array in place if nothing reads the old array any more. Four things keep it from seeing that, and
 then every step of a loop copies the array: n² for n steps.
 
-- Fusion moves the read of an element to where it is used, behind a write. The result of a branch is not moved. So a
-  read, in a loop's body or a program that it calls, of an array that is also written there passes through a branch that
-  is always taken, whose predicate XLA cannot evaluate: it is *settled*.
+- Fusion moves the read of an element to where it is used, behind a write. The result of a branch is not moved. If
+  a loop's body, with the programs it calls, reads and writes one array, the read passes through a branch. The branch is
+  always taken, but XLA cannot evaluate its predicate: the read is *settled*.
 - Fusion repeats a write at the read of the array that it wrote. It does not do so in a loop. So such a read is done in
   a loop of one step.
 - A read of an element and a write of 0 to it are in no order: neither depends on the other. So a write *waits* for the
-  reads: one of its operands passes through a branch that is always taken, whose predicate depends on the values read.
+  reads: one of its operands passes through a branch. This is always taken, by a predicate of the values read.
 - Operands and results of a branch are copied. So branches that update arrays are emitted as loops of one step or none.
 
 None of this changes a value; where it does not help, XLA copies, which is correct.

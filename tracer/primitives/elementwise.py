@@ -485,7 +485,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
 
 def _check_choice(name: str, pred: ShapedArray, *cases: ShapedArray) -> None:
-    """Raise what is wrong with a choice of two, which are in the order of `where`."""
+    """Raise an error for a wrong choice of two operands, given in the order of `where`."""
     joint_type(name, cases)
     if pred.dtype != kinds.BOOL:
         raise TypeError(f"{name}: pred must be bool, not {pred}, to choose between {list_types(cases)}.")
