@@ -173,7 +173,7 @@ class EagerEvaluator:
         """Make an array of a number or a NumPy array, on whichever device it is used."""
         return unplaced(x)
 
-    def place(self, x: Array, device: Any) -> Array:
+    def put_on_device(self, x: Array, device: Any) -> Array:
         """Put an array on a device, by copy unless it is there; a traced one stays."""
         found = devices.of_placement("device", device)
         return x if isinstance(x, Tracer) else array.device_put(x, found)

@@ -238,7 +238,7 @@ def place_array(x: Array, device: Any) -> Array:
 
     Raises: TypeError if `device` is neither a device nor the sharding of an array that is on one.
     """
-    return x if device is None or _bottom.evaluator is None else _bottom.evaluator.place(x, device)
+    return x if device is None or _bottom.evaluator is None else _bottom.evaluator.put_on_device(x, device)
 
 
 def make_unplaced(x: Any) -> Array:

@@ -27,12 +27,12 @@ from tapeless.interpreters.analysis.operation_counts import operations_of
 from tapeless.interpreters.analysis.sparsity import (
     SparsityFact,
     abstract_constant,
+    broadcast_mask,
     hits,
     join,
     meeting,
     products_that_meet,
     results,
-    whole,
 )
 from tapeless.interpreters.analysis.sparsity_rules import Support
 from tapeless.tracer import core, dtypes
@@ -302,7 +302,9 @@ class _Counting(ForwardAnalysis[SparsityFact]):
 
 
 def _element(x: SparsityFact, k: int) -> SparsityFact:
-    support, binary = [mask if isinstance(mask, bool) else whole(mask, x.aval)[k] for mask in (x.support, x.binary)]
+    support, binary = [
+        mask if isinstance(mask, bool) else broadcast_mask(mask, x.aval)[k] for mask in (x.support, x.binary)
+    ]
     aval = control_flow.element_type(x.aval)
     return SparsityFact(aval, support, None if x.value is None else x.value[k], x.static, binary)
 
@@ -310,7 +312,7 @@ def _element(x: SparsityFact, k: int) -> SparsityFact:
 def _any_element(x: SparsityFact) -> SparsityFact:
     """Join the abstract values of all elements along the first axis."""
     support = x.support if isinstance(x.support, bool) else x.mask.any(0)
-    binary = x.binary if isinstance(x.binary, bool) else whole(x.binary, x.aval).all(0)
+    binary = x.binary if isinstance(x.binary, bool) else broadcast_mask(x.binary, x.aval).all(0)
     return SparsityFact(control_flow.element_type(x.aval), support, None, x.static, binary)
 
 

@@ -46,10 +46,10 @@ class SparsityFact(NamedTuple):
     @property
     def mask(self) -> Any:
         """Return the support as a boolean array of the value's shape."""
-        return whole(self.support, self.aval)
+        return broadcast_mask(self.support, self.aval)
 
 
-def whole(mask: Support, aval: ShapedArray) -> Any:
+def broadcast_mask(mask: Support, aval: ShapedArray) -> Any:
     """Broadcast a mask to a boolean array of the value's shape."""
     return np.broadcast_to(np.asarray(mask), aval.shape)
 
@@ -236,7 +236,7 @@ class _Products:
         if not self.are_told_apart or (alone and ones):
             return alone and ones
         others = tuple([u for t in live for u in self._not_one(t)])
-        beyond = [k.mask & ~whole(k.binary, k.aval) for k in self._given]
+        beyond = [k.mask & ~broadcast_mask(k.binary, k.aval) for k in self._given]
         found = ~evaluated(others, self._shape, [*self._masks, *beyond], BOOLEANS)
         return _simple(found if alone else found & (self.counts() <= 1))
 

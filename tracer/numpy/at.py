@@ -180,7 +180,7 @@ class AtIndexer:
         plan, positions = planned
         if math.prod(plan.block) < 2:
             return None
-        if plan.exact:
+        if plan.in_bounds:
             return times_named(plan, positions)
         count = AtIndexer(full(self.array.shape, 0, np.dtype("int32")), self.index)
         named: dict[str, Any] = {"mode": mode, "wrap_negative_indices": wrap_negative_indices}
@@ -216,7 +216,7 @@ class AtIndexer:
             if unique_indices is None:
                 unique_indices = scatter is indexing.scatter_mul and _distinct(plan, positions)
             promises = (("indices_are_sorted", indices_are_sorted), ("unique_indices", unique_indices))
-            how = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else how
+            how = GatherScatterMode.PROMISE_IN_BOUNDS if plan.in_bounds else how
             return _scatter(x, y, *positions, plan=plan, scatter=scatter, mode=how, promises=promises)
         return _update_window(x, y, plan, name, combine)
 
@@ -305,7 +305,7 @@ def _update_window(x: Array, y: Any, plan: IndexPlan, name: str, combine: Combin
 def _somewhere(plan: IndexPlan) -> IndexPlan:
     """Return the plan with each start set to 0: the starts are operands instead."""
     entries = tuple(0 if isinstance(e, int) else Cut(0, e.size, e.step) for e in plan.entries if e is not None)
-    return IndexPlan(entries, plan.block, plan.first, plan.layout, plan.shape, plan.exact)
+    return IndexPlan(entries, plan.block, plan.first, plan.layout, plan.shape, plan.in_bounds)
 
 
 @core.compound
@@ -335,7 +335,7 @@ def _spread(y: Any, shape: tuple[int, ...]) -> Any:
 
 def _distinct(plan: IndexPlan, positions: Sequence[Any]) -> bool:
     """Tell whether all positions are known to differ: only then does scatter_mul have a derivative in the updates."""
-    if not positions or not plan.exact:
+    if not positions or not plan.in_bounds:
         return False
     vectors = np.stack([np.broadcast_to(p, plan.block).ravel() for p in positions])
     return np.unique(vectors, axis=1).shape == vectors.shape

@@ -141,7 +141,7 @@ def read_plan(
     """
     if positions:
         _check_not_empty(x.aval, plan)
-        mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
+        mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.in_bounds else GatherScatterMode.from_any(mode)
         return _read_positions(x, *positions, plan=plan, mode=mode, fill=fill)
     if core.is_evaluating() and all(isinstance(e, int) or e.step == 1 for e in plan.entries if e is not None):
         return _read_window(x, plan)

@@ -198,7 +198,7 @@ def check_supports(f: Any, args: Any) -> None:
     results = by_steps(closed.jaxpr, [*closed.consts, *tl.tree.leaves(args)])
     for k, y in zip(outs, results, strict=True):
         assert not np.any(numpys(y)[~k.mask])
-        brackets = numpys(y)[sparsity.whole(k.binary, k.aval)]
+        brackets = numpys(y)[sparsity.broadcast_mask(k.binary, k.aval)]
         assert np.all((brackets == 0) | (brackets == 1))
         if k.value is not None:
             np.testing.assert_allclose(k.value, numpys(y), rtol=2e-7)  # a rounding of float32
