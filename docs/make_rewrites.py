@@ -16,7 +16,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters import simplifications, simplify, writer
-from tapeless.interpreters.simplifications import control_flow, matchers
+from tapeless.interpreters.simplifications import if_conversion, matchers
 from tapeless.interpreters.simplifications.fusion import affine_indexing
 from tapeless.interpreters.simplifications.matchers import Licence, Rewrite
 from tapeless.interpreters.simplifications.rewrites import BROADCASTS, REWRITES
@@ -284,7 +284,7 @@ def branches() -> Iterator[str]:
         return lax.cond(p, lambda x: 2 * x, lambda x: -x, x)
 
     before = _linear(f, [False, True], _spec(dtype="bool"), _spec(3))
-    yield f"## cond\n\n{_opening(control_flow)}\n"
+    yield f"## cond\n\n{_opening(if_conversion)}\n"
     yield _shown("", before, simplify.simplified(before))
 
 

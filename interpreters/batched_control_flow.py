@@ -24,7 +24,7 @@ from tapeless.tracer.primitives.elementwise import clamp, eq, select_n
 from tapeless.tracer.primitives.indexing import dynamic_slice_in_dim
 from tapeless.tracer.primitives.reduction import argmax, reduce_or
 from tapeless.tracer.primitives.shape import broadcast_in_dim
-from tapeless.tracer.settings.scopes import scoped
+from tapeless.tracer.settings.scopes import call_in_scope
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -75,7 +75,7 @@ def _strategy(programs: Sequence[Jaxpr], cost: int) -> tuple[str, str]:
 def heard(f: Callable[[], Any]) -> list[Decision]:
     """Run `f`, and return the decisions about batched control flow that were taken in it."""
     decisions: list[Decision] = []
-    scoped(_heard, decisions, f)
+    call_in_scope(_heard, decisions, f)
     return decisions
 
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.interpreters.analysis.cost import prices
-from tapeless.interpreters.checks import UserCheck
 from tapeless.interpreters.rules.custom import differentiated_closure
+from tapeless.interpreters.user_checks import UserCheck
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer import dtypes, passes, source
 from tapeless.tracer import numpy as tnp

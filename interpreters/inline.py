@@ -1,7 +1,7 @@
 """Inlining: the call of a function that is called once is replaced by the equations of the function.
 
-An equation that reads a part of an array is then in the same program as the one that computes the array, and residuals
-are those of one program, not lists that each call passes on from the calls inside of it. A function that is called
+The equations that compute an array and read a part of it are then in one program. So are all residuals; no call passes
+on lists of residuals from the calls inside of it. A function that is called
 twice is not inlined, also if one of the calls is inside of another function: so no equation is copied.
 Calls are counted in whole programs, which are about to be compiled or unzipped. While a Python function is linearized,
 its programs arrive one by one (`InliningInTurn`), and those to come are not known: a function that two of them call may
@@ -21,7 +21,7 @@ from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.source import Source
 
 
-def inlined(jaxpr: Jaxpr) -> Jaxpr:
+def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
     """Inline functions that are called once, in bodies, too. Remembered for as long as `jaxpr` lives."""
     if not jaxpr.carrying:
         return jaxpr

@@ -7,9 +7,9 @@ That rule is a program of primitives, evaluated in the same power series arithme
 of y' is k times the coefficient of order k of y.
 
 Coefficients are computed on demand, and a primitive applied to the same operands returns the same series: the rule of
-sin reads cos(x), and that of cos reads sin(x), whose lower orders are known already. A rule that applies other
-functions than its own, as that of x**y applies x**(y - 1), is evaluated again for each order, so that K orders take of
-the order of K^2 or K^3 operations for each operation in the rules.
+sin reads cos(x), and that of cos reads sin(x), whose lower orders are known already. A rule may apply other functions
+than its own: that of x**y applies x**(y - 1). It is evaluated again for each order, so K orders take of the order of
+K^2 or K^3 operations for each operation in the rules.
 
 Source: Griewank & Walther 2008, chapter 13; McIlroy 1999, "Power series, power serious", for series on demand.
 """
@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.interpreters import jvp
-from tapeless.interpreters.transformed_bodies import pushed
+from tapeless.interpreters.transformed_bodies import push_terms
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.bodies import described
@@ -146,7 +146,7 @@ class JetTrace(Trace):
         bodies = described(primitive, params)
         if bodies is not None and not bodies.fixed:
             avals = primitive.type(tuple(map(aval_of, args)), params)
-            return self.series(avals, Whole(self, partial(_bodies, primitive, params), args))
+            return self.series(avals, JointTerms(self, partial(_bodies, primitive, params), args))
         avals = primitive.type(tuple(map(aval_of, args)), params)
         if not any(dtypes.is_inexact(aval.dtype) for aval in avals):  # integers and booleans are constant
             return primitive.apply(*[value_of(self, x) for x in args], **params)
@@ -432,7 +432,7 @@ def _bodies(
     def push(jaxpr: Jaxpr, moving: Flags, wanted: Flags) -> tuple[Jaxpr, Sequence[Any], Flags]:
         return jet_jaxpr(jaxpr, order, moving, wanted)
 
-    return pushed(primitive, params, primals, series, order, push)
+    return push_terms(primitive, params, primals, series, order, push)
 
 
 rules: Final = Rules(
@@ -450,7 +450,7 @@ def _div(trace: JetTrace, args: tuple[Any, ...]) -> Sequence[Any]:
 rules[div_p] = _div
 
 
-class Whole(Terms):
+class JointTerms(Terms):
     """Coefficients of a primitive that carries programs, computed together up to some order.
 
     In the user's program this is the order of the trace. In jvp rules, which read one order after another, each order

@@ -14,7 +14,7 @@ from tapeless.interpreters.jet import (
     ByRule,
     Coefficients,
     JetTrace,
-    Whole,
+    JointTerms,
     flags_of,
     jet,
     rules,
@@ -43,7 +43,7 @@ def _whole(primitive: Primitive, rule: Callable[..., Any]) -> None:
 
     def apply(trace: JetTrace, args: tuple[Any, ...], /, **params: Any) -> Sequence[Any]:
         avals = primitive.type(tuple(map(aval_of, args)), params)
-        return trace.series(avals, Whole(trace, partial(rule, **params), args))
+        return trace.series(avals, JointTerms(trace, partial(rule, **params), args))
 
     rules[primitive] = apply
 

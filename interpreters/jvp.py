@@ -29,7 +29,7 @@ def jvp(
     """Compute the value and the directional derivative of a flat function; tangents may be `Zero`, in and out."""
     trace = JVPTrace(core.current_trace(), function or f, what)
     args = [JVPTracer(trace, p, t) if type(t) is not Zero else p for p, t in zip(primals, tangents, strict=True)]
-    pairs = [trace.split(x) for x in core.under_new(trace, source.transformed, "jvp", f, *args)]
+    pairs = [trace.split(x) for x in core.under_new(trace, source.call_transformed, "jvp", f, *args)]
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 

@@ -23,7 +23,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 Values = Sequence[Any]
 
 
-def transposed(f: LinearizedJaxpr) -> LinearizedJaxpr:
+def transpose_map(f: LinearizedJaxpr) -> LinearizedJaxpr:
     """Transpose a map: cotangents of its results -> cotangents of its inputs."""
     return _written(lambda residuals, cts: f.at(residuals).pull_back(cts), f.residuals, f.out_avals)
 
@@ -58,7 +58,7 @@ def plus(f: LinearizedJaxpr, g: LinearizedJaxpr) -> LinearizedJaxpr:
     return _written(added, [*f.residuals, *g.residuals], f.in_avals)
 
 
-def scaled(operation: Callable[[Any, Any], Any], f: LinearizedJaxpr, number: Any) -> LinearizedJaxpr:
+def scale_map(operation: Callable[[Any, Any], Any], f: LinearizedJaxpr, number: Any) -> LinearizedJaxpr:
     """Multiply or divide a map by a scalar array; `operation`, of `tapeless.numpy`, promotes the dtypes of results."""
 
     def multiplied(residuals: Values, xs: Values) -> list[Any]:

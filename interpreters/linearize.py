@@ -74,7 +74,7 @@ def linearize(
     args = [_dual(trace, unzip, x) for x in primals]
 
     def pushed() -> tuple[list[Any], Jaxpr, list[Any]]:
-        outs = [trace.split(x) for x in source.transformed("jvp", f, *args)]
+        outs = [trace.split(x) for x in source.call_transformed("jvp", f, *args)]
         return outs, *unzip.closed([t for _, t in outs if type(t) is not Zero])
 
     outs, jaxpr, residuals = core.under_new(unzip, core.under_new, trace, pushed)
@@ -165,7 +165,7 @@ _REPEATING = frozenset((broadcast_in_dim_p, iota_p))
 _OF_MASKS = frozenset((and_p, or_p, not_p, reduce_or_p, reshape_p, transpose_p, rev_p))
 
 
-class Made(NamedTuple):
+class Producer(NamedTuple):
     """The operation that made a value."""
 
     primitive: Primitive
@@ -179,7 +179,7 @@ class _Noted(weakref.ref[Any]):
 
     __slots__ = ("depth", "key", "made")
 
-    made: Made
+    made: Producer
     depth: int
     key: int
 
@@ -201,10 +201,10 @@ class ResidualProvenance:
         most = limits.PROVENANCE
         if depth <= most or primitive in _REPEATING:
             noted = self._made[id(out)] = _Noted(out, self._forget)
-            noted.made, noted.depth = Made(primitive, args, params, source.current()), min(depth, most)
+            noted.made, noted.depth = Producer(primitive, args, params, source.current()), min(depth, most)
             noted.key = id(out)
 
-    def of(self, x: Any) -> Made | None:
+    def of(self, x: Any) -> Producer | None:
         """Return the operation that made a value; None if it is not recorded."""
         found = self._made.get(id(x))
         return found.made if found is not None and found() is x else None

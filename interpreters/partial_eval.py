@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tapeless.interpreters.analysis.linearity import checked_linear
-from tapeless.interpreters.inline import inlined
+from tapeless.interpreters.inline import inline_calls
 from tapeless.interpreters.residuals import rematerialization
 from tapeless.interpreters.residuals.rematerialization import Policy, save_all
 from tapeless.interpreters.simplify import simplified, simplified_body
@@ -58,12 +58,12 @@ def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save
     Args:
       policy: which residuals are saved.
     """
-    return _remembered(inlined(jaxpr), linear_in, policy, (False,) * len(jaxpr.outvars), simplified)
+    return _remembered(inline_calls(jaxpr), linear_in, policy, (False,) * len(jaxpr.outvars), simplified)
 
 
 def with_linear_equations(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
     """Return the program that `unzip_jaxpr` simplifies and cuts: each equation is either primal or linear."""
-    return _separated(inlined(jaxpr), linear_in, (False,) * len(jaxpr.outvars)).program
+    return _separated(inline_calls(jaxpr), linear_in, (False,) * len(jaxpr.outvars)).program
 
 
 def linear_results(
@@ -208,7 +208,7 @@ def _unzip(
     primal, linear, n = _halves(whole, sum(linear_out), jaxpr.name.removeprefix("jvp_"))
     saving = residual_cut.cheapest(primal, n, loop)
     if policy is save_all:  # with another, what is saved is chosen again
-        saving = residual_cut.masked(saving, primal, n, loop)
+        saving = residual_cut.save_masked(saving, primal, n, loop)
     primal, linear, n = rematerialization.with_plan(primal, linear, saving)
     return UnzippedJaxpr(primal, checked_linear(linear), linear_out, n)
 

@@ -4,8 +4,8 @@ A root has a kink, or an infinite derivative, where it is 0; its square is smoot
 multiplies by the derivative of the root. So a tracer of forward mode whose value is a root remembers how it was made,
 and an even power of it takes its tangent from the square, computed without the root. Values stay as they are.
 The square of the result of a call is a call, too. Each square is computed once for a root. Left out: roots that pass a
-loop, a branch, a rule of a user or more than `_MOST` operations before they are squared, roots of equal values that are
-computed twice, and other functions that are even in a root. Squares of floats of a narrow range are in float32, as
+loop, a branch, a rule of a user or more than `_MOST` operations before the square; roots of equal values, computed
+twice; other even functions of a root. Squares of floats of a narrow range are in float32, as
 quotients of numbers whose squares overflow are not large; in float32 and wider they may overflow where powers do not.
 """
 

@@ -38,7 +38,7 @@ def simplified(jaxpr: Jaxpr) -> Jaxpr:
 
     Returns: the same object if no pass changes anything. Remembered for as long as `jaxpr` lives.
     """
-    return _remembered(jaxpr, whole=True)
+    return _remembered(jaxpr, finite_inputs=True)
 
 
 def simplified_body(jaxpr: Jaxpr) -> Jaxpr:
@@ -47,22 +47,23 @@ def simplified_body(jaxpr: Jaxpr) -> Jaxpr:
     The linear inputs of a whole program are assumed to be finite, for users give these tangents or cotangents; those of
     a body are computed, so they may be infinite or nan.
     """
-    return _remembered(jaxpr, whole=not any(jaxpr.linear_in))
+    return _remembered(jaxpr, finite_inputs=not any(jaxpr.linear_in))
 
 
-def _remembered(jaxpr: Jaxpr, whole: bool) -> Jaxpr:
+def _remembered(jaxpr: Jaxpr, finite_inputs: bool) -> Jaxpr:
     cache = _simplified.setdefault(jaxpr, {})
-    if whole not in cache:
-        found = _simplify(jaxpr, whole)
-        cache[whole] = None if found is jaxpr else found  # a program that its own entry held would wait to be collected
-        _simplified.setdefault(found, {}).update({True: None, False: None} if whole else {False: None})
-    return cache[whole] or jaxpr
+    if finite_inputs not in cache:
+        found = _simplify(jaxpr, finite_inputs)
+        # A program that its own entry held would wait to be collected.
+        cache[finite_inputs] = None if found is jaxpr else found
+        _simplified.setdefault(found, {}).update({True: None, False: None} if finite_inputs else {False: None})
+    return cache[finite_inputs] or jaxpr
 
 
-def _simplify(jaxpr: Jaxpr, whole: bool = True) -> Jaxpr:
+def _simplify(jaxpr: Jaxpr, finite_inputs: bool = True) -> Jaxpr:
     """Run the rules and the passes in turn until none changes anything, at most `ROUNDS` times; check the result."""
     found = jaxpr
-    for after in after_passes(jaxpr, whole):
+    for after in after_passes(jaxpr, finite_inputs):
         found = after.program
     return jaxpr if found is jaxpr else checked(found)
 
@@ -74,9 +75,9 @@ class AfterPass(NamedTuple):
     program: Jaxpr
 
 
-def after_passes(jaxpr: Jaxpr, whole: bool = True) -> Iterator[AfterPass]:
+def after_passes(jaxpr: Jaxpr, finite_inputs: bool = True) -> Iterator[AfterPass]:
     """Yield the program after each pass that changes it; the rules run first, then the passes of `simplifications`."""
-    every = [_RuleRuns().run, *(simplifications.programs if whole else simplifications.bodies)]
+    every = [_RuleRuns().run, *(simplifications.programs if finite_inputs else simplifications.bodies)]
     found, idle = simplifications.first(jaxpr), 0
     if found is not jaxpr:
         yield AfterPass(name_of(simplifications.first), found)

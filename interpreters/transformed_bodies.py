@@ -21,7 +21,7 @@ Push = Callable[[Jaxpr, Flags, Flags], tuple[Jaxpr, Sequence[Any], Flags]]
 Terms = Sequence[Any] | None  # a tangent, or Taylor coefficients; None for zeros
 
 
-def pushed(
+def push_terms(
     primitive: Primitive, params: dict[str, Any], primals: Sequence[Any], terms: Sequence[Terms], order: int, push: Push
 ) -> tuple[list[Any], list[Terms]]:
     """Apply a primitive with bodies to primals and `order` terms of each, by the bodies that `push` makes.
@@ -151,7 +151,7 @@ class BatchedBodies(NamedTuple):
     differs: bool
 
 
-def batched(
+def batch_bodies(
     primitive: Primitive, params: dict[str, Any], size: int, args: Sequence[Any], dims: Sequence[Any]
 ) -> BatchedBodies:
     """Batch the bodies of a primitive; the mapped axis of sequences, and of stacked results, is axis 1, of others 0."""
@@ -176,7 +176,7 @@ def batched(
     scanned, stacked = bodies.operands(EACH), {at for body in bodies.each for at in body.stacked()}
     places = [1 if at in scanned else 0 for at in range(len(args))]
     operands = [
-        vmap.placed(x, d, place, size) if yes else x
+        vmap.move_mapped_axis(x, d, place, size) if yes else x
         for x, d, place, yes in zip(args, dims, places, mapped, strict=True)
     ]
     axes = [(1 if at in stacked else 0) if yes else None for at, yes in enumerate(out_mapped)]

@@ -80,7 +80,7 @@ def backward(
     try:  # as `source.at`, for each equation
         for eqn in reversed(jaxpr.eqns):
             if eqn.linear:
-                source.override.set(source.transposed(eqn.source) or before)
+                source.override.set(source.transpose_source(eqn.source) or before)
                 _pull_back(eqn, env, running, kept)
     finally:
         source.override.set(outside)
@@ -105,7 +105,7 @@ def transpose_jaxpr(
     return _transpose_jaxpr(jaxpr, nonzero, added or none, wanted or none)
 
 
-def reached(jaxpr: Jaxpr, nonzero: Sequence[bool]) -> tuple[bool, ...]:
+def flag_reached(jaxpr: Jaxpr, nonzero: Sequence[bool]) -> tuple[bool, ...]:
     """Flag the inputs that may get a cotangent if the results `nonzero` have one."""
     needed = {v for v, some in zip(jaxpr.outvars, nonzero, strict=True) if some}
     for eqn in reversed(jaxpr.eqns):

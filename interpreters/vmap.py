@@ -14,7 +14,7 @@ from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
 from tapeless.tracer.rules import Rules, Table
-from tapeless.tracer.settings.scopes import Arguments, Result, scoped, scoped_all
+from tapeless.tracer.settings.scopes import Arguments, Result, call_in_scope, scoped_all
 from tapeless.tracer.staging import StagingTrace, stand_in
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -42,7 +42,7 @@ def vmap(
     if positions is not None:
         trace.know(positions)
     given = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims)]
-    outs = core.under_new(trace, source.transformed, "vmap", axes.binding, name, size, f, *given)
+    outs = core.under_new(trace, source.call_transformed, "vmap", axes.binding, name, size, f, *given)
     pairs = [trace.split(x) for x in outs]
     return [x for x, _ in pairs], [d for _, d in pairs]
 
@@ -57,7 +57,7 @@ def vmap_to_front(
 ) -> list[Any]:
     """Apply a flat function as `vmap` does, and move the mapped axis of every result to the front."""
     outs, out_dims = vmap(f, args, dims, size, function, name)
-    return [materialized(x, d, size) for x, d in zip(outs, out_dims)]
+    return [move_mapped_axis_first(x, d, size) for x, d in zip(outs, out_dims)]
 
 
 def batch_jaxpr(jaxpr: Jaxpr, size: int, dims: tuple[Dim, ...]) -> Jaxpr:
@@ -146,7 +146,7 @@ class BatchTracer(Tracer):
 
     def _shown(self) -> str:
         value = self.value
-        return f", axis {self.dim} of {repr(value) if isinstance(value, Tracer) else core.shown(value)}"
+        return f", axis {self.dim} of {repr(value) if isinstance(value, Tracer) else core.format_array(value)}"
 
     def where(self) -> str:
         if isinstance(self.value, Tracer):
@@ -177,7 +177,7 @@ axis_name: Final = _name.get  # of the axis whose rule is running; None if it ha
 
 def choosing(how: str, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:
     """Call `f(*args, **params)`; vmaps in it use strategy `how` for control flow that differs between examples."""
-    return scoped(control_flow, how, f, *args, **params)
+    return call_in_scope(control_flow, how, f, *args, **params)
 
 
 def mapping(
@@ -189,7 +189,7 @@ def mapping(
     **params: Arguments.kwargs,
 ) -> Result:
     """Call `f(*args, **params)` as in a rule for the axis of this name: for work that a rule deferred."""
-    return scoped(_name, name, axes.binding, name, size, f, *args, **params)
+    return call_in_scope(_name, name, axes.binding, name, size, f, *args, **params)
 
 
 def elementwise(primitive: Primitive) -> None:
@@ -201,7 +201,7 @@ def elementwise(primitive: Primitive) -> None:
             outs, dim = primitive.bind(*args, **params), found.pop()[0]
             return outs, [dim] * len(outs)
         shape = max((example_shape(x, d) for x, d in zip(args, dims)), key=len)
-        outs = primitive.bind(*[aligned(x, d, size, shape) for x, d in zip(args, dims)], **params)
+        outs = primitive.bind(*[align_operand(x, d, size, shape) for x, d in zip(args, dims)], **params)
         return outs, [0] * len(outs)
 
     rules[primitive] = rule
@@ -215,7 +215,7 @@ def front(primitive: Primitive, shift: Callable[..., dict[str, Any]] | None = No
     """
 
     def rule(size: int, args: list[Any], dims: list[Dim], /, **params: Any) -> tuple[Any, Any]:
-        given = [materialized(x, d, size) for x, d in zip(args, dims)]
+        given = [move_mapped_axis_first(x, d, size) for x, d in zip(args, dims)]
         outs = primitive.bind(*given, **(shift(size, **params) if shift else params))
         return outs, [0] * len(outs)
 
@@ -227,12 +227,12 @@ def to_front(x: Any, d: int) -> Any:
     return transpose(x, (d, *[i for i in range(aval_of(x).ndim) if i != d]))
 
 
-def materialized(x: Any, d: Dim, size: int) -> Any:
+def move_mapped_axis_first(x: Any, d: Dim, size: int) -> Any:
     """Move the mapped axis of x to the front; repeat x if it has none."""
-    return placed(x, d, 0, size)
+    return move_mapped_axis(x, d, 0, size)
 
 
-def placed(x: Any, d: Dim, place: int, size: int) -> Any:
+def move_mapped_axis(x: Any, d: Dim, place: int, size: int) -> Any:
     """Move the mapped axis of x to `place`; repeat x if it has none."""
     if d == place and isinstance(x, Array):
         return x
@@ -253,7 +253,7 @@ def beside(axis: int, d: int) -> int:
 def together(size: int, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list[Any], int]:
     """Move the mapped axes of operands of one rank to one position; return the operands and the position."""
     place = next(d for d in dims if d is not None)
-    return [x if d == place else placed(x, d, place, size) for x, d in zip(args, dims)], place
+    return [x if d == place else move_mapped_axis(x, d, place, size) for x, d in zip(args, dims)], place
 
 
 def example_shape(x: Any, d: Dim) -> tuple[int, ...]:
@@ -262,13 +262,13 @@ def example_shape(x: Any, d: Dim) -> tuple[int, ...]:
     return shape if d is None else shape[:d] + shape[d + 1 :]
 
 
-def aligned(x: Any, d: Dim, size: int, shape: tuple[int, ...]) -> Any:
+def align_operand(x: Any, d: Dim, size: int, shape: tuple[int, ...]) -> Any:
     """Put the mapped axis of an operand first, for an elementwise operation on examples of `shape`.
 
     Operands that are not mapped are repeated, except scalars among arrays; mapped scalars get the axes of `shape`.
     """
     if example_shape(x, d) or not shape:
-        return materialized(x, d, size)
+        return move_mapped_axis_first(x, d, size)
     return x if d is None else broadcast_in_dim(x, (size, *shape), (0,))
 
 
@@ -284,7 +284,7 @@ def _batch_jaxpr(
     def batch() -> tuple[tuple[bool, ...], list[Any]]:
         outs, out_dims = vmap(lambda *xs: eval_jaxpr(jaxpr, xs), args, dims, size, jaxpr, name)
         out_mapped = tuple(want or d is not None for want, d in zip(mapped, out_dims, strict=True))
-        made = [materialized(x, d, size) if yes else x for x, d, yes in zip(outs, out_dims, out_mapped)]
+        made = [move_mapped_axis_first(x, d, size) if yes else x for x, d, yes in zip(outs, out_dims, out_mapped)]
         return out_mapped, [trace.atom(x) for x in made]
 
     out_mapped, outvars = core.under_new(trace, batch)

@@ -18,7 +18,7 @@ from tapeless.tracer.array import Array, Unplaced
 from tapeless.tracer.caches import Recent
 from tapeless.tracer.core import Tracer, check_truth
 from tapeless.tracer.settings.config import config
-from tapeless.tracer.types import ShapedArray, aval_of, incoming_number, narrowed
+from tapeless.tracer.types import ShapedArray, aval_of, incoming_number, narrow_array
 
 # Shards of arrays by JAX's names: an array on one device has one shard, the whole array.
 
@@ -326,7 +326,7 @@ def to_device(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
 def put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """Copy NumPy's elements to the device, in the native byte order of `aval`'s dtype."""
     if isinstance(host, _to_be_narrowed()) and dtypes.is_narrower(aval.dtype, host.dtype):
-        host = narrowed(np.asarray(host), aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
+        host = narrow_array(np.asarray(host), aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
     forking.check()
     transfers.to_device(aval)
     host = np.asarray(host, aval.dtype)

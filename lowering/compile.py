@@ -26,7 +26,7 @@ from tapeless.lowering.devices import Device
 from tapeless.lowering.key_array import KeyArray
 from tapeless.lowering.xla_workarounds import compat, forking
 from tapeless.lowering.xla_workarounds.compat import xc
-from tapeless.lowering.xla_workarounds.uninterrupted import uninterrupted
+from tapeless.lowering.xla_workarounds.uninterrupted import call_uninterrupted
 from tapeless.tracer import dtypes
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.settings import logs
@@ -98,7 +98,7 @@ def compile_module(
     """
     forking.check()
     given = {} if options is None else {name: _option_value(value) for name, value in options.items()}
-    loaded, restored = logs.timed(
+    loaded, restored = logs.time_work(
         lambda: ("compiled", _name_of(text), str(device)),
         lambda: _load_or_compile(text, device, given, callbacks, use_cache),
         lambda done: f" {'from the cache on disk' if done[1] else 'by XLA'}: {_types_of(text)}",
@@ -341,7 +341,7 @@ def _load_or_compile(
     blob = cache.get(key)
     if blob is not None:
         try:
-            return uninterrupted(compat.deserialize, device.client, blob, device.list, callbacks), True
+            return call_uninterrupted(compat.deserialize, device.client, blob, device.list, callbacks), True
         except Exception:  # jaxlib refuses the blob although its checksum is right: compile anew, whatever the error
             cache.remove(key)
     loaded = _compile(text, device, given, callbacks)
@@ -377,7 +377,7 @@ def _compile(text: str | bytes, device: Device, given: Options, callbacks: Seque
 
 
 def _compile_once(text: str | bytes, device: Device, options: Any, callbacks: Sequence[Any]) -> Any:
-    compile = partial(uninterrupted, device.client.compile_and_load, when_late=_progress(text, device))
+    compile = partial(call_uninterrupted, device.client.compile_and_load, when_late=_progress(text, device))
     if callbacks:  # only this form of the call takes them
         return compile(parse(text), device.list, options, host_callbacks=list(callbacks))
     return compile(text, device.list, options)

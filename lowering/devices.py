@@ -385,7 +385,7 @@ when_connected: list[Callable[[], None]] = []  # called when there is one more p
 _cpu_devices = add_field("num_cpu_devices", _CountField(-1, None, keyed=False))
 
 
-def connected() -> dict[str, Any]:
+def list_clients() -> dict[str, Any]:
     """Return the PJRT clients of the platforms that are in use by now, by name."""
     return {devices[0].platform: devices[0].client for devices in _found.values()}
 

@@ -17,7 +17,7 @@ from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
 from tapeless.lowering.devices import Device
-from tapeless.lowering.key_array import KeyArray, run_followed, wrapped
+from tapeless.lowering.key_array import KeyArray, run_followed, wrap_buffer
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.array import Array, Unplaced
 from tapeless.tracer.caches import Recent
@@ -26,7 +26,7 @@ from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of, exact, kept, narrowed
+from tapeless.tracer.types import ShapedArray, aval_of, exact, kept, narrow_array
 
 inline: Final = Rules(
     "eager",
@@ -163,7 +163,7 @@ class EagerEvaluator:
     def _watched(self, f: "_CompiledFunction", args: tuple[Any, ...], bufs: list[Any]) -> Sequence[Any]:
         """Run a function whose keys, or results, are watched."""
         assert f.watched is not None
-        given = [*map(wrapped, f.consts, f.watched.in_avals), *args]
+        given = [*map(wrap_buffer, f.consts, f.watched.in_avals), *args]
         outs = run_followed(f.watched, given, lambda: f.run([*f.consts, *bufs]))
         if are_watched():
             check_finite_program(f.watched, outs, given, len(f.consts))
@@ -173,7 +173,7 @@ class EagerEvaluator:
         """Make an array of a number or a NumPy array, on whichever device it is used."""
         return unplaced(x)
 
-    def place(self, x: Array, device: Any) -> Array:
+    def put_on_device(self, x: Array, device: Any) -> Array:
         """Put an array on a device, by copy unless it is there; a traced one stays."""
         found = devices.of_placement("device", device)
         return x if isinstance(x, Tracer) else array.device_put(x, found)
@@ -355,7 +355,7 @@ def unplaced(x: Any) -> UnplacedArray:
     if not isinstance(x, np.ndarray):
         number = exact(x, aval.dtype)
         return UnplacedArray(number[()] if aval.weak_type else number, aval)
-    return UnplacedArray(narrowed(x, aval.dtype) if dtypes.is_narrower(aval.dtype, x.dtype) else kept(x), aval)
+    return UnplacedArray(narrow_array(x, aval.dtype) if dtypes.is_narrower(aval.dtype, x.dtype) else kept(x), aval)
 
 
 # ---- values that are not finite ------------------------------------------------------------------------------
@@ -426,7 +426,7 @@ def _wide(x: Any) -> Any:
 
 
 def _explained(found: str, name: str, operands: Sequence[Any]) -> str:
-    """Say which operands hold what is bad already, or else which of their values make it."""
+    """Say which operands hold bad values already, or else which of their values cause them."""
     test = next(test for bad, test, _ in _TESTS if bad == found)
     bad = [f"its {which} operand, {aval_of(x).strong()}," for which, x in zip(_ORDINALS, operands) if _has(x, test)]
     if bad:

@@ -19,7 +19,9 @@ class Donation(NamedTuple):
     unused: list[int]
 
 
-def matched(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], donated: Sequence[int]) -> Donation:
+def match_donated(
+    in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], donated: Sequence[int]
+) -> Donation:
     """Match donated inputs with results by their types, and those left over by their sizes in bytes."""
     types = {i: physical(in_avals[i]).strong() for i in donated}
     results = dict(enumerate(physical(aval).strong() for aval in out_avals))

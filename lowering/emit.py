@@ -62,18 +62,18 @@ def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platfor
     Raises: NotImplementedError if a primitive has no emit rule, or if branches are nested too deeply for XLA; TypeError
       if a dtype has no StableHLO name.
     """
-    return written(prepared(jaxpr, name, platform), donated, name, platform)
+    return write_module(prepare_program(jaxpr, name, platform), donated, name, platform)
 
 
-def prepared(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> Jaxpr:
-    """Rewrite a program to the form that `written` takes, by all passes. Args, Raises: as in `module`."""
+def prepare_program(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> Jaxpr:
+    """Rewrite a program to the form that `write_module` takes, by all passes. Args, Raises: as in `module`."""
     nested = _height(jaxpr).branches
     if nested > MOST_NESTED_BRANCHES:
         raise NotImplementedError(
             f"{name}: branches (cond, switch) are nested {nested} deep, and XLA's compiler ends the process of "
             f"more than about {MOST_NESTED_BRANCHES}. Choose by a loop (while_loop), or by one switch."
         )
-    jaxpr = physical.program(expanded(jaxpr))
+    jaxpr = physical.program(expand_primitives(jaxpr))
     for run in passes:
         jaxpr = run(jaxpr)
     if platform == "gpu":
@@ -81,10 +81,10 @@ def prepared(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> Jaxpr:
     return jaxpr if platform == "cpu" else memories.brought_back(jaxpr)
 
 
-def written(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platform: str = "cpu") -> Emitted:
-    """Write a program that is `prepared` as a module. Args, Raises: as in `module`."""
+def write_module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platform: str = "cpu") -> Emitted:
+    """Write a program from `prepare_program` as a module. Args, Raises: as in `module`."""
     writing = _Module(name, platform)
-    taken = donation.matched(jaxpr.in_avals, jaxpr.out_avals, donated).taken if donated else _NOTHING
+    taken = donation.match_donated(jaxpr.in_avals, jaxpr.out_avals, donated).taken if donated else _NOTHING
     return Emitted(writing.text(ordering.in_order(jaxpr), taken), writing.callbacks)
 
 
@@ -200,7 +200,7 @@ class _Module:
         if source is None:
             return ""
         alias = self._alias(f'"{source.file}":{source.line}:0'.replace("\\", "/"))
-        scope = name_stacks.shown(name_stacks.within(outer, name_stacks.inside(source.stack)))
+        scope = name_stacks.format_stack(name_stacks.within(outer, name_stacks.inside(source.stack)))
         if scope:
             scope = scope.replace("\\", "/").replace('"', "'")
             alias = self._alias(f'"{scope}"({alias})')
@@ -258,7 +258,7 @@ def _read(f: Function, env: dict[Var, Value], atoms: Sequence[Atom]) -> list[Val
 
 def _write_in_place(f: Function, jaxpr: Jaxpr, env: dict[Var, Value], overwritten: frozenset[Any]) -> None:
     """Emit the equations of a loop's body that overwrites arrays, so that XLA copies none: see in_place_loops.py."""
-    unsettled = in_place_loops.unsettled(jaxpr, overwritten)
+    unsettled = in_place_loops.find_unsettled(jaxpr, overwritten)
     eqns, waits = in_place_loops.order(jaxpr, overwritten)
     for eqn in eqns:
         f.at(eqn.source)
@@ -275,7 +275,7 @@ def _write_in_place(f: Function, jaxpr: Jaxpr, env: dict[Var, Value], overwritte
 
 def _overwritten(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> frozenset[Any]:
     """Find the variables of a loop's body that are overwritten, here or by its caller; add them to `f.overwritten`."""
-    here = in_place_loops.written(jaxpr)
+    here = in_place_loops.find_written(jaxpr)
     pairs = list(zip(jaxpr.invars, arguments))
     f.overwritten.update([x.name for v, x in pairs if v in here])
     return here.union([v for v, x in pairs if x.name in f.overwritten])
@@ -328,7 +328,7 @@ def with_stored_concatenations(jaxpr: Jaxpr) -> Jaxpr:
 
 
 @core.remembered
-def expanded(jaxpr: Jaxpr) -> Jaxpr:
+def expand_primitives(jaxpr: Jaxpr) -> Jaxpr:
     """Replace users' primitives in a program by calls of programs; return the same object if it has none.
 
     Remembered for as long as `jaxpr` lives.
@@ -358,7 +358,7 @@ def _expanded_equation(eqn: Equation) -> Equation:
         return eqn
     if isinstance(primitive, UserPrimitive):
         return eqn.replace(primitive=jit_p, params={"jaxpr": _program(primitive, eqn)})
-    params = map_subjaxprs(expanded, eqn.params)
+    params = map_subjaxprs(expand_primitives, eqn.params)
     return eqn if params is eqn.params else eqn.replace(params=params)
 
 
@@ -376,8 +376,8 @@ def _program(primitive: UserPrimitive, eqn: Equation) -> Jaxpr:
     for x in consts:
         if isinstance(x, core.Tracer):
             raise core.leak_error(x)
-    closed = expanded(with_literals(program, consts)).replace(name=primitive.name)
-    return linear_vars.marked(closed, tuple([v.linear for v in eqn.invars]))
+    closed = expand_primitives(with_literals(program, consts)).replace(name=primitive.name)
+    return linear_vars.mark_linear_cached(closed, tuple([v.linear for v in eqn.invars]))
 
 
 def _as_weak(x: Any, aval: ShapedArray) -> Any:
@@ -389,7 +389,7 @@ def _as_weak(x: Any, aval: ShapedArray) -> Any:
 # ---- composition ---------------------------------------------------------------------------------------------
 # Emit rules by decomposition: primitives without a StableHLO operation, as functions made of other primitives.
 #
-# `composed(f)` is the emit rule of a primitive that `f` computes; `in_float32` and `in_float64` make a rule for
+# `compose_rule(f)` is the emit rule of a primitive that `f` computes; `in_float32` and `in_float64` make a rule for
 # narrower formats from one for these; `while_loop` is a loop whose condition and body are functions of arrays.
 
 
@@ -397,7 +397,7 @@ Rule = Callable[..., Sequence[Value]]
 ArrayFunction = Callable[..., Any]
 
 
-def composed(function: ArrayFunction) -> Rule:
+def compose_rule(function: ArrayFunction) -> Rule:
     """Return the rule that emits the primitives of `function(*arrays, **params) -> array or tuple`."""
 
     def rule(f: Function, outs: Any, /, *operands: Value, **params: Any) -> Sequence[Value]:

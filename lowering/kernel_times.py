@@ -61,7 +61,7 @@ def _is_apart(instruction: Instruction, program: Computations, spans: dict[str, 
 def _recorded(run: Callable[[], Any], runs: int) -> list[RecordedEvent]:
     options = profiling.profiler.ProfileOptions()
     options.python_tracer_level = 0
-    return profiling.recorded(lambda: [run() for _ in range(runs)], options)
+    return profiling.record_events(lambda: [run() for _ in range(runs)], options)
 
 
 def _spans(recorded: Sequence[RecordedEvent], module: str) -> dict[str, list[float]]:

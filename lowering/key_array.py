@@ -101,7 +101,7 @@ class KeyArray(DeviceArray):
         return _unpickled, (self.words, self.aval.dtype)
 
 
-def wrapped(buf: Any, aval: ShapedArray) -> DeviceArray:
+def wrap_buffer(buf: Any, aval: ShapedArray) -> DeviceArray:
     """Wrap a buffer as an array of type `aval`: of keys, or of numbers."""
     return KeyArray(buf, aval.dtype) if holds_keys(aval) else DeviceArray(buf)
 
@@ -116,7 +116,7 @@ def run_followed(jaxpr: Jaxpr, args: Sequence[Any], run: Callable[[], Sequence[A
     if not config.debug_key_reuse:
         return run()
     reader = key_reuse.KeyReader(source.describe_here())
-    found = reader.read(jaxpr, [key_reuse.known(x, v.aval) for x, v in zip(args, jaxpr.invars)])
+    found = reader.read(jaxpr, [key_reuse.find_keys(x, v.aval) for x, v in zip(args, jaxpr.invars)])
     results = run()
     reader.settle()
     for x, keys in zip(results, found):

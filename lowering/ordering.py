@@ -38,7 +38,7 @@ def in_order(jaxpr: Jaxpr) -> Jaxpr:
 
 
 @core.remembered
-def threaded(jaxpr: Jaxpr) -> Jaxpr:
+def thread_effects(jaxpr: Jaxpr) -> Jaxpr:
     """Chain the effects of a program from a token, its first input, to a token, its first result.
 
     Remembered for as long as `jaxpr` lives.
@@ -57,7 +57,7 @@ def _through_bodies(eqn: Equation, bodies: Bodies, token: Atom, out: Var) -> Equ
     n, after = len(eqn.invars), list[Body]()
     for body in bodies.each:
         if TEST not in body.outs:
-            taking = taking_first(body, threaded(body.jaxpr), [(n, operand)])
+            taking = taking_first(body, thread_effects(body.jaxpr), [(n, operand)])
             results = (0, *[1 + at for at in body.results])
             after.append(taking._replace(outs=(result, *body.outs), results=results))
         elif ORDERED in effects_of(body.jaxpr):

@@ -52,7 +52,7 @@ class RecordedEvent(NamedTuple):
     stats: dict[str, Any]
 
 
-def recorded(work: Callable[[], Any], options: Any) -> list[RecordedEvent]:
+def record_events(work: Callable[[], Any], options: Any) -> list[RecordedEvent]:
     """Record some work; return the events on devices, else on the host. Raises: RuntimeError if a recording goes on."""
     try:
         session = profiler.ProfilerSession(options)

@@ -14,7 +14,7 @@ from tapeless.lowering.compilation_cache import processor
 from tapeless.lowering.compile import CallingExecutable, Executable, compile_options
 from tapeless.lowering.devices import Device
 from tapeless.lowering.xla_workarounds import compat
-from tapeless.lowering.xla_workarounds.uninterrupted import uninterrupted
+from tapeless.lowering.xla_workarounds.uninterrupted import call_uninterrupted
 from tapeless.tracer.types import ShapedArray
 
 _FORMAT = b"tapeless compiled function, format "
@@ -24,14 +24,14 @@ _LENGTH = 8
 _LAPACK = ("lapack_", "tridiagonal_solve_perturbed_ffi", "cuhybrid_")  # in the names of its routines
 
 
-def packed(header: Mapping[str, Any], parts: Sequence[bytes]) -> bytes:
+def pack_file(header: Mapping[str, Any], parts: Sequence[bytes]) -> bytes:
     """Write a header and parts as one file."""
     text = json.dumps({**header, "parts": [*map(len, parts)]}).encode()
     body = b"".join([len(text).to_bytes(_LENGTH, "little"), text, *parts])
     return _MAGIC + hashlib.sha256(body).digest() + body
 
 
-def unpacked(who: str, data: bytes) -> tuple[dict[str, Any], list[bytes]]:
+def unpack_file(who: str, data: bytes) -> tuple[dict[str, Any], list[bytes]]:
     """Read the header and the parts of a file. Raises: ValueError if it is another file, or not whole."""
     if not data.startswith(_FORMAT):
         raise ValueError(f"{who}: these bytes are not what serialize() of a compiled function wrote.")
@@ -87,7 +87,7 @@ def executable_parts(who: str, executable: Executable) -> tuple[dict[str, Any], 
     return {"environment": environment(device), "device_id": device.id, "lapack": calls_lapack}, executable.serialize()
 
 
-def loaded(
+def load_executable(
     who: str, header: Mapping[str, Any], blob: bytes, device: Device, out_avals: Sequence[ShapedArray]
 ) -> Executable:
     """Load an executable from the header and the bytes of `executable_parts`.
@@ -100,7 +100,7 @@ def loaded(
     # Another device of the same kind must be assigned, or the program runs on the one that it was compiled for.
     options = compile_options(device, {}) if device.id != header["device_id"] else None
     try:
-        found = uninterrupted(compat.deserialize, device.client, blob, device.list, (), options)
+        found = call_uninterrupted(compat.deserialize, device.client, blob, device.list, (), options)
     except Exception as error:
         raise ValueError(f"{who}: jaxlib cannot load this program: {error}") from error
     return SavedExecutable(found, device, out_avals, blob)

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 from tapeless.tracer.settings import logs
 from tapeless.tracer.settings.config import config
-from tapeless.tracer.settings.scopes import Arguments, Result, scoped
+from tapeless.tracer.settings.scopes import Arguments, Result, call_in_scope
 from tapeless.tracer.types import ShapedArray
 
 _is_explicit: ContextVar[bool] = ContextVar("explicit transfer", default=False)
@@ -17,7 +17,7 @@ _is_explicit: ContextVar[bool] = ContextVar("explicit transfer", default=False)
 
 def explicitly(f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:
     """Call `f(*args, **params)`; transfers in it are explicit: the user asked for them."""
-    return scoped(_is_explicit, True, f, *args, **params)
+    return call_in_scope(_is_explicit, True, f, *args, **params)
 
 
 def to_device(aval: ShapedArray) -> None:

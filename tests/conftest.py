@@ -102,7 +102,7 @@ def no_dense_zeros() -> Iterator[None]:
 def one_mlir_context() -> Iterator[None]:
     """All modules of a process are parsed in one context: see `one_context`."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(compile, "uninterrupted", partial(one_context.compiling, compile.uninterrupted))
+        patched.setattr(compile, "call_uninterrupted", partial(one_context.compiling, compile.call_uninterrupted))
         yield
 
 

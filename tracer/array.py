@@ -111,6 +111,6 @@ class Evaluator(Protocol):
         """Make an array of a number or a NumPy array, on whichever device it is used."""
         ...
 
-    def place(self, x: Array, device: Any) -> Array:
+    def put_on_device(self, x: Array, device: Any) -> Array:
         """Put an array on a device; a traced one stays where its program runs. Raises: TypeError for no device."""
         ...

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from tapeless.tracer import source
-from tapeless.tracer.settings.scopes import Arguments, Result, scoped
+from tapeless.tracer.settings.scopes import Arguments, Result, call_in_scope
 
 _bound: ContextVar[tuple[tuple[Hashable, int], ...]] = ContextVar("axes", default=())
 
@@ -26,7 +26,7 @@ def binding(
     """Call `f(*args, **params)` with an axis bound, none if `name` is None; it hides an outer axis of the same name."""
     if name is None:
         return f(*args, **params)
-    return scoped(_bound, (*_bound.get(), (name, size)), f, *args, **params)
+    return call_in_scope(_bound, (*_bound.get(), (name, size)), f, *args, **params)
 
 
 def size_of(name: Hashable, who: str) -> int:

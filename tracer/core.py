@@ -18,7 +18,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes, primitives, source
 from tapeless.tracer.advice import widths
-from tapeless.tracer.advice.called_functions import called, name_called
+from tapeless.tracer.advice.called_functions import find_called, name_called
 from tapeless.tracer.array import Array, Evaluator
 from tapeless.tracer.caches import ProgramCache as ProgramCache
 from tapeless.tracer.caches import program_cache as program_cache
@@ -165,7 +165,7 @@ def refuse_keys(name: str, /, *avals: ShapedArray, **params: Any) -> None:
         return
     given = [*map(str, avals), *([f"{dtype[0]}={dtype[1]}"] if dtype else [])]
     raise TypeError(
-        f"{called(name)} is not defined for keys of random numbers: {' and '.join(given)}.\n"
+        f"{find_called(name)} is not defined for keys of random numbers: {' and '.join(given)}.\n"
         "  Their words, which are uint32, are random.key_data(keys)."
     )
 
@@ -233,15 +233,15 @@ def set_evaluator(evaluator: Evaluator) -> None:
     _bottom.evaluator = evaluator
 
 
-def placed(x: Array, device: Any) -> Array:
+def place_array(x: Array, device: Any) -> Array:
     """Put an array on a device, if one is given; a traced one stays where its program runs.
 
     Raises: TypeError if `device` is neither a device nor the sharding of an array that is on one.
     """
-    return x if device is None or _bottom.evaluator is None else _bottom.evaluator.place(x, device)
+    return x if device is None or _bottom.evaluator is None else _bottom.evaluator.put_on_device(x, device)
 
 
-def unplaced(x: Any) -> Array:
+def make_unplaced(x: Any) -> Array:
     """Make an array of ours of a number or a NumPy array, on whichever device it is used."""
     if _bottom.evaluator is None:
         raise InternalError("nothing is there to make an array: import tapeless, not its parts")
@@ -322,7 +322,7 @@ def compound(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     return run
 
 
-def shown(value: Any) -> str:
+def format_array(value: Any) -> str:
     """Print an array in one line: all elements if they are few, else the first and the last ones."""
     if holds_keys(aval_of(value)):
         return repr(value)
@@ -415,7 +415,7 @@ class Tracer(Array):
     def _shown(self) -> str:
         """Print for `repr` the concrete value, or the batch that this is an example of, if there is one."""
         value = self.known()
-        return "" if value is None else f" = {shown(value)}"
+        return "" if value is None else f" = {format_array(value)}"
 
     def __copy__(self) -> "Tracer":
         return self

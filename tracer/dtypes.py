@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NewType, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from tapeless.tracer.advice.called_functions import prefixed
+from tapeless.tracer.advice.called_functions import prefix_called
 from tapeless.tracer.errors import TypePromotionError, advice_on_width
 from tapeless.tracer.extended_dtypes import KEYS, KeyDType, extended, prng_key
 from tapeless.tracer.settings.config import config
@@ -282,14 +282,14 @@ _SPELLINGS: dict[Any, DType] = {
 
 def _read(given: Any) -> DType:
     if _is_array(given):
-        raise TypeError(prefixed(f"an array of {given.dtype} was given as a dtype: give its dtype, x.dtype."))
+        raise TypeError(prefix_called(f"an array of {given.dtype} was given as a dtype: give its dtype, x.dtype."))
     dtype = _interpreted(given)
     found = None if dtype is None else _SPELLINGS.get(dtype if is_key(dtype) else dtype.newbyteorder("="))
     if found is not None:
         return found
     meaning = "" if dtype is None else f", which NumPy reads as {dtype},"
     raise TypeError(
-        prefixed(f"{given!r}{meaning} is not a dtype of arrays: ")
+        prefix_called(f"{given!r}{meaning} is not a dtype of arrays: ")
         + "use bool, an integer, a float or a complex type, for example 'float32', np.int8 or float."
         + ("\n  If it says whether axes stay, name it: keepdims=True." if isinstance(given, bool) else "")
         + ("\n  If it is a size, write the shape as one tuple: (2, 3)." if type(given) is int else "")

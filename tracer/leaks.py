@@ -16,12 +16,12 @@ from tapeless.tracer import core
 from tapeless.tracer.core import Trace, Tracer
 from tapeless.tracer.errors import UnexpectedTracerError
 from tapeless.tracer.settings.config import config
-from tapeless.tracer.settings.scopes import scoped
+from tapeless.tracer.settings.scopes import call_in_scope
 
 T = TypeVar("T")
 
 
-def checked(work: Callable[[], T]) -> T:
+def check_leaks(work: Callable[[], T]) -> T:
     """Run work that traces a user's function, and return its result.
 
     Raises: UnexpectedTracerError if the setting is on, and an object of the user holds a tracer of a trace that is
@@ -30,7 +30,7 @@ def checked(work: Callable[[], T]) -> T:
     if not config.check_tracer_leaks:
         return work()
     ended: list[weakref.ref[Trace]] = []
-    done = scoped(core.ended_traces, ended, work)
+    done = call_in_scope(core.ended_traces, ended, work)
     gc.collect()
     for trace in [ref() for ref in ended]:
         for tracer in gc.get_referrers(trace) if trace is not None else ():

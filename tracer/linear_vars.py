@@ -47,7 +47,7 @@ def linear_results(eqn: Equation) -> Sequence[bool]:
     return marked_params(eqn, [v.linear for v in eqn.invars])[1]
 
 
-def marked(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
+def mark_linear_cached(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
     """Return `mark_linear` of a program, cached for as long as it lives: the same object every time."""
     if jaxpr.linear_in == linear_in:
         return jaxpr
@@ -79,13 +79,13 @@ class _Marking(ForwardAnalysis[bool]):
         self.programs: list[Jaxpr] = []
 
     def run(self, eqn: Equation, body: Body, given: Sequence[bool]) -> list[bool]:
-        return [v.linear for v in marked(body.jaxpr, tuple(given)).outvars]
+        return [v.linear for v in mark_linear_cached(body.jaxpr, tuple(given)).outvars]
 
     def join(self, eqn: Equation, x: bool, y: bool) -> bool:
         return x or y
 
     def count(self, eqn: Equation, body: Body, given: Sequence[bool], times: int) -> None:
-        self.programs.append(marked(body.jaxpr, tuple(given)))
+        self.programs.append(mark_linear_cached(body.jaxpr, tuple(given)))
 
 
 _marked = core.remembered(mark_linear)

@@ -26,7 +26,7 @@ def program(outer: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def transposed(stack: str, outer: str) -> str:
+def transpose_stack(stack: str, outer: str) -> str:
     """Make the stack of what is transposed while `outer` is the stack around."""
     begins = not outer or stack == outer or stack.startswith(f"{outer}/")
     rest = stack[len(outer) :].lstrip("/") if begins else stack
@@ -34,7 +34,7 @@ def transposed(stack: str, outer: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def shown(stack: str) -> str:
+def format_stack(stack: str) -> str:
     """Print a stack, through all programs: `encoder/vmap(attention)`; nothing if it has transformations only."""
     named = any(entry and entry[-1] not in (_TRANSFORMS, _PROGRAM) for entry in stack.split("/"))
     return _text([entry for entry in stack.split("/") if entry != _PROGRAM]) if named else ""

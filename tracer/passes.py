@@ -25,7 +25,7 @@ def dead_code(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def live(eqns: Sequence[Equation], outvars: Sequence[Atom]) -> tuple[list[Equation], set[Atom]]:
-    """Find the equations that a result needs or that have an effect, and the atoms that these or the results read."""
+    """Find the equations with a use or an effect, and the atoms read by these or by the results."""
     needed = set(outvars)
     kept: list[Equation] = []
     is_unread, read, keep = needed.isdisjoint, needed.update, kept.append

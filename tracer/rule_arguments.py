@@ -20,10 +20,10 @@ def as_argument(x: Any) -> Any:
     Truth values of Python stay too, on which rules branch, and zeros of dtype float0, which are NumPy's everywhere.
     """
     if type(x) in (int, float, complex):
-        return core.unplaced(x)
+        return core.make_unplaced(x)
     if not isinstance(x, _VALUES) or isinstance(x, bool) or getattr(x, "dtype", None) == dtypes.float0 or is_masked(x):
         return x
-    return core.unplaced(x)
+    return core.make_unplaced(x)
 
 
 _VALUES = (np.ndarray, np.generic, int, float, complex)

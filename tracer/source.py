@@ -22,7 +22,7 @@ from tapeless.tracer import name_stacks
 from tapeless.tracer.advice.keyword_advice import advise
 from tapeless.tracer.caches import bounded
 from tapeless.tracer.errors import JAXIndexError, JAXTypeError, LinearityError
-from tapeless.tracer.settings.scopes import Arguments, Result, scoped
+from tapeless.tracer.settings.scopes import Arguments, Result, call_in_scope
 
 _LONGEST = 160  # characters of a line that messages quote
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -53,7 +53,7 @@ class Source:
     @property
     def scope(self) -> str:
         """Named scopes around, outermost first, in transformations: `encoder/vmap(attention)`; empty without names."""
-        return name_stacks.shown(self.stack)
+        return name_stacks.format_stack(self.stack)
 
     @property
     def file(self) -> str:
@@ -129,30 +129,30 @@ def _source(code: CodeType, instruction: int, stack: str) -> Source:
     return _known.get(key) or bounded(_known, _LIMIT).setdefault(key, Source(code, instruction, stack))
 
 
-def transposed(place: Source | None) -> Source | None:
+def transpose_source(place: Source | None) -> Source | None:
     """Return a place as that of what is transposed now, while its name stack says so."""
     if place is None or not place.stack:
         return place
-    return _source(place.code, place.instruction, name_stacks.transposed(place.stack, _scope.get()))
+    return _source(place.code, place.instruction, name_stacks.transpose_stack(place.stack, _scope.get()))
 
 
-def transformed(
+def call_transformed(
     name: str, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs
 ) -> Result:
     """Call `f(*args, **params)` with a transformation on the name stack."""
-    return scoped(_scope, name_stacks.within(_scope.get(), name_stacks.transformation(name)), f, *args, **params)
+    return call_in_scope(_scope, name_stacks.within(_scope.get(), name_stacks.transformation(name)), f, *args, **params)
 
 
 def in_program(f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:
     """Call `f(*args, **params)`, which writes a program, with its beginning on the name stack."""
-    return scoped(_scope, name_stacks.program(_scope.get()), f, *args, **params)
+    return call_in_scope(_scope, name_stacks.program(_scope.get()), f, *args, **params)
 
 
 def at(
     place: Source | None, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs
 ) -> Result:
     """Call `f(*args, **params)` with `place` as the source of its equations; a derivative has that of its primal."""
-    return scoped(override, place, f, *args, **params)
+    return call_in_scope(override, place, f, *args, **params)
 
 
 def describe_here() -> str:

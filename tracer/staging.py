@@ -19,7 +19,7 @@ from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
-from tapeless.tracer.settings.scopes import Arguments, Result, scoped
+from tapeless.tracer.settings.scopes import Arguments, Result, call_in_scope
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, incoming, kept
 
 DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # `n, argument 1 of f`, or nothing, of numbers of inputs
@@ -89,7 +89,7 @@ def standing_for(
     **params: Arguments.kwargs,
 ) -> Result:
     """Call `f(*args)`, where `values` stand for traced arrays of outside."""
-    return scoped(
+    return call_in_scope(
         _stand_ins, {**_stand_ins.get(), **dict(zip(map(id, tracers), values, strict=True))}, f, *args, **params
     )
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.advice.called_functions import prefixed
+from tapeless.tracer.advice.called_functions import prefix_called
 from tapeless.tracer.caches import bounded
 from tapeless.tracer.extended_dtypes import KEY, KeyDType
 from tapeless.tracer.settings.config import config
@@ -185,7 +185,7 @@ def incoming(x: Any) -> Any:
         return x
     wide = dtypes.canonical(x.dtype)
     dtype = dtypes.numpy_dtype(wide)
-    return x if dtype == wide else narrowed(x, dtype)
+    return x if dtype == wide else narrow_array(x, dtype)
 
 
 def incoming_number(x: Any) -> Any:
@@ -195,7 +195,7 @@ def incoming_number(x: Any) -> Any:
     return incoming(np.asarray(x))[()]
 
 
-def narrowed(x: np.ndarray[Any, Any], dtype: Any) -> Exact:
+def narrow_array(x: np.ndarray[Any, Any], dtype: Any) -> Exact:
     """Convert a NumPy array to a narrower dtype of its kind. Raises: OverflowError if an element does not fit."""
     if dtypes.is_integer(dtype):
         _check_integers(x, dtype)
@@ -254,7 +254,7 @@ def aval_of(value: Any) -> ShapedArray:
         if isinstance(value, base):
             return ShapedArray((), dtypes.scalar_dtype(base), base is not bool)
     hint = conversion_hint(value) if is_masked(value) else ""
-    raise TypeError(f"{prefixed(f'{value!r} of type {kind.__name__}')} is not an array or a number.{hint}")
+    raise TypeError(f"{prefix_called(f'{value!r} of type {kind.__name__}')} is not an array or a number.{hint}")
 
 
 def weak_number(x: Exact) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays
+from tapeless.arguments.argument_checks import check_arrays
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree as trees

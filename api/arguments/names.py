@@ -143,7 +143,7 @@ def with_result(derived: Any, function: Any, result: Any = inspect.Signature.emp
     return derived
 
 
-def bound(function: Callable[..., Any], instance: Any) -> Callable[..., Any]:
+def bind_instance(function: Callable[..., Any], instance: Any) -> Callable[..., Any]:
     """Bind the first argument of a method that is no function but a callable object, as what `jit` returns is.
 
     It keeps the name and the documentation.
@@ -153,7 +153,7 @@ def bound(function: Callable[..., Any], instance: Any) -> Callable[..., Any]:
     return method
 
 
-def named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], Any]:
+def name_derived(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], Any]:
     """Name a derived function after `fun`, keeping its documentation, and its signature if it is the same."""
 
     def decorate(derived: Any) -> Any:

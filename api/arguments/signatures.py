@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tapeless.arguments.checks import arguments, not_an_array, structure
+from tapeless.arguments.argument_checks import arguments, not_an_array, structure
 from tapeless.arguments.names import name_of_leaf
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.advice import widths

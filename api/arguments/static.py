@@ -5,7 +5,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from tapeless.arguments.checks import shown
+from tapeless.arguments.argument_checks import describe_value
 from tapeless.arguments.names import argument_name
 from tapeless.tracer import core
 from tapeless.tracer.array import Array
@@ -190,7 +190,7 @@ def _not_hashable(where: Any, value: Any, fun: Any, who: str) -> ValueError:
     kind = "" if isinstance(value, Array) else f" of type {type(value).__name__}"
     return ValueError(
         f"{who}: static argument {argument_name(fun, where)} of {core.describe_function(fun)} is not hashable: "
-        f"{shown(value)}{kind}.\n"
+        f"{describe_value(value)}{kind}.\n"
         "  Static arguments are compiled in. Pass a tuple instead of a list, "
         "or do not make it static if it is an array."
     )

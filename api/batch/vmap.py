@@ -8,12 +8,12 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.argument_checks import check_arrays, check_callable
 from tapeless.arguments.names import leaf_names, naming, shown_attributes
 from tapeless.interpreters import vmap as batching
 from tapeless.interpreters.vmap import Dim, check_vmappable
 from tapeless.tracer import core, leaks, pytree
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.errors import AxisError
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.primitives.operands import canonical_axis, shape_of
@@ -60,7 +60,7 @@ class BatchedReferences:
         for (i, ref), x, d in zip(self._mapped.items(), outs[n:], dims[n:], strict=True):
             place = self._dims[i]
             assert place is not None
-            ref.put(batching.placed(x, d, place, self._size))
+            ref.put(batching.move_mapped_axis(x, d, place, self._size))
         return outs[:n], dims[:n]
 
 
@@ -68,7 +68,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@advised
+@advise_keywords
 def vmap(
     fun: Callable[P, R],
     in_axes: Any = 0,
@@ -124,7 +124,7 @@ def vmap(
         with references.lent():
             f = _FlatBatched(fun, tree, references)
             mapped = batching.vmap, f, references.values, dims, size, fun, axis_name, spmd_axis_name
-            outs, out_dims = leaks.checked(lambda: batching.choosing(control_flow, *mapped))
+            outs, out_dims = leaks.check_leaks(lambda: batching.choosing(control_flow, *mapped))
         outs, out_dims = references.put_back(outs, out_dims)
         return _placed(f, outs, out_dims, out_axes, size)
 
@@ -288,7 +288,7 @@ def _placed_leaf(x: Any, d: int | None, wanted: Any, size: int, fun: Any) -> Any
             )
         return as_argument(x)
     ndim = aval_of(x).ndim + (d is None)
-    return batching.placed(x, d, canonical_axis(wanted, ndim), size)
+    return batching.move_mapped_axis(x, d, canonical_axis(wanted, ndim), size)
 
 
 # ---- vectorize -----------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.compile.make_jaxpr import make_jaxpr
 from tapeless.interpreters import batched_control_flow
 from tapeless.interpreters.batched_control_flow import Decision

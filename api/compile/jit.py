@@ -14,11 +14,19 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 import numpy as np
 
-from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable, not_an_array
-from tapeless.arguments.names import bound, describe_inputs, names_by_position, naming
+from tapeless.arguments.argument_checks import CLOSE_OVER, check_arrays, check_callable, not_an_array
+from tapeless.arguments.names import bind_instance, describe_inputs, names_by_position, naming
 from tapeless.arguments.static import Arguments
 from tapeless.compile import references
-from tapeless.compile.jit_cache import Programs, TraceKey, clear_programs, explained, note_traced, programs_of, remember
+from tapeless.compile.jit_cache import (
+    Programs,
+    TraceKey,
+    clear_programs,
+    explain_retrace,
+    note_traced,
+    programs_of,
+    remember,
+)
 from tapeless.compile.placement import one_device
 from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
 from tapeless.interpreters.zero import Zero, instantiate
@@ -238,7 +246,7 @@ class Jitted(Generic[P, R]):
         self: "Jitted[Concatenate[Any, Rest], R]", instance: object, owner: Any = None
     ) -> Callable[Rest, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else bound(self, instance)
+        return self if instance is None else bind_instance(self, instance)
 
     def trace(self, /, *args: Any, **kwargs: Any) -> Traced:
         """Trace the program for arguments of these types; `tl.ShapeDtypeStruct` will do for arrays."""
@@ -362,9 +370,9 @@ class Jitted(Generic[P, R]):
         found = self._programs.traces.get(key)
         if found is None:
             self._announce(key)
-            found = logs.timed(
+            found = logs.time_work(
                 lambda: ("traced", core.describe_function(self._fun), self._who),
-                lambda: leaks.checked(lambda: self._trace(statics, leaves, tree)),
+                lambda: leaks.check_leaks(lambda: self._trace(statics, leaves, tree)),
                 lambda traced: f": {traced.signature()}",
             )
             if config.debug_key_reuse:
@@ -381,7 +389,7 @@ class Jitted(Generic[P, R]):
             raise RuntimeError(f"jit: {function} would be traced, which config.no_tracing forbids.")
         has_twin = self._who == "jit" and note_traced(self._fun)
         if config.explain_cache_misses:
-            logs.warn(explained(self._who, self._fun, key, self._programs.traces, has_twin))
+            logs.warn(explain_retrace(self._who, self._fun, key, self._programs.traces, has_twin))
 
     def _key(self, statics: Any, leaves: list[Any], tree: Any, device: Any) -> TraceKey:
         avals = tuple([x.aval if isinstance(x, DeviceArray) else _type_of(x) for x in leaves])
@@ -404,7 +412,7 @@ class Jitted(Generic[P, R]):
 
         removed = self._static.positions(statics)
         names = names_by_position(self._fun, len(tree.children[0].children), removed)
-        closed, refs = references.traced(
+        closed, refs = references.trace_with_references(
             flat,
             leaves,
             avals,

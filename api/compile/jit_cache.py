@@ -112,7 +112,7 @@ class TraceKey(NamedTuple):
     settings: Any
 
 
-def explained(who: str, fun: Any, key: TraceKey, known: Iterable[TraceKey], has_twin: bool) -> str:
+def explain_retrace(who: str, fun: Any, key: TraceKey, known: Iterable[TraceKey], has_twin: bool) -> str:
     """Explain why none of the traces that are `known` serves for `key`: how the closest of them differs.
 
     Args:

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.arguments.names import shown_attributes
 from tapeless.tracer.core import function_name
 from tapeless.tracer.source import named_scope

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapeless.arguments.checks import check_arrays
+from tapeless.arguments.argument_checks import check_arrays
 from tapeless.lowering import array, devices
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.key_array import KeyArray

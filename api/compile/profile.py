@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile import profile_text as terminal
 from tapeless.compile.jit import trace_apart
 from tapeless.compile.placement import block_until_ready
@@ -150,8 +150,8 @@ def profile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
         raise TypeError(f"profile: {traced.type.function} reads or writes references, which each run would change.")
     traced.type.check_fit(leaves)
     jaxpr, consts = traced.to_compile.jaxpr, traced.to_compile.consts
-    prepared, simplifying = _timed(lambda: emit.prepared(jaxpr, jaxpr.name, device.platform))
-    module, lowering = _timed(lambda: emit.written(prepared, (), jaxpr.name, device.platform))
+    prepared, simplifying = _timed(lambda: emit.prepare_program(jaxpr, jaxpr.name, device.platform))
+    module, lowering = _timed(lambda: emit.write_module(prepared, (), jaxpr.name, device.platform))
     executable, compiling = _timed(lambda: _compiled(module, jaxpr, device, traced.options))
     bufs = [dispatch.buffer_on(x, device) for x in (*consts, *leaves)]
     first, *runs = _runs(lambda: block_until_ready(executable.call(bufs)))
@@ -161,7 +161,7 @@ def profile(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
         StageTime("simplifying", simplifying, f"to size {counting.program_size(prepared):,}"),
         StageTime("lowering", lowering, f"{module.text.count(chr(10)):,} lines of StableHLO"),
         StageTime("compiling", compiling, _compiled_to(executable, kernels)),
-        StageTime("running", statistics.median(runs), terminal.spread(first, runs)),
+        StageTime("running", statistics.median(runs), terminal.describe_spread(first, runs)),
     )
     return Profile(
         f"{traced.type.name} on {device}", stages, runs, dict(operations_by_line(prepared)), kernels, unrecorded

@@ -98,7 +98,7 @@ def bytes_text(n: float) -> str:
     return f"{n:.0f} B"
 
 
-def spread(first: float, runs: Sequence[float]) -> str:
+def describe_spread(first: float, runs: Sequence[float]) -> str:
     """Say of how many calls a time is the median, and how they differ."""
     extremes = f"from {time_text(min(runs))} to {time_text(max(runs))}"
     return f"the median of {len(runs)} calls, {extremes}; the first took {time_text(first)}"

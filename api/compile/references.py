@@ -61,7 +61,7 @@ class ProgramReferences(NamedTuple):
                 )
 
 
-def traced(
+def trace_with_references(
     f: Callable[..., Sequence[Any]],
     leaves: Sequence[Any],
     avals: Sequence[ShapedArray],

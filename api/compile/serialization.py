@@ -35,7 +35,7 @@ class SavedFunction(NamedTuple):
     donated: tuple[int, ...]
 
 
-def written(signature: Signature, executable: Executable, consts: list[Any], donated: tuple[int, ...]) -> bytes:
+def write_compiled(signature: Signature, executable: Executable, consts: list[Any], donated: tuple[int, ...]) -> bytes:
     """Write a compiled function as bytes. Raises: TypeError if it calls the host, or a structure cannot be written."""
     found, blob = saved_programs.executable_parts(_SAVE, executable)
     arrays = [DeviceArray(buf) for buf in consts]
@@ -45,16 +45,16 @@ def written(signature: Signature, executable: Executable, consts: list[Any], don
         "consts": [_type_text(x.aval) for x in arrays],
         "donated": donated,
     }
-    return saved_programs.packed(header, [blob, *[np.asarray(x).tobytes() for x in arrays]])
+    return saved_programs.pack_file(header, [blob, *[np.asarray(x).tobytes() for x in arrays]])
 
 
-def read(data: Any, device: Device) -> SavedFunction:
+def read_compiled(data: Any, device: Device) -> SavedFunction:
     """Read a compiled function, for a device. Raises: ValueError, TypeError as `stages.load`."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"{_LOAD}: expected the bytes that serialize() returned, not {type(data).__name__}.")
-    header, (blob, *arrays) = saved_programs.unpacked(_LOAD, bytes(data))
+    header, (blob, *arrays) = saved_programs.unpack_file(_LOAD, bytes(data))
     out_avals = [*map(_type, header["signature"]["out_avals"])]
-    executable = saved_programs.loaded(_LOAD, header, blob, device, out_avals)
+    executable = saved_programs.load_executable(_LOAD, header, blob, device, out_avals)
     signature = _signature(header["signature"])
     consts = [_constant(_type(text), content, device) for text, content in zip(header["consts"], arrays, strict=True)]
     return SavedFunction(signature, executable, consts, tuple(header["donated"]))

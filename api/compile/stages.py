@@ -16,7 +16,7 @@ from tapeless.lowering import devices, dispatch, emit
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation, parse
-from tapeless.lowering.key_array import run_followed, wrapped
+from tapeless.lowering.key_array import run_followed, wrap_buffer
 from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer import dtypes, pytree, source
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal
@@ -124,7 +124,7 @@ class CompiledCall:
 
     def _check_finite(self, outs: Sequence[DeviceArray], arrays: Sequence[DeviceArray]) -> None:
         if self._jaxpr is not None:
-            consts = map(wrapped, self.consts, self._jaxpr.in_avals)
+            consts = map(wrap_buffer, self.consts, self._jaxpr.in_avals)
             dispatch.check_finite_program(self._jaxpr, outs, [*consts, *arrays], len(self.consts))
         elif found := dispatch.nonfinite_in(outs):
             raise FloatingPointError(
@@ -263,7 +263,7 @@ class Traced(_Stage):
 def _warn_of_unused(traced: Traced, donated: Sequence[int]) -> None:
     """Warn of donated arguments whose memory no result can take; `donated` counts the constants before them."""
     program = traced.to_compile
-    unused = donation.matched(program.jaxpr.in_avals, program.jaxpr.out_avals, donated).unused
+    unused = donation.match_donated(program.jaxpr.in_avals, program.jaxpr.out_avals, donated).unused
     if unused:
         names, n = traced.type.names, len(program.consts)
         leaves = {i: name_of_leaf(names, traced.in_tree, i - n) for i in unused}
@@ -399,7 +399,7 @@ class Compiled(_Stage):
         program = self._program
         if program.references is not None:
             raise TypeError(f"serialize: {self.type.name} reads or writes references, which no file holds.")
-        return serialization.written(program.signature, program.saveable(), program.consts, program.donated)
+        return serialization.write_compiled(program.signature, program.saveable(), program.consts, program.donated)
 
 
 def load(data: bytes, device: Any = None) -> Compiled:
@@ -420,7 +420,7 @@ def load(data: bytes, device: Any = None) -> Compiled:
     Array(6., dtype=float32, weak_type=True)
     """
     devices.of_placement("stages.load", device)
-    found = serialization.read(data, device or dispatch.device_of(()))
+    found = serialization.read_compiled(data, device or dispatch.device_of(()))
     return Compiled(CompiledCall(found.signature, found.executable, found.consts, found.donated, None))
 
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
-from tapeless.arguments.checks import check_arrays
+from tapeless.arguments.argument_checks import check_arrays
 from tapeless.control_flow.mismatch_errors import branches_error, carry_error, structure_error
 from tapeless.tracer import core, dtypes, leaks, pytree
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.numpy.promotion import cast
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.references import Ref
-from tapeless.tracer.settings.scopes import scoped
+from tapeless.tracer.settings.scopes import call_in_scope
 from tapeless.tracer.staging import trace_closed, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
@@ -87,7 +87,7 @@ def trace(
 
     references: list[Ref] = []
     taken = references if taking_references else None
-    jaxpr, consts = leaks.checked(lambda: trace_to_jaxpr(flat, avals, what=who, function=fun, references=taken))
+    jaxpr, consts = leaks.check_leaks(lambda: trace_to_jaxpr(flat, avals, what=who, function=fun, references=taken))
     return TracedBody(jaxpr.replace(name=_name(fun)), consts, result, tuple(references))
 
 
@@ -96,7 +96,7 @@ def _name(fun: Any) -> str:
     return "f" if name == "<lambda>" else str(name)
 
 
-def described(result: Any) -> str:
+def describe_result(result: Any) -> str:
     """Describe the result of a function in a message: its outermost container, or the type of a single array."""
     tree = pytree.structure(result)
     if tree is not pytree.LEAF:
@@ -221,7 +221,7 @@ def _kind(aval: ShapedArray) -> str:
 # ---- branches ------------------------------------------------------------------------------------------------
 
 
-def joined(
+def join_branches(
     who: str, names: Sequence[str], functions: Sequence[Any], bodies: Sequence[TracedBody]
 ) -> tuple[list[Jaxpr], list[Any]]:
     """Join programs of branches that take and give the same: all take the constants of all of them first.
@@ -296,7 +296,7 @@ class TypeProbe:
 def probe(f: Callable[[], T]) -> tuple[T, bool]:
     """Call `f`, which traces a body, in a type probe; return its result, and whether it is good for types only."""
     found = TypeProbe()
-    return scoped(_current, found, f), found.guessed
+    return call_in_scope(_current, found, f), found.guessed
 
 
 def commit(f: Callable[[], T]) -> tuple[T, bool]:

@@ -5,11 +5,11 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable, check_takes
+from tapeless.arguments.argument_checks import CLOSE_OVER, check_arrays, check_callable, check_takes
 from tapeless.arguments.held_references import holding
 from tapeless.arguments.names import argument_name
 from tapeless.control_flow import forwarding, references, without_jit
-from tapeless.control_flow.body_tracing import TracedBody, as_type, joined, trace, unify_carry_types
+from tapeless.control_flow.body_tracing import TracedBody, as_type, join_branches, trace, unify_carry_types
 from tapeless.control_flow.scan import Number, steps_at_once
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
@@ -54,9 +54,9 @@ def cond(
     check_callable("cond", true_fun, "true_fun")
     check_callable("cond", false_fun, "false_fun")
     given = _operands("cond", true_fun, operands, operand)
-    if without_jit.known(pred):
-        return (true_fun if bool(_predicate(pred)) else false_fun)(*without_jit.given(given))
-    return chosen("cond", _predicate(pred), ("true_fun", "false_fun"), (true_fun, false_fun), given)
+    if without_jit.runs_in_python(pred):
+        return (true_fun if bool(_predicate(pred)) else false_fun)(*without_jit.make_arrays(given))
+    return choose_branch("cond", _predicate(pred), ("true_fun", "false_fun"), (true_fun, false_fun), given)
 
 
 def _cond_of_two(pred: Any, of_true: Any, true_fun: Any, of_false: Any, false_fun: Any) -> Any:
@@ -87,10 +87,10 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any, ope
         check_callable("switch", fun, name)
     given, which = _operands("switch", functions[0], operands, operand), _index(index, len(functions))
     if len(functions) == 1:
-        return functions[0](*without_jit.given(given))
-    if without_jit.known(index):
-        return functions[int(which)](*without_jit.given(given))
-    return chosen("switch", which, names, functions, given)
+        return functions[0](*without_jit.make_arrays(given))
+    if without_jit.runs_in_python(index):
+        return functions[int(which)](*without_jit.make_arrays(given))
+    return choose_branch("switch", which, names, functions, given)
 
 
 def _operands(who: str, fun: Any, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
@@ -109,7 +109,9 @@ def check_operands(who: str, fun: Any, operands: Sequence[Any]) -> None:
             check_arrays(f"{who}: operand {argument_name(fun, i)}{{}}", x, CLOSE_OVER)
 
 
-def chosen(who: str, index: Any, names: Sequence[str], functions: Sequence[Any], operands: tuple[Any, ...]) -> Any:
+def choose_branch(
+    who: str, index: Any, names: Sequence[str], functions: Sequence[Any], operands: tuple[Any, ...]
+) -> Any:
     """Trace each function once, and return the results of the one `index` chooses: for a boolean, the first if true."""
     held = holding(operands)
     leaves, tree = pytree.flatten(held)
@@ -121,8 +123,8 @@ def chosen(who: str, index: Any, names: Sequence[str], functions: Sequence[Any],
         id(f): trace(who, f, lambda *xs, f=f: called[id(f)](*pytree.unflatten(tree, xs)), avals, taking_references=True)
         for f in {id(f): f for f in functions}.values()
     }
-    bodies = references.aligned([traced[id(f)] for f in functions])
-    programs, consts = joined(who, names, functions, bodies)
+    bodies = references.align_references([traced[id(f)] for f in functions])
+    programs, consts = join_branches(who, names, functions, bodies)
     in_order = programs[::-1] if aval_of(index).dtype == np.dtype(bool) else programs
     outs = forwarding.cond(index, [*consts, *leaves, *values_of(bodies[0].references)], in_order)
     return pytree.unflatten(pytree.structure(bodies[0].result), references.put_back(bodies, outs))
@@ -187,8 +189,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     check_callable("while_loop", body_fun, "body_fun")
     check_arrays("while_loop: init_val{}", init_val, CLOSE_OVER)
     if config.disable_jit:
-        first = without_jit.given(init_val)
-        if without_jit.known(more := cond_fun(first)):
+        first = without_jit.make_arrays(init_val)
+        if without_jit.runs_in_python(more := cond_fun(first)):
             return without_jit.while_loop(cond_fun, body_fun, first, more)
     tree = pytree.structure(init_val)
 
@@ -200,7 +202,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     )
     condition = of(cond_fun, [aval_of(x) for x in carry])
     _check_condition(cond_fun, condition)
-    condition, body = references.aligned([condition, body])
+    condition, body = references.align_references([condition, body])
     test = references.verdict_only(cond_fun, condition)
     outs = forwarding.while_loop(test, body, [*carry, *values_of(body.references)])
     return pytree.unflatten(tree, references.put_back([body], outs))
@@ -268,7 +270,7 @@ def fori_loop(
     lower, upper, index = _integer_bounds(lower, upper)
     counter = _counter_type(lower, upper)
     _check_last_step(lower, upper, counter)
-    if without_jit.known(lower, upper):
+    if without_jit.runs_in_python(lower, upper):
         return without_jit.fori_loop(int(lower), int(upper), counter, body_fun, init_val)
     tree = pytree.structure(init_val)
 

@@ -74,7 +74,7 @@ def lending(who: str, f: Callable[..., Any]) -> Callable[..., Any]:
     return borrowing
 
 
-def aligned(bodies: Sequence[TracedBody]) -> list[TracedBody]:
+def align_references(bodies: Sequence[TracedBody]) -> list[TracedBody]:
     """Let all bodies take, and give, the references that any body uses."""
     references = {id(ref): ref for body in bodies for ref in body.references}
     return [_with_references(body, tuple(references.values())) for body in bodies]

@@ -6,10 +6,10 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
-from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable
+from tapeless.arguments.argument_checks import CLOSE_OVER, check_arrays, check_callable
 from tapeless.batch.vmap import vmap
 from tapeless.control_flow import forwarding, references, without_jit
-from tapeless.control_flow.body_tracing import TracedBody, described, trace, unify_carry_types
+from tapeless.control_flow.body_tracing import TracedBody, describe_result, trace, unify_carry_types
 from tapeless.tracer import core, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.errors import ConcretizationTypeError
@@ -88,19 +88,19 @@ def _over(
     of_user: Callable[[Any], Any] = lambda pair: pair,
     **how: Any,
 ) -> tuple[Any, Any]:
-    """Run `scanned` over arrays and references."""
+    """Run `run_scan` over arrays and references."""
     if not xs:
-        return scanned(who, fun, f, init, xs.arrays, length, of_user=of_user, **how)
+        return run_scan(who, fun, f, init, xs.arrays, length, of_user=of_user, **how)
     step = xs.step(lambda carry, x: _pair(who, fun, f(carry, x)))
     how["of_user"] = lambda out: of_user((out[0], out[1][0]))
-    return xs.run(who, lambda: scanned(who, fun, step, init, xs.arrays, length, **how))
+    return xs.run(who, lambda: run_scan(who, fun, step, init, xs.arrays, length, **how))
 
 
 def _second(pair: Any) -> Any:
     return pair[1]
 
 
-def scanned(
+def run_scan(
     who: str,
     fun: Any,
     f: Callable[..., Any],
@@ -117,7 +117,7 @@ def scanned(
       rewritten: of the body that was traced, it gives another one, and arrays whose elements are its last inputs.
       of_user: what `fun` returned in the result of `f`, if that is not all.
     """
-    if length and without_jit.known() and rewritten is None:
+    if length and without_jit.runs_in_python() and rewritten is None:
         return without_jit.scan(
             lambda carry, x: _pair(who, fun, f(carry, x)), init, xs, length, how.get("reverse", False)
         )
@@ -146,7 +146,7 @@ def _pair(who: str, f: Any, result: Any) -> tuple[Any, Any]:
     if isinstance(result, (tuple, list)) and len(result) == 2:
         return result[0], result[1]
     raise TypeError(
-        f"{who}: {core.describe_function(f)} must return a pair (carry, y), but returned {described(result)}."
+        f"{who}: {core.describe_function(f)} must return a pair (carry, y), but returned {describe_result(result)}."
     )
 
 
@@ -228,7 +228,7 @@ def _in_batches(f: Callable[[Any], Any], xs: Any, n: int, size: int) -> Any:
     if n <= size:
         return of_batch(xs)
     batches = pytree.tree_map(lambda x: reshape(slice_in_dim(x, 0, end), (end // size, size, *shape_of(x)[1:])), xs)
-    ys = scanned("map", f, lambda _, x: ((), of_batch(x)), (), batches, end // size, of_user=_second)[1]
+    ys = run_scan("map", f, lambda _, x: ((), of_batch(x)), (), batches, end // size, of_user=_second)[1]
     flat = pytree.tree_map(lambda y: reshape(y, (end, *shape_of(y)[2:])), ys)
     if end == n:
         return flat

@@ -11,12 +11,12 @@ from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray
 
 
-def known(*values: Any) -> bool:
+def runs_in_python(*values: Any) -> bool:
     """Tell whether control flow over these values runs in Python: `disable_jit` is on, and the values are known."""
     return config.disable_jit and not any(isinstance(x, Tracer) and x.known() is None for x in values)
 
 
-def given(tree: Any) -> Any:
+def make_arrays(tree: Any) -> Any:
     """Make arrays of ours of the numbers and NumPy arrays in a pytree, for a branch or a body to compute with."""
     return pytree.tree_map(as_argument, tree)
 
@@ -31,7 +31,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], v
 
 def fori_loop(lower: int, upper: int, counter: ShapedArray, body_fun: Callable[[Any, Any], Any], val: Any) -> Any:
     """Apply `body_fun` for each number, an array of the type `counter`."""
-    val = given(val)
+    val = make_arrays(val)
     for i in range(lower, upper):
         val = body_fun(tnp.asarray(i, counter.dtype), val)
     return val
@@ -40,7 +40,7 @@ def fori_loop(lower: int, upper: int, counter: ShapedArray, body_fun: Callable[[
 def scan(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any, length: int, reverse: bool) -> tuple[Any, Any]:
     """Apply `f` to each element along the leading axis of `xs`, which is not empty, and stack its results."""
     ys: list[Any] = []
-    carry = given(carry)
+    carry = make_arrays(carry)
     for i in reversed(range(length)) if reverse else range(length):
         carry, y = f(carry, pytree.tree_map(lambda x, i=i: tnp.asarray(x)[i], xs))
         ys.append(y)

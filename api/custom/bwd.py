@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tapeless.arguments.checks import check_takes
+from tapeless.arguments.argument_checks import check_takes
 from tapeless.arguments.names import argument_name
-from tapeless.custom.checks import attempt, check_rule_is_linear, fitting, returned_by
+from tapeless.custom.boolean_residuals import flags_given_back
 from tapeless.custom.closures import closed_over
-from tapeless.custom.flags import flags_given_back
+from tapeless.custom.rule_checks import attempt, check_rule_is_linear, fitting, returned_by
 from tapeless.custom.symbolic_zeros import symbolic
 from tapeless.interpreters import vmap
 from tapeless.interpreters.rules.custom import Pull, ReverseOnlyPull, differentiated_closure

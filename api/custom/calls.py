@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence, Set
 from contextvars import ContextVar
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
 
-from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
+from tapeless.arguments.argument_checks import check_arguments, check_arrays, check_callable
 from tapeless.arguments.held_references import check_distinct, holding
-from tapeless.arguments.names import bound
+from tapeless.arguments.names import bind_instance
 from tapeless.custom import closures
-from tapeless.custom.checks import attempt, check_values
+from tapeless.custom.rule_checks import attempt, check_values
 from tapeless.tracer import core, pytree
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.settings.config import config
-from tapeless.tracer.settings.scopes import scoped
+from tapeless.tracer.settings.scopes import call_in_scope
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
@@ -104,7 +104,7 @@ class CustomFunction(Generic[P, R]):
             check_arguments(self.primitive.name, self.fun, self.__name__, arguments, others, advice)
         flat = self.flat_call(nondiff, tree)
         operands = [*nondiff.operands, *leaves]
-        held = None if core.is_evaluating() else closures.converted(flat, operands)
+        held = None if core.is_evaluating() else closures.convert_closure(flat, operands)
         custom, given = (flat, operands) if held is None else (held, [*held.tracers, *operands])
         outs = self.primitive.bind(*given, custom=custom, jaxpr=None, n_consts=None)
         return pytree.unflatten(custom.out_tree, outs)
@@ -116,7 +116,7 @@ class CustomFunction(Generic[P, R]):
         self: "CustomFunction[Concatenate[Any, Rest], R]", instance: object, owner: Any = None
     ) -> Callable[Rest, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else bound(self, instance)
+        return self if instance is None else bind_instance(self, instance)
 
     def _position(self, name: str) -> int:
         """Return the position of the argument `name`. Raises: ValueError if there is none."""
@@ -285,7 +285,7 @@ class FlatCall:
         if len(known.checked) >= _CHECKED_LIMIT:
             known.constant.clear()  # after the next check it is known again
             known.checked.clear()
-        scoped(_checking, {*_checking.get(), (id(known), key)}, check)
+        call_in_scope(_checking, {*_checking.get(), (id(known), key)}, check)
         known.checked.add(key)
 
     def is_checked(self, key: Any) -> bool:

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_arguments, check_arrays, check_callable
-from tapeless.custom.checks import attempt
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_arguments, check_arrays, check_callable
+from tapeless.custom.rule_checks import attempt
 from tapeless.differentiate.equivalence import form_of
 from tapeless.interpreters.rules.custom import differentiated_closure, linear_zeros
 from tapeless.interpreters.vmap import BatchTracer
@@ -26,7 +26,7 @@ from tapeless.tracer.core import Tracer
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
-from tapeless.tracer.settings.scopes import scoped
+from tapeless.tracer.settings.scopes import call_in_scope
 from tapeless.tracer.staging import StagedTracer, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -181,7 +181,7 @@ class _Conversion:
         self.converted, self.nested = converted, False
 
 
-def converted(call: Any, operands: Sequence[Any]) -> Converted | None:
+def convert_closure(call: Any, operands: Sequence[Any]) -> Converted | None:
     """Make programs of a flat call if it holds traced arrays that would not be there when needed; else None.
 
     Tracers of forward mode are left: a function with a rule must take as an argument what is differentiated.
@@ -209,7 +209,7 @@ def _convert(call: Any, avals: Sequence[ShapedArray]) -> Converted:
 
 
 def _converting_to(call: Any, conversion: _Conversion, trace: Callable[[], Any]) -> Any:
-    return scoped(_converting, {**_converting.get(), id(call.custom): conversion}, trace)
+    return call_in_scope(_converting, {**_converting.get(), id(call.custom): conversion}, trace)
 
 
 # ---- any function --------------------------------------------------------------------------------------------

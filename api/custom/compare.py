@@ -9,7 +9,7 @@ import numpy as np
 from tapeless.arguments.names import argument_name
 from tapeless.custom.calls import CustomFunction
 from tapeless.differentiate.autodiff import jvp, vjp
-from tapeless.differentiate.finite_differences import drawn, wide
+from tapeless.differentiate.finite_differences import draw_like, wide
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.types import aval_of
 
@@ -73,7 +73,7 @@ class _Comparison:
 
     def forward(self) -> None:
         """Compare values and tangents."""
-        tangents = [drawn(self._rng, x) for x in self._primals]
+        tangents = [draw_like(self._rng, x) for x in self._primals]
         (values, pushed), (true_values, true_pushed) = (
             jvp(f, self._primals, tangents) for f in (self._rule, self._body)
         )
@@ -84,7 +84,7 @@ class _Comparison:
         """Compare values and cotangents."""
         (values, pull), (true_values, true_pull) = (vjp(f, *self._primals) for f in (self._rule, self._body))
         self._compare("the value in reverse mode", values, true_values)
-        cts = {path: drawn(self._rng, y) for path, y in values.items()}
+        cts = {path: draw_like(self._rng, y) for path, y in values.items()}
         pulled, true_pulled = (dict(zip(self._names, each(cts))) for each in (pull, true_pull))
         self._compare("the cotangent in reverse mode", pulled, true_pulled)
 

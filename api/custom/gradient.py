@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.custom.vjp import custom_vjp
 from tapeless.tracer import core, pytree
 from tapeless.tracer.jaxpr import eval_jaxpr

@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from tapeless.arguments.checks import check_arrays, check_callable, check_takes
+from tapeless.arguments.argument_checks import check_arrays, check_callable, check_takes
 from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff
-from tapeless.custom.checks import attempt, check_rule_is_linear, fitting, returned_by
+from tapeless.custom.rule_checks import attempt, check_rule_is_linear, fitting, returned_by
 from tapeless.custom.symbolic_zeros import SymbolicZero, is_known_zero, symbolic
 from tapeless.interpreters.rules.custom import linear_zeros
 from tapeless.interpreters.zero import Zero, instantiate, with_zeros

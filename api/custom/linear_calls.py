@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tapeless.arguments.checks import check_arrays, check_callable, structure
+from tapeless.arguments.argument_checks import check_arrays, check_callable, structure
 from tapeless.control_flow.body_tracing import TracedBody, trace
 from tapeless.interpreters import vmap
 from tapeless.interpreters.rules.custom import Pull

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.arguments.checks import check_arrays, check_callable, structure
+from tapeless.arguments.argument_checks import check_arrays, check_callable, structure
 from tapeless.control_flow.body_tracing import as_type, trace
 from tapeless.custom.closures import alive_in
 from tapeless.custom.jvp import custom_jvp
 from tapeless.custom.symbolic_zeros import zero_from_primal
 from tapeless.differentiate.autodiff import jvp
-from tapeless.differentiate.tangents import typed
+from tapeless.differentiate.tangents import convert_tangent
 from tapeless.interpreters import transpose
 from tapeless.interpreters.analysis.linearity import check_linear
 from tapeless.tracer import core, linear_vars, pytree
@@ -61,7 +61,7 @@ def _linear_solve(
     leaves, tree = pytree.flatten(b)
     avals = _types(given, b, (matvec, matvec), (solve, _found_by(given, solve, matvec, has_aux)))
     program, consts = _program(given, matvec, lambda *xs: matvec(pytree.unflatten(tree, xs)), avals, b)
-    linear = linear_vars.marked(program, (*[False] * len(consts), *[True] * len(avals)))
+    linear = linear_vars.mark_linear_cached(program, (*[False] * len(consts), *[True] * len(avals)))
     check_linear(linear)
     solved, of_solve, aux = _solver(given, solve, program, consts, avals, b, has_aux)
     groups: list[Sequence[Any]] = [consts, (), of_solve, ()]
@@ -148,7 +148,7 @@ def _operands(who: str, x: Any, b: Any, avals: Sequence[ShapedArray]) -> list[An
     leaves = [
         (f"{who}: what a solver calls its function with{pytree.keystr(p)}", v) for p, v in pytree.leaves_with_path(x)
     ]
-    return [typed(v, aval, what, "the function") for (what, v), aval in zip(leaves, avals)]
+    return [convert_tangent(v, aval, what, "the function") for (what, v), aval in zip(leaves, avals)]
 
 
 def _check_like(given: _Given, fun: Any, found: Any, b: Any, avals: Sequence[ShapedArray]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.custom.primitives import defined
+from tapeless.custom.primitives import find_operation
 from tapeless.interpreters import index_rows
 from tapeless.interpreters.analysis import cost as counting
 from tapeless.tracer import core
@@ -20,7 +20,7 @@ def def_elementwise(primitive: Any) -> None:
     >>> import tapeless as tl
     >>> def_elementwise(tl.core.Primitive("sine"))
     """
-    operation = defined(primitive)
+    operation = find_operation(primitive)
 
     def row(params: index_rows.Params, avals: Sequence[ShapedArray]) -> index_rows.IndexRow:
         types, _ = core.Primitive.abstract_eval(operation, *avals, **params)
@@ -47,6 +47,6 @@ def def_cost(primitive: Any, operations: Callable[..., int]) -> None:
     def count(eqn: Equation) -> int:
         return int(operations(*[v.aval for v in eqn.invars], **eqn.params))
 
-    operation = defined(primitive)
+    operation = find_operation(primitive)
     counting.prices.pop(operation, None)
     counting.prices[operation] = counting.Price(lambda eqn: counting.Arithmetic(0, count(eqn)), count)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from tapeless.custom.primitives import Registry
 from tapeless.interpreters import vmap
-from tapeless.interpreters.vmap import aligned, example_shape
+from tapeless.interpreters.vmap import align_operand, example_shape
 from tapeless.tracer.user_primitives import Rule, UserPrimitive
 
 not_mapped = None  # in the place of an axis: the operand is the same for all examples
@@ -41,12 +41,12 @@ fancy_primitive_batchers: Final = Registry("batching", _of_axis_data)  # rule(Ax
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
     """Return `x` with the mapped axis first, repeated `size` times if it has none."""
-    return vmap.materialized(x, bdim, size)
+    return vmap.move_mapped_axis_first(x, bdim, size)
 
 
 def broadcast(x: Any, sz: int, axis: int) -> Any:
     """Return `x` repeated `sz` times along a new axis at `axis`."""
-    return vmap.placed(x, None, axis, sz)
+    return vmap.move_mapped_axis(x, None, axis, sz)
 
 
 def defvectorized(prim: Any) -> None:
@@ -68,7 +68,7 @@ def defbroadcasting(prim: Any) -> None:
 
     def rule(axis: AxisData, args: Sequence[Any], dims: Sequence[Any], /, **params: Any) -> Any:
         shape = max((example_shape(x, d) for x, d in zip(args, dims)), key=len)
-        given = [aligned(x, d, axis.size, shape) for x, d in zip(args, dims)]
+        given = [align_operand(x, d, axis.size, shape) for x, d in zip(args, dims)]
         return _with_dims(prim, prim.bind(*given, **params), 0)
 
     fancy_primitive_batchers[prim] = rule

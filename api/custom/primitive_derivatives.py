@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from tapeless.custom.primitives import FunctionPrimitive, OwnPrimitive, Registry, defined
+from tapeless.custom.primitives import FunctionPrimitive, OwnPrimitive, Registry, find_operation
 from tapeless.interpreters import jvp, transpose
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of
@@ -142,7 +142,7 @@ def def_linear_in(primitive: Any, *operands: int | Sequence[int]) -> None:
             raise TypeError(f"def_linear_in: {primitive}: positions of operands are integers, not {k!r}.")
         if k < 0:
             raise ValueError(f"def_linear_in: {primitive}: positions of operands count from 0, not {k}.")
-    defined(primitive).linear_sets = tuple(sets) or ((),)
+    find_operation(primitive).linear_sets = tuple(sets) or ((),)
 
 
 def deflinear(primitive: Any, transpose_rule: Callable[..., Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.custom.primitives import defined
+from tapeless.custom.primitives import find_operation
 from tapeless.tracer.primitives import callback as host
 from tapeless.tracer.types import ShapedArray
 from tapeless.tracer.user_primitives import UserPrimitive
@@ -60,13 +60,13 @@ def register_lowering(prim: Any, rule: Callable[..., Sequence[Any]], platform: s
     Returns: `rule`.
     """
     if platform is not None:
-        defined(prim).rules.setdefault("lowering", _for_one_platform(prim, platform))
+        find_operation(prim).rules.setdefault("lowering", _for_one_platform(prim, platform))
         return rule
 
     def lowered(avals_out: Sequence[ShapedArray], /, *args: Any, **params: Any) -> Sequence[Any]:
         return rule(LoweringRuleContext(operation, [x.aval for x in args], avals_out), *args, **params)
 
-    operation = defined(prim)
+    operation = find_operation(prim)
     operation.rules["lowering"] = lowered
     return rule
 

@@ -54,10 +54,10 @@ class LibraryPrimitive:
 
     @multiple_results.setter
     def multiple_results(self, value: bool) -> None:
-        defined(self).several = value
+        find_operation(self).several = value
 
     def _gives_several(self) -> bool:
-        return defined(self).several
+        return find_operation(self).several
 
     def bind(self, /, *args: Any, **params: Any) -> Any:
         """Apply the primitive to arrays under the current transformation; rules get `params` by name.
@@ -76,7 +76,7 @@ class LibraryPrimitive:
 
     def def_impl(self, impl: Function) -> Function:
         """Define `impl(*arrays, **params)`, which computes it outside of `jit`. Returns: `impl`."""
-        operation = defined(self)
+        operation = find_operation(self)
         operation.rules["impl"] = impl
         dispatch.inline.pop(operation, None)
         dispatch.inline[operation] = lambda *args, **params: operation.flat("impl", impl(*as_arguments(args), **params))
@@ -87,7 +87,7 @@ class LibraryPrimitive:
 
         Returns: `abstract_eval`.
         """
-        defined(self).rules["abstract_eval"] = abstract_eval
+        find_operation(self).rules["abstract_eval"] = abstract_eval
         return abstract_eval
 
     def def_effectful_abstract_eval(self, effectful_abstract_eval: Function) -> Function:
@@ -116,7 +116,7 @@ class LibraryPrimitive:
     @property
     def impl(self) -> Callable[..., Any]:
         """The function that computes it outside of `jit`. Raises: NotImplementedError if there is none."""
-        return defined(self).rule("impl")
+        return find_operation(self).rule("impl")
 
     def abstract_eval(self, /, *avals: Any, **params: Any) -> tuple[Any, frozenset[str]]:
         """Compute the type of the result, or a list of types if it has `multiple_results`, and name its effect."""
@@ -190,7 +190,7 @@ def _types_of_none(*avals: Any, **params: Any) -> Any:
     raise InternalError("no equation is of a function")
 
 
-def defined(primitive: Any) -> UserPrimitive:
+def find_operation(primitive: Any) -> UserPrimitive:
     """Find the operation behind a `LibraryPrimitive`, or behind the primitive of an equation.
 
     Raises: TypeError if it is ours, whose rules are not changed, or no primitive.
@@ -220,16 +220,16 @@ class Registry(MutableMapping[Any, Rule]):
         self._kind, self._adapt, self._own = kind, adapt, own
 
     def __setitem__(self, primitive: Any, rule: Rule) -> None:
-        operation = defined(primitive)
+        operation = find_operation(primitive)
         operation.rules[self._kind] = self._adapt(operation, rule) if self._adapt else rule
 
     def __getitem__(self, primitive: Any) -> Rule:
         if self._own and isinstance(primitive, OwnPrimitive):
             return self._own(primitive)
-        return defined(primitive).rules[self._kind]
+        return find_operation(primitive).rules[self._kind]
 
     def __delitem__(self, primitive: Any) -> None:
-        del defined(primitive).rules[self._kind]
+        del find_operation(primitive).rules[self._kind]
 
     def __iter__(self) -> Iterator[Any]:
         return (p for p in installed() if self._kind in p.rules)
@@ -252,7 +252,7 @@ def apply_primitive(prim: Any, /, *args: Any, **params: Any) -> Any:
     >>> apply_primitive(twice_p, 3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    operation = defined(prim)
+    operation = find_operation(prim)
     key = (operation, tuple(map(aval_of, args)), tuple(params.items()))
     program = _programs.get(key) or _programs.recall(key)
     if program is None:

@@ -7,12 +7,12 @@ backward rule, applied it is the transpose of that rule. So either mode uses wha
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from tapeless.arguments.checks import check_arrays, check_callable, check_takes
+from tapeless.arguments.argument_checks import check_arrays, check_callable, check_takes
 from tapeless.arguments.held_references import holding
+from tapeless.custom.boolean_residuals import flags_kept
 from tapeless.custom.bwd import Backward, BackwardSignature, name_of
 from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff
-from tapeless.custom.checks import returned_by
-from tapeless.custom.flags import flags_kept
+from tapeless.custom.rule_checks import returned_by
 from tapeless.custom.symbolic_zeros import CustomVJPPrimal
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer import dtypes, pytree

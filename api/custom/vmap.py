@@ -4,8 +4,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
-from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
-from tapeless.arguments.names import bound
+from tapeless.arguments.argument_checks import check_arguments, check_arrays, check_callable
+from tapeless.arguments.names import bind_instance
 from tapeless.control_flow.body_tracing import TracedBody, as_type, gives_way, trace
 from tapeless.control_flow.scan import scan
 from tapeless.custom.calls import PerTrace, positional, signature_of
@@ -82,7 +82,7 @@ class custom_vmap(Generic[P, R]):
         return pytree.unflatten(pytree.structure(body.result), outs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else bound(self, instance)
+        return self if instance is None else bind_instance(self, instance)
 
     def _evaluated(self, args: Sequence[Any]) -> Any:
         result = cast(Callable[..., Any], self.fun)(*args)

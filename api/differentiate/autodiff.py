@@ -7,22 +7,22 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overloa
 
 import numpy as np
 
-from tapeless.arguments.checks import (
+from tapeless.arguments.argument_checks import (
     FUNCTION_AND_ARGUMENTS,
     check_arguments,
     check_arrays,
     check_callable,
+    describe_value,
     no_derivative,
-    shown,
     structure,
 )
-from tapeless.arguments.names import argument_name, leaf_names, named, positional_names
+from tapeless.arguments.names import argument_name, leaf_names, name_derived, positional_names
 from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, TangentSpace, positions
 from tapeless.differentiate.references import OfArrays, ReferencePullBack, has_references
 from tapeless.differentiate.tangents import (
     check_convention,
     in_convention,
-    instantiated,
+    instantiate_tangents,
     own_array,
     pull_back_in_convention,
     tangents_of,
@@ -108,7 +108,7 @@ def grad(
     """
     value_and_gradient = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int, convention)
 
-    @named("gradient", fun, same_arguments=True)
+    @name_derived("gradient", fun, same_arguments=True)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, pulled = value_and_gradient(*args, **kwargs)
         return (pulled, value[1]) if has_aux else pulled
@@ -179,7 +179,7 @@ def _value_and_grad(
     check_convention(who, convention)
     check_argnums(who, argnums)
 
-    @named("value_and_gradient", fun, same_arguments=True)
+    @name_derived("value_and_gradient", fun, same_arguments=True)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen = canonical_argnums(who, argnums, args, fun)
         for i in chosen:
@@ -277,8 +277,8 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     who = lambda i: f"jvp: the tangent of {leaf_names(fun, tuple(primals), {})[i]}"  # noqa: E731
     given = tangents_of(list(map(aval_of, flat)), flat_tangents, who)
     f = FlatFunction("jvp", fun, tree, has_aux)
-    values, pushed = leaks.checked(lambda: forward.jvp(f, flat, given, fun))
-    result = f.unflatten(values), f.unflatten(instantiated(pushed))
+    values, pushed = leaks.check_leaks(lambda: forward.jvp(f, flat, given, fun))
+    result = f.unflatten(values), f.unflatten(instantiate_tangents(pushed))
     return (*result, f.aux(values)) if has_aux else result
 
 
@@ -452,7 +452,7 @@ def _linearized(
     given, tree = pytree.flatten(tuple(primals))
     flat = [own_array(x) if dtypes.is_inexact(aval_of(x).dtype) else x for x in given]
     f = FlatFunction(who, fun, tree, has_aux, function)
-    values, program = leaks.checked(lambda: linearization.linearize(f, flat, function, who))
+    values, program = leaks.check_leaks(lambda: linearization.linearize(f, flat, function, who))
     n = f.out_tree.num_leaves
     domain = TangentSpace.of_arguments(tree, tuple(map(aval_of, flat)))
     codomain = TangentSpace(f.out_tree, program.out_avals[:n])
@@ -485,7 +485,8 @@ def check_argnums(who: str, argnums: Any) -> tuple[int, ...]:
     chosen = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     if any(not isinstance(i, (int, np.integer)) for i in chosen):
         raise TypeError(
-            f"{who}: argnums must be an int or a sequence of ints, positions of arguments, not {shown(argnums)}.\n"
+            f"{who}: argnums must be an int or a sequence of ints, positions of arguments, "
+            f"not {describe_value(argnums)}.\n"
             f"  Pass the arguments to the function that {who} returns: {who}(f)(x)."
         )
     return chosen

@@ -148,7 +148,7 @@ class ProgramCost:
 
 
 def _linear_half(closed: ClosedJaxpr) -> Jaxpr:
-    program, _, _ = jvp_jaxpr(closed.jaxpr, residuals.differentiated(closed))
+    program, _, _ = jvp_jaxpr(closed.jaxpr, residuals.flag_differentiated(closed))
     return partial_eval.unzip_jaxpr(program, program.linear_in).linear
 
 

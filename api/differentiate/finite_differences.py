@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
+from tapeless.arguments.argument_checks import check_arguments, check_arrays, check_callable
 from tapeless.differentiate.autodiff import jvp, vjp
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer import numpy as tnp
@@ -207,7 +207,7 @@ def _derivative(case: _Case, mode: str) -> _Case:
     return _Case(derived, args, case.name, None, (*case.path, mode))
 
 
-def drawn(rng: "np.random.Generator", like: Any) -> Any:
+def draw_like(rng: "np.random.Generator", like: Any) -> Any:
     """Draw a random array, normally distributed, of the shape and the inexact dtype of `like`."""
     aval = aval_of(like)
     found = rng.standard_normal(aval.shape)
@@ -226,7 +226,7 @@ class _Direction:
 
     def draw(self, like: Any) -> Any:
         """Draw a random array of the type of `like`."""
-        return drawn(self._rng, like)
+        return draw_like(self._rng, like)
 
     def difference(self, eps: float) -> list[Any]:
         """Compute the central difference of every result, in float64 or complex128."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.compile.jit import jit
 from tapeless.differentiate.autodiff import canonical_argnums, vjp_of, with_arguments
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from tapeless.arguments.checks import check_callable, no_derivative
-from tapeless.arguments.names import argument_name, named, shown_attributes
+from tapeless.arguments.argument_checks import check_callable, no_derivative
+from tapeless.arguments.names import argument_name, name_derived, shown_attributes
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.autodiff import (
     FlatFunction,
@@ -94,7 +94,7 @@ def _forward(
     check_argnums(who, argnums)
     _check_chunk_size(who, chunk_size)
 
-    @named("jacobian" if fun is of else who, of, same_arguments=True)
+    @name_derived("jacobian" if fun is of else who, of, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, None, of)
         for i, x in zip(canonical_argnums(who, argnums, args, of), chosen):
@@ -168,7 +168,7 @@ def _reverse(
     check_argnums(who, argnums)
     _check_chunk_size(who, chunk_size)
 
-    @named("jacobian", fun, same_arguments=True)
+    @name_derived("jacobian", fun, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, allow_int, fun)
         values, pull, *aux = vjp_of(who, rest, chosen, has_aux)
@@ -244,12 +244,14 @@ def _at_once(who: str, rest: Any, chosen: tuple[Any, ...], given: list[ShapedArr
 
     total, in_dims = sum(t.size for t in given), [0] * len(given)
     mapped = batching.vmap, pushed, basis(given, 0, total), in_dims, total, rest
-    outs, dims = leaks.checked(lambda: batching.choosing("auto", *mapped))
+    outs, dims = leaks.check_leaks(lambda: batching.choosing("auto", *mapped))
     pairs = iter(zip(outs, dims))
     values = [_of_any_example(*next(pairs)) for _ in range(f.num_results)]
     types = [aval_of(x).tangent() for x in values[: f.out_tree.num_leaves]]
     columns = [
-        _nothing(t, total, -1) if t.dtype == dtypes.float0 else batching.placed(*next(pairs), len(t.shape), total)
+        _nothing(t, total, -1)
+        if t.dtype == dtypes.float0
+        else batching.move_mapped_axis(*next(pairs), len(t.shape), total)
         for t in types
     ]
     result = f.unflatten(values), columns

@@ -8,11 +8,11 @@ one function at another point gives a map of the same structure.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tapeless.arguments.checks import structure
+from tapeless.arguments.argument_checks import structure
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.equivalence import form_of
-from tapeless.differentiate.references import NotNeeded, entries_of, placed
-from tapeless.differentiate.tangents import direction, instantiated, own_array, tangents_of
+from tapeless.differentiate.references import NotNeeded, entries_of, place_cotangent
+from tapeless.differentiate.tangents import direction, instantiate_tangents, own_array, tangents_of
 from tapeless.interpreters import linear_operators
 from tapeless.interpreters.linearize import LinearizedJaxpr
 from tapeless.interpreters.zero import Zero, instantiate
@@ -84,7 +84,7 @@ class TangentSpace(NamedTuple):
         given = iter(values)
         zeros = [Zero(aval.tangent()) for aval in self.avals]
         full = [z if z.aval.dtype == dtypes.float0 else next(given) for z in zeros]
-        return pytree.unflatten(tree or self.tree, instantiated(full))
+        return pytree.unflatten(tree or self.tree, instantiate_tangents(full))
 
     def holds(self, other: "TangentSpace") -> bool:
         """Tell whether two spaces are one: structures, shapes and dtypes of their elements are the same."""
@@ -189,7 +189,7 @@ class LinearMap:
     @property
     def T(self) -> "LinearMap":
         """The transpose: sum(y * f(x)) = sum(f.T(y) * x). A map of several arguments gives a tuple."""
-        return self._made(linear_operators.transposed(self.program), self.map_type.codomain, self.map_type.domain)
+        return self._made(linear_operators.transpose_map(self.program), self.map_type.codomain, self.map_type.domain)
 
     @property
     def H(self) -> "LinearMap":
@@ -238,7 +238,7 @@ class LinearMap:
             return NotImplemented
         if aval_of(number).shape:
             raise TypeError(f"{symbol}: a linear map is scaled by a number, not by an array {aval_of(number)}.")
-        scaled = linear_operators.scaled(operation, self.program, asarray(number))
+        scaled = linear_operators.scale_map(operation, self.program, asarray(number))
         return self._made(scaled, self.map_type.domain, self.map_type.codomain)
 
     def _made(
@@ -359,7 +359,7 @@ class PullBack:
 
         def pull(cotangent: Any) -> Any:
             leaves, tree = pytree.flatten(self(cotangent))
-            return pytree.unflatten(tree, [*map(placed, entries, leaves)])
+            return pytree.unflatten(tree, [*map(place_cotangent, entries, leaves)])
 
         return pull
 

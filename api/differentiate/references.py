@@ -141,7 +141,7 @@ class ReferencePullBack:
         if i in self._function.references and isinstance(entry, Ref):
             entry.set(ct)
             return GradRef()
-        return placed(entry, ct)
+        return place_cotangent(entry, ct)
 
 
 def entries_of(given: tuple[Any, ...], arguments: tuple[Any, ...]) -> list[Any]:
@@ -157,7 +157,7 @@ def _is_entry(x: Any) -> bool:
     return isinstance(x, (Ref, GradValue, DontWant))
 
 
-def placed(entry: Any, ct: Any) -> Any:
+def place_cotangent(entry: Any, ct: Any) -> Any:
     """Put a cotangent where an entry says; return what stands for it in the result."""
     if isinstance(entry, Ref):
         entry.addupdate(ct)

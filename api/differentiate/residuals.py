@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.arguments.names import leaf_names
 from tapeless.compile.jit import program_of
 from tapeless.interpreters.jvp import jvp_jaxpr
@@ -113,7 +113,7 @@ def saved_residuals(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Re
     """
     check_callable("saved_residuals", fun, expected=FUNCTION_AND_ARGUMENTS)
     closed = program_of("saved_residuals", fun, args, kwargs)
-    program, consts, _ = jvp_jaxpr(closed.jaxpr, differentiated(closed))
+    program, consts, _ = jvp_jaxpr(closed.jaxpr, flag_differentiated(closed))
     halves = unzip_jaxpr(program, program.linear_in)
     return residuals_of(halves, len(consts) + len(closed.consts), argument_names(fun, args, kwargs))
 
@@ -130,7 +130,7 @@ def differentiable_program(
     return closed, names
 
 
-def differentiated(closed: ClosedJaxpr) -> tuple[bool, ...]:
+def flag_differentiated(closed: ClosedJaxpr) -> tuple[bool, ...]:
     """Flag the inputs of a program that count as differentiated: all that are inexact, but not its constants."""
     n = len(closed.consts)
     return tuple(i >= n and dtypes.is_inexact(v.aval.dtype) for i, v in enumerate(closed.jaxpr.invars))
@@ -138,7 +138,7 @@ def differentiated(closed: ClosedJaxpr) -> tuple[bool, ...]:
 
 def _check_differentiable(who: str, fun: Any, closed: ClosedJaxpr, names: Sequence[str]) -> None:
     """Raise TypeError if `fun` can be differentiated in no argument; `names` are the names of all."""
-    if any(differentiated(closed)):
+    if any(flag_differentiated(closed)):
         return
     name = getattr(fun, "__name__", type(fun).__name__)
     if not names:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays
+from tapeless.arguments.argument_checks import check_arrays
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering.array import device_put
 from tapeless.tracer import core, dtypes, pytree
@@ -40,13 +40,13 @@ def tangents_of(avals: Sequence[ShapedArray], given: Sequence[Any], who: Callabl
 
 
 def direction(t: Any, want: ShapedArray, who: str, of: str) -> Any:
-    """Convert `t` as `typed` does. Raises: TypeError also for an integer, which is no tangent of a float."""
+    """Convert `t` as `convert_tangent` does. Raises: TypeError also for an integer, which is no tangent of a float."""
     if is_arraylike(t) and not dtypes.is_inexact(aval_of(t).dtype):
         raise TypeError(f"{who} is {aval_of(t)}, but {of} asks for {want}.")
-    return typed(t, want, who, of)
+    return convert_tangent(t, want, who, of)
 
 
-def typed(t: Any, want: ShapedArray, who: str, of: str) -> Any:
+def convert_tangent(t: Any, want: ShapedArray, who: str, of: str) -> Any:
     """Convert `t`, a number or a weakly typed array, to the type `want`. Raises: TypeError naming both types."""
     if isinstance(t, (bool, int, float, complex)) and not want.shape:
         return constant(t, want)
@@ -61,7 +61,7 @@ def typed(t: Any, want: ShapedArray, who: str, of: str) -> Any:
     return t
 
 
-def instantiated(tangents: Sequence[Any]) -> list[Any]:
+def instantiate_tangents(tangents: Sequence[Any]) -> list[Any]:
     """Make arrays of tangents, `Zero` among them."""
     return [own_array(instantiate(t)) for t in tangents]
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arguments, check_callable
+from tapeless.arguments.argument_checks import check_arguments, check_callable
 from tapeless.arguments.names import leaf_names
 from tapeless.differentiate.autodiff import FlatFunction
 from tapeless.differentiate.tangents import own_array, tangents_of

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile.jit import program_of
 from tapeless.differentiate import residuals
 from tapeless.differentiate.autodiff import linear_jaxpr, zeros_among
@@ -91,7 +91,7 @@ def unzip_program(
     closed: ClosedJaxpr, names: Sequence[str], policy: Policy | None = None, strict: bool = False
 ) -> Unzipped:
     """Unzip the program of a function; `names` are for its inputs other than constants."""
-    some = residuals.differentiated(closed)
+    some = residuals.flag_differentiated(closed)
     if strict:
         program, outer = linear_a.jvp(closed.jaxpr, some), ()
         halves = _strict_halves(program)

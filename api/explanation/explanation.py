@@ -5,13 +5,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.differentiate import residuals
-from tapeless.differentiate.residuals import Residuals, differentiated
+from tapeless.differentiate.residuals import Residuals, flag_differentiated
 from tapeless.differentiate.unzip import Unzipped, check_policy, unzip_program
 from tapeless.explanation import page as html
-from tapeless.explanation import text as terminal
-from tapeless.explanation.tables import Phase, Tables, marked, tables
+from tapeless.explanation import terminal_text as terminal
+from tapeless.explanation.tables import Phase, Tables, mark_equations, tables
 from tapeless.interpreters import partial_eval, simplify
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.residuals.rematerialization import Policy
@@ -56,7 +56,7 @@ class Simplifying(NamedTuple):
 
 def simplifying(closed: ClosedJaxpr) -> Simplifying:
     """Linearize a program in all inexact inputs, and simplify it step by step, before it is cut in two."""
-    program, _, _ = jvp_jaxpr(closed.jaxpr, differentiated(closed))
+    program, _, _ = jvp_jaxpr(closed.jaxpr, flag_differentiated(closed))
     written = partial_eval.with_linear_equations(program, program.linear_in)
     with noted() as stopped:
         passes = Passes([AfterPass("as written", written), *simplify.after_passes(written)])
@@ -166,8 +166,8 @@ def explain(fun: Callable[..., Any], /, *args: Any, policy: Policy | None = None
     check_callable("explain", fun, expected=FUNCTION_AND_ARGUMENTS)
     check_policy("explain", policy)
     closed, names = residuals.differentiable_program("explain", fun, args, kwargs)
-    differentiated = residuals.differentiated(closed)
-    unzipped = unzip_program(ClosedJaxpr(marked(closed.jaxpr), closed.consts), names, policy)
+    differentiated = residuals.flag_differentiated(closed)
+    unzipped = unzip_program(ClosedJaxpr(mark_equations(closed.jaxpr), closed.consts), names, policy)
     short = [name.removeprefix("the argument ") for name in names]
     of = [name for name, yes in zip(short, differentiated[len(closed.consts) :], strict=True) if yes]
     return Explanation(getattr(fun, "__name__", "f"), closed, unzipped, tables(unzipped, short, of))

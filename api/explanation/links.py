@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from tapeless.explanation.tables import Line, Row, Saved, SourceLine, Tables, inverse
-from tapeless.explanation.text import keys_text, saved_as
+from tapeless.explanation.terminal_text import keys_text, saved_as
 
 
 class Links:

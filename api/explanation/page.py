@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tapeless.explanation.links import Links
 from tapeless.explanation.tables import RESIDUALS, InnerProgram, Line, Phase, Row, Saved, Tables
-from tapeless.explanation.text import KINDS, body_title, saved_as
+from tapeless.explanation.terminal_text import KINDS, body_title, saved_as
 from tapeless.interpreters.analysis.cost import Cost
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})

@@ -163,13 +163,13 @@ def inverse(pairs: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:
 
 
 def tables(unzipped: Unzipped, names: Sequence[str], differentiated: Sequence[str]) -> Tables:
-    """Make the rows of a derivative that was taken apart, of a program that is `marked`.
+    """Make the rows of a derivative that was taken apart, of a program whose equations `mark_equations` marked.
 
     Args:
       names: of the primal's inputs, its constants excepted; `differentiated`: of those that have a tangent.
     """
     primal, linear = unzipped.primal.jaxpr, unzipped.linear
-    backward, reached = transpose.transpose_jaxpr(marked(linear), (True,) * len(linear.outvars))
+    backward, reached = transpose.transpose_jaxpr(mark_equations(linear), (True,) * len(linear.outvars))
     given = Names()
     of_primal = _primal(unzipped, names, given)
     read = [v for v in linear.invars if not v.linear]
@@ -367,7 +367,7 @@ class Mark(Source):
         self.equation: Final = equation
 
 
-def marked(jaxpr: Jaxpr, known: dict[Jaxpr, Jaxpr] | None = None) -> Jaxpr:
+def mark_equations(jaxpr: Jaxpr, known: dict[Jaxpr, Jaxpr] | None = None) -> Jaxpr:
     """Mark the equations of a program, and of the programs it carries, so that provenance can be told.
 
     Args:
@@ -385,5 +385,5 @@ def made_from(eqn: Equation) -> Equation | None:
 
 
 def _marked_equation(eqn: Equation, known: dict[Jaxpr, Jaxpr]) -> Equation:
-    params = map_subjaxprs(lambda inner: marked(inner, known), eqn.params)
+    params = map_subjaxprs(lambda inner: mark_equations(inner, known), eqn.params)
     return eqn.replace(params=params, source=Mark(eqn.source, eqn) if eqn.source else None)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.arguments.checks import CLOSE_OVER, check_call, check_callable
+from tapeless.arguments.argument_checks import CLOSE_OVER, check_call, check_callable
 from tapeless.lowering import devices
 from tapeless.lowering.array import to_device
 from tapeless.lowering.host import effects_barrier
@@ -60,7 +60,9 @@ def pure_callback(
         raise ValueError(f"pure_callback: vmap_method must be one of {allowed} or None, not {vmap_method!r}.")
     operands, in_tree = _operands("pure_callback", callback, args, kwargs)
     host = _HostFunction("pure_callback", callback, operands, in_tree, result_shape_dtypes)
-    return host.unflatten(primitives.pure_callback(host, host.avals, *map(sent, operands), vmap_method=vmap_method))
+    return host.unflatten(
+        primitives.pure_callback(host, host.avals, *map(send_array, operands), vmap_method=vmap_method)
+    )
 
 
 def io_callback(
@@ -84,7 +86,7 @@ def io_callback(
     _check_sharding("io_callback", sharding)
     operands, in_tree = _operands("io_callback", callback, args, kwargs)
     host = _HostFunction("io_callback", callback, operands, in_tree, result_shape_dtypes)
-    return host.unflatten(primitives.io_callback(host, host.avals, *map(sent, operands), ordered=bool(ordered)))
+    return host.unflatten(primitives.io_callback(host, host.avals, *map(send_array, operands), ordered=bool(ordered)))
 
 
 def _check_sharding(who: str, sharding: Any) -> None:
@@ -113,7 +115,7 @@ class _HostFunction:
         self.avals = [self._wanted(x, path) for x, path in zip(leaves, self._paths)]
 
     def __call__(self, avals: Sequence[ShapedArray], *arrays: Any) -> list[np.ndarray[Any, Any]]:
-        args, kwargs = pytree.unflatten(self._in_tree, map(received, arrays, self._keys))
+        args, kwargs = pytree.unflatten(self._in_tree, map(receive_array, arrays, self._keys))
         result = self.__wrapped__(*args, **kwargs)
         leaves, tree = pytree.flatten(result)
         if len(leaves) != len(avals):
@@ -165,7 +167,7 @@ class _HostFunction:
 _WIDER = {np.dtype(n): np.dtype(w) for n, w in (("i4", "i8"), ("u4", "u8"), ("f4", "f8"), ("c8", "c16"))}
 
 
-def sent(x: Any) -> Any:
+def send_array(x: Any) -> Any:
     """Return an array as it goes to the host: keys as their words."""
     return random_unwrap(x) if holds_keys(aval_of(x)) else x
 
@@ -176,7 +178,7 @@ def key_impl_of(x: Any) -> str:
     return key_dtype_of(aval).impl if holds_keys(aval) else ""
 
 
-def received(x: np.ndarray[Any, Any], impl: str) -> Any:
+def receive_array(x: np.ndarray[Any, Any], impl: str) -> Any:
     """Convert a NumPy array to an array of ours; `impl` says whose keys it holds the words of, if it does."""
     there = to_device(x, ShapedArray(x.shape, x.dtype), devices.devices("cpu")[0])
     return random_wrap(there, impl) if impl else there

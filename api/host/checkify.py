@@ -10,11 +10,11 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.arguments.names import with_result
-from tapeless.host.callbacks import key_impl_of, received, sent
-from tapeless.interpreters.checks import UserCheck
+from tapeless.host.callbacks import key_impl_of, receive_array, send_array
 from tapeless.interpreters.error_values import ErrorPlace, ErrorValues
+from tapeless.interpreters.user_checks import UserCheck
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.core import Tracer
@@ -177,7 +177,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         told = str(aval_of(pred)) if is_arraylike(pred) else repr(pred)
         raise TypeError(f"check: pred must be a boolean scalar, not {told}.")
     message = partial(_formatted, msg, tree, [*map(key_impl_of, leaves)])
-    debug_callback(UserCheck(message, JaxRuntimeError, debug=debug), pred, *map(sent, leaves))
+    debug_callback(UserCheck(message, JaxRuntimeError, debug=debug), pred, *map(send_array, leaves))
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
@@ -203,5 +203,5 @@ def _told(places: tuple[ErrorPlace, ...], state: Sequence[Any]) -> str:
 
 
 def _formatted(msg: str, tree: Any, impls: Sequence[str], values: Sequence[Any]) -> str:
-    args, kwargs = pytree.unflatten(tree, [received(np.asarray(x), impl) for x, impl in zip(values, impls)])
+    args, kwargs = pytree.unflatten(tree, [receive_array(np.asarray(x), impl) for x, impl in zip(values, impls)])
     return f"{msg.format(*args, **kwargs)} (`check` failed)"

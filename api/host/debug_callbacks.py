@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.arguments.checks import check_callable
-from tapeless.host.callbacks import key_impl_of, received, sent
+from tapeless.arguments.argument_checks import check_callable
+from tapeless.host.callbacks import key_impl_of, receive_array, send_array
 from tapeless.tracer import pytree, source
 from tapeless.tracer.primitives import callback as primitives
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -174,7 +174,7 @@ def _bind(function: Callable[..., Any], name: str, args: Any, kwargs: Any, order
     observer = _Observer(
         function, name, tree, [_ArrayPlace(key_impl_of(x)) if yes else x for x, yes in zip(leaves, arrays)]
     )
-    operands = [sent(x) for x, yes in zip(leaves, arrays) if yes]
+    operands = [send_array(x) for x, yes in zip(leaves, arrays) if yes]
     primitives.debug_callback(observer, *operands, ordered=bool(ordered))
 
 
@@ -193,7 +193,7 @@ class _Observer:
 
     def __call__(self, avals: Sequence[ShapedArray], *arrays: Any) -> list[Any]:
         given = iter(arrays)
-        leaves = [received(next(given), x.impl) if isinstance(x, _ArrayPlace) else x for x in self._leaves]
+        leaves = [receive_array(next(given), x.impl) if isinstance(x, _ArrayPlace) else x for x in self._leaves]
         args, kwargs = pytree.unflatten(self._tree, leaves)
         self.__wrapped__(*args, **kwargs)
         return []

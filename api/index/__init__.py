@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, cast
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.index.explanations import IndexExplanation, explain
 from tapeless.index.loops import steps
 from tapeless.index.passes import (

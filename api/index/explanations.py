@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any, Final, NamedTuple
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile.jit import program_of
 from tapeless.compile.stages import ShapeDtypeStruct
-from tapeless.differentiate.residuals import argument_names, differentiated
+from tapeless.differentiate.residuals import argument_names, flag_differentiated
 from tapeless.differentiate.unzip import Unzipped, unzip_program
 from tapeless.index.spaces import Space
 from tapeless.interpreters.analysis import cost as counting
@@ -90,7 +90,7 @@ def explain(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> IndexExpla
     with recorded_bodies() as bodies:
         program = program_of("index.explain", fun, given, kwargs)
     names = argument_names(fun, tuple(given), kwargs)
-    unzipped = unzip_program(program, names) if any(differentiated(program)) else None
+    unzipped = unzip_program(program, names) if any(flag_differentiated(program)) else None
     return IndexExplanation(getattr(fun, "__name__", "f"), bodies, program, unzipped)
 
 

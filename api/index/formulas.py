@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.compile.jit import jit
 from tapeless.index.constant_names import constant_names
-from tapeless.index.opaque import applied
+from tapeless.index.opaque import apply_opaque
 from tapeless.index.spaces import check_symmetries, periodic_text, symmetry_text
 from tapeless.interpreters.formulas.definition_text import application_text, definition_text
 from tapeless.interpreters.formulas.index_expressions import index_expressions, printed_where_read
@@ -27,7 +27,7 @@ from tapeless.interpreters.formulas.let_form import (
     simplified,
     uses,
 )
-from tapeless.interpreters.formulas.numpy_source import computed_source, opaque_source
+from tapeless.interpreters.formulas.primitive_source import computed_source, opaque_source
 from tapeless.interpreters.formulas.raise_terms import raised
 from tapeless.interpreters.formulas.shared_contractions import with_shared_contractions
 from tapeless.tracer import dtypes, pytree
@@ -195,7 +195,7 @@ class Formulas:
 
         def apply(c: Computed, operands: Sequence[Any]) -> Any:
             f = functions.get(c.params["function"]) if c.primitive is opaque_p else None
-            return bound(c, operands) if f is None else applied(f, operands, c.params)
+            return bound(c, operands) if f is None else apply_opaque(f, operands, c.params)
 
         def program(*values: Any) -> Any:
             return evaluated(self.form, values, self.avals, apply)

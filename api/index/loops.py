@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tapeless.arguments.checks import check_arrays
+from tapeless.arguments.argument_checks import check_arrays
 from tapeless.control_flow.body_tracing import TracedBody
-from tapeless.control_flow.scan import scanned
+from tapeless.control_flow.scan import run_scan
 from tapeless.interpreters.index.brackets import with_brackets
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer import dtypes, pytree
@@ -30,7 +30,7 @@ def steps(who: str, fn: Any, step: Callable[[Any, Index], Any], init: Any, n: in
         return step(carry, Index(0, {Variable(k, n): 1}))
 
     positions = iota(dtypes.default_dtype("i"), n)
-    return scanned(f"index.{who}", fn, stepped, init, positions, n, rewritten=lambda body: _rewritten(body, n))
+    return run_scan(f"index.{who}", fn, stepped, init, positions, n, rewritten=lambda body: _rewritten(body, n))
 
 
 def _rewritten(body: TracedBody, n: int) -> tuple[TracedBody, list[Any]]:

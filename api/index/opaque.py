@@ -73,7 +73,7 @@ class Opaque:
         return f"Opaque({self.name!r}, args={self.ranks}, shape={self.shape})"
 
 
-def applied(function: Callable[..., Any], xs: Sequence[Any], params: Any) -> Any:
+def apply_opaque(function: Callable[..., Any], xs: Sequence[Any], params: Any) -> Any:
     """Apply a function, or the derivative that params of `opaque_p` say, to every example of a batch.
 
     Raises: TypeError if the function has another shape of results than the opaque one.

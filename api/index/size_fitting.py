@@ -13,7 +13,7 @@ from itertools import islice, permutations
 from typing import Final, NamedTuple
 
 from tapeless.index.executed_branches import Executed, branch_between, with_executed
-from tapeless.tracer.indices.polynomials import Point, Polynomial, interpolated
+from tapeless.tracer.indices.size_polynomials import Point, Polynomial, interpolate_polynomial
 from tapeless.tracer.indices.sizes import with_sizes
 
 DEGREE = 4  # the highest that is tried
@@ -62,7 +62,7 @@ def condition(least: Least) -> str:
     return " if " + ", ".join([f"{name} >= {n}" for name, n in least]) if least else ""
 
 
-def fitted(what: str, names: Sequence[str], evaluate: Callable[[], Sample]) -> Fitted:
+def fit_formulas(what: str, names: Sequence[str], evaluate: Callable[[], Sample]) -> Fitted:
     """Fit samples, evaluated where sizes have values, by formulas for all sizes.
 
     Raises: ValueError if a sample is no polynomial of the sizes, or another polynomial for larger sizes.
@@ -217,11 +217,11 @@ def _number(names: Sequence[str], start: Point, degree: int, text: Callable[[Poi
         texts.add(text(point))
         return _simple(Fraction(text(point)))
 
-    whole = QuotientOfSizes(interpolated(names, start, degree, value), one)
+    whole = QuotientOfSizes(interpolate_polynomial(names, start, degree, value), one)
     if all(x.isdecimal() for x in texts):
         return whole
     if len(texts) == 1:
         return texts.pop()
-    below = interpolated(names, start, degree, lambda p: _simple(1 / (Fraction(text(p)) or Fraction(1))))
+    below = interpolate_polynomial(names, start, degree, lambda p: _simple(1 / (Fraction(text(p)) or Fraction(1))))
     over = QuotientOfSizes(one, below)
     return over if below.terms and len(below.terms) < len(whole.above.terms) else whole

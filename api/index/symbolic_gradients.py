@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.arguments.names import leaf_names
 from tapeless.compile.jit import program_of
 from tapeless.compile.stages import ShapeDtypeStruct

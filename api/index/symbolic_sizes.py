@@ -9,16 +9,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile.jit import program_of
 from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.index.formulas import LATEX_SIZED, TEXT_SIZED, Formulas
-from tapeless.index.size_fitting import Least, QuotientOfSizes, Sample, condition, fitted
+from tapeless.index.size_fitting import Least, QuotientOfSizes, Sample, condition, fit_formulas
 from tapeless.index.spaces import Space
 from tapeless.interpreters.analysis import sparse_cost
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer import pytree
-from tapeless.tracer.indices.polynomials import Polynomial
+from tapeless.tracer.indices.size_polynomials import Polynomial
 from tapeless.tracer.indices.sizes import Size, are_bound, names_of, with_sizes
 from tapeless.tracer.types import aval_of
 
@@ -82,7 +82,7 @@ def cost(fun: Callable[..., Any], *args: Any, sizes: Sequence[Size] = (), as_wri
     names = tuple(dict.fromkeys([*sizes_of(args), *names_of(sizes)]))
     if not names or are_bound():
         return IndexCost(Polynomial.of(work()))
-    found = fitted("index.cost: the number of operations", names, lambda: ("", (str(work()),)))
+    found = fit_formulas("index.cost: the number of operations", names, lambda: ("", (str(work()),)))
     (number,) = found.numbers
     assert isinstance(number, QuotientOfSizes)
     return IndexCost(number.above, found.least)
@@ -169,7 +169,7 @@ class SizedFormulas:
             text = printed(self._derive())
             return _NUMBER.sub("\0", text), tuple([found.group() for found in _NUMBER.finditer(text)])
 
-        found = fitted("the text of the formulas", self.sizes, sample)
+        found = fit_formulas("the text of the formulas", self.sizes, sample)
         pieces = found.kept.split("\0")
         numbers = [_placed(p, before, after) for p, before, after in zip(found.numbers, pieces, pieces[1:])]
         return pieces[0] + "".join([n + after for n, after in zip(numbers, pieces[1:])]), found.least

@@ -189,7 +189,7 @@ if _typing.TYPE_CHECKING:
         psum_scatter,
         pswapaxes,
     )
-    from tapeless.batch.reductions import reduce, reduce_window
+    from tapeless.batch.user_reductions import reduce, reduce_window
     from tapeless.control_flow.branches_and_loops import cond, fori_loop, switch, while_loop
     from tapeless.control_flow.scan import associative_scan, map, scan
     from tapeless.custom.linear_solves import custom_linear_solve, custom_root
@@ -275,7 +275,7 @@ _LATE = {
     "batch.collectives": (
         "all_gather all_to_all axis_index axis_size pmax pmean pmin ppermute pshuffle psum psum_scatter pswapaxes"
     ),
-    "batch.reductions": "reduce reduce_window",
+    "batch.user_reductions": "reduce reduce_window",
     "control_flow.branches_and_loops": "cond fori_loop switch while_loop",
     "control_flow.scan": "associative_scan map scan",
     "custom.linear_solves": "custom_linear_solve custom_root",

@@ -5,9 +5,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.compile.jit import jit
-from tapeless.control_flow.branches_and_loops import check_operands, chosen
+from tapeless.control_flow.branches_and_loops import check_operands, choose_branch
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.primitives.control_flow import platform_index
 
@@ -41,7 +41,7 @@ def platform_dependent(
     index: Any = platform_index((*names, None) if default is not None else tuple(names))
     if not isinstance(index, Tracer):
         return list(functions.values())[int(index)](*args)
-    return chosen("platform_dependent", index, list(functions), list(functions.values()), args)
+    return choose_branch("platform_dependent", index, list(functions), list(functions.values()), args)
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:

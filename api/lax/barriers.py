@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapeless.arguments.checks import array
+from tapeless.arguments.argument_checks import array
 from tapeless.tracer import pytree
 from tapeless.tracer.primitives import checkpoint as primitives
 

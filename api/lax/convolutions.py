@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.batch.reductions import all_windows
+from tapeless.batch.user_reductions import all_windows
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.primitives.contraction import (

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.batch.vmap import vmap
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Tracer
-from tapeless.tracer.numpy.at_apply import applied
+from tapeless.tracer.numpy.at_apply import apply_repeatedly
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers, scatter_add
 from tapeless.tracer.primitives.kinds import joint_type
-from tapeless.tracer.primitives.operands import aligned, canonical_axis
+from tapeless.tracer.primitives.operands import align_operands, canonical_axis
 from tapeless.tracer.primitives.shape import broadcasted_iota, reshape, slice_in_dim
 from tapeless.tracer.primitives.sorting import sort_key_val, top_k
 from tapeless.tracer.types import aval_of
@@ -32,7 +32,7 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     Returns: the dtype of the operands.
     Raises: TypeError if they are no integers or dtypes differ, ValueError if shapes do; both are named.
     """
-    x, y = aligned(x, y)
+    x, y = align_operands(x, y)
     aval = joint_type("mulhi", (aval_of(x), aval_of(y)), "j")
     bits, signed = dtypes.bits_of(aval.dtype), dtypes.is_signed(aval.dtype)
     x, y = tnp.asarray(x), tnp.asarray(y)
@@ -97,7 +97,7 @@ def scatter_apply(
             raise TypeError(f"scatter_apply: func gives {out.aval} for {x.size} scalars of {x.dtype}.")
         return reshape(out, x.shape)
 
-    return applied(of_all, x, times if isinstance(times, Tracer) else np.asarray(times))
+    return apply_repeatedly(of_all, x, times if isinstance(times, Tracer) else np.asarray(times))
 
 
 # ---- extremes ------------------------------------------------------------------------------------------------

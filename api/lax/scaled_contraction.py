@@ -64,10 +64,10 @@ def _scaled(name: str, x: ArrayLike, scale: ArrayLike | None, contracted: Sequen
         return narrow
     contracted = [canonical_axis(a, narrow.ndim) for a in contracted]
     _check_scale(name, aval_of(x), aval_of(scale), contracted)
-    return narrow * spread(tnp.asarray(scale).astype(_BFLOAT16), narrow.shape)
+    return narrow * repeat_scale(tnp.asarray(scale).astype(_BFLOAT16), narrow.shape)
 
 
-def spread(scale: Any, shape: Sequence[int]) -> Any:
+def repeat_scale(scale: Any, shape: Sequence[int]) -> Any:
     """Repeat each scale for the elements of its block: to `shape`, whose sizes are multiples of its own."""
     for axis, n in enumerate(shape):
         if scale.shape[axis] != n:

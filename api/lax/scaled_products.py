@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from tapeless.custom.vjp import custom_vjp
-from tapeless.lax.scaled_contraction import spread
+from tapeless.lax.scaled_contraction import repeat_scale
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -50,7 +50,7 @@ def scaled_matmul(
     avals = [aval_of(x) for x in (lhs, rhs, lhs_scales, rhs_scales)]
     _check_shapes(*avals)
     wide = [tnp.asarray(x).astype(np.float32) for x in (lhs, rhs, lhs_scales, rhs_scales)]
-    left, right = (x * spread(scales, x.shape) for x, scales in zip(wide[:2], wide[2:], strict=True))
+    left, right = (x * repeat_scale(scales, x.shape) for x, scales in zip(wide[:2], wide[2:], strict=True))
     found = dot_general(left, right, (((2,), (2,)), ((0,), (0,))), "highest")
     return found.astype(dtypes.canonical(preferred_element_type))
 

@@ -15,7 +15,7 @@ from tapeless.tracer.primitives.elementwise import copy
 from tapeless.tracer.primitives.operands import argsort, canonical_axis
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, reshape
 from tapeless.tracer.primitives.shape import slice_in_dim as sliced
-from tapeless.tracer.primitives.windows import count, dilated, explicit_padding, per_axis
+from tapeless.tracer.primitives.windows import count, dilate_size, explicit_padding, per_axis
 from tapeless.tracer.types import aval_of, is_arraylike
 
 Shape = Sequence[int]
@@ -169,7 +169,9 @@ def conv_transpose_shape_tuple(
     (n, _, *space), (o, _, *kernel) = _taken(lhs_shape, lhs), _taken(rhs_shape, rhs)
     if isinstance(padding, str):
         padding = [transposed_padding(k, s, padding) for k, s in zip(kernel, window_strides)]
-    sizes = [dilated(m, s) + sum(p) - k + 1 for m, k, s, p in zip(space, kernel, window_strides, padding, strict=True)]
+    sizes = [
+        dilate_size(m, s) + sum(p) - k + 1 for m, k, s, p in zip(space, kernel, window_strides, padding, strict=True)
+    ]
     return _taken((n, o, *sizes), argsort(out))
 
 

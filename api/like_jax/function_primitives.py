@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapeless.batch import collectives, reductions
+from tapeless.batch import collectives, user_reductions
 from tapeless.batch.vmap import vmap
 from tapeless.compile.placement import device_put
 from tapeless.custom.primitives import FunctionPrimitive
@@ -58,12 +58,12 @@ def _scatter_sub(x: Any, indices: Any, updates: Any, /, *, update_jaxpr: Any, up
 def _reduce(*args: Any, computation: Any, jaxpr: ClosedJaxpr, dimensions: Any, out_sharding: Any = None) -> Any:
     n = len(args) // 2
     combine = _combining(jaxpr.jaxpr, jaxpr.consts, n)
-    return reductions.reduce(args[:n], args[n:], combine, dimensions, out_sharding)
+    return user_reductions.reduce(args[:n], args[n:], combine, dimensions, out_sharding)
 
 
 def _reduce_window(*args: Any, jaxpr: Any, consts: Any, **window: Any) -> Any:
     n = len(args) // 2
-    return reductions.reduce_window(args[:n], args[n:], _combining(jaxpr, consts, n), **window)
+    return user_reductions.reduce_window(args[:n], args[n:], _combining(jaxpr, consts, n), **window)
 
 
 def _combining(jaxpr: Any, consts: Any, n: int) -> Callable[..., Any]:

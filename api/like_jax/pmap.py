@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tapeless.arguments.checks import check_callable
+from tapeless.arguments.argument_checks import check_callable
 from tapeless.arguments.names import shown_attributes
 
 

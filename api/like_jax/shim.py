@@ -91,7 +91,7 @@ def as_jax() -> Generator[ModuleType]:
             config.update(name, value)
         config.numpy_bits = config.default_bits  # JAX has one width for both
         config.check_linear_rules = False
-        with x64_requests.truncated():
+        with x64_requests.truncate_requests():
             yield importlib.import_module("jax")
     finally:
         for name, value in before.items():

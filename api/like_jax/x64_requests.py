@@ -108,7 +108,7 @@ def _truncated_result(
 
 
 @contextmanager
-def truncated() -> Generator[None]:
+def truncate_requests() -> Generator[None]:
     """Truncate what programs ask for by methods of arrays, and by calls of element types, within a with block."""
     methods = [(kind, name, method) for kind in _derived(Array) for name, method in vars(kind).items() if _asks(method)]
     call = ScalarType.__call__

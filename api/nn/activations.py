@@ -11,7 +11,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.numpy.promotion import (
@@ -209,7 +209,7 @@ def _sparse_plus(x: Any) -> Array:
 # ---- reductions and normalization along axes -----------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 @mixing_inside
 def logsumexp(
     a: ArrayLike,
@@ -311,7 +311,7 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, 
     return (logsumexp(x, axis, where=where, keepdims=keepdims) - tnp.log(count)).astype(result)
 
 
-@advised
+@advise_keywords
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Compute the softmax, exp(x) divided by its sum along axes.
 
@@ -326,7 +326,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     return (terms / _total(terms, axis, where)).astype(result)
 
 
-@advised
+@advise_keywords
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Compute the logarithm of `softmax`, without underflow; -inf where `where` is false. Args: as for `softmax`."""
     lowered, result = _lowered("log_softmax", x, axis, where)

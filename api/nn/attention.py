@@ -16,7 +16,7 @@ import numpy as np
 from tapeless.nn.activations import logsumexp, softmax
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.promotion import array_operand, mixing_inside
 from tapeless.tracer.primitives.elementwise import stop_gradient
@@ -36,7 +36,7 @@ class _Masks(NamedTuple):
     window: tuple[int, int] | None
 
 
-@advised
+@advise_keywords
 @mixing_inside
 def dot_product_attention(
     query: ArrayLike,

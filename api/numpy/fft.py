@@ -262,7 +262,7 @@ def _over_time(name: str, steps: Array, n: int, d: ArrayLike, dtype: Any, device
         raise ValueError(f"{name}: d must be a number, not {given}.")
     spacing = cast(d, wide)
     found = lax.div(cast(steps, wide), lax.mul(spacing, constant(n, aval_of(spacing))))
-    return core.placed(found, device)
+    return core.place_array(found, device)
 
 
 def _wider(dtype: Any, other: Any) -> Any:

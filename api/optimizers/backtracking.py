@@ -11,9 +11,15 @@ import numpy as np
 
 from tapeless.control_flow.branches_and_loops import while_loop
 from tapeless.differentiate.autodiff import value_and_grad
-from tapeless.optimizers.line_searches import moved, print_if, real_numbers_for, slope_along, with_arguments
+from tapeless.optimizers.line_searches import move_params, print_if, real_numbers_for, slope_along, with_arguments
 from tapeless.optimizers.moments import zeros_like
-from tapeless.optimizers.transformation import GradientTransformationExtraArgs, Params, Updates, check_params, described
+from tapeless.optimizers.transformation import (
+    GradientTransformationExtraArgs,
+    Params,
+    Updates,
+    check_params,
+    describe_transformation,
+)
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.array import Array, ArrayLike
@@ -116,16 +122,16 @@ def scale_by_backtracking_linesearch(
         loss, dtype = with_arguments(who, value_fn, extra), state.value.dtype
         start, slope = tnp.asarray(value).astype(dtype), slope_along(grad, updates)
         first = tnp.minimum(increase_factor * state.learning_rate, max_learning_rate).astype(dtype)
-        search = conditions.search(lambda step: loss(moved(params, step, updates)), first, start, slope)
+        search = conditions.search(lambda step: loss(move_params(params, step, updates)), first, start, slope)
         if verbose:
             print_if(search.error > atol, _FAILED, step=search.step, error=search.error, value=start, slope=slope)
         step = tnp.where(tnp.isinf(search.error), 0.0, search.step).astype(dtype)
-        after = value_and_grad(loss)(moved(params, search.step, updates))[1] if store_grad else None
+        after = value_and_grad(loss)(move_params(params, search.step, updates))[1] if store_grad else None
         info = BacktrackingLinesearchInfo(search.count, search.error)
         scaled = pytree.tree_map(lambda u: (step * u).astype(u.dtype), updates)
         return scaled, ScaleByBacktrackingLinesearchState(step, search.value, after, info)
 
-    return GradientTransformationExtraArgs(*described(init, update))
+    return GradientTransformationExtraArgs(*describe_transformation(init, update))
 
 
 _FAILED = (

@@ -9,7 +9,7 @@ from tapeless.optimizers.transformation import (
     Params,
     Updates,
     check_params,
-    described,
+    describe_transformation,
     map_updates,
 )
 from tapeless.scipy.iterative.limited_memory import (
@@ -69,7 +69,7 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Gr
         scale = tnp.where(begun, identity_scale(steps, turns, 1), _careful(updates)) if scale_init_precond else 1.0
         return inverse_hessian_product(memory, updates, scale, state.count % memory_size), after
 
-    return GradientTransformation(*described(init, update))
+    return GradientTransformation(*describe_transformation(init, update))
 
 
 def _careful(updates: Updates) -> Array:

@@ -43,7 +43,7 @@ def slope_along(grad: Updates, direction: Updates) -> Array:
     return inner_product(pytree.tree_map(tnp.conj, grad), direction)
 
 
-def moved(params: Params, step: Any, direction: Updates) -> Params:
+def move_params(params: Params, step: Any, direction: Updates) -> Params:
     """Return the parameters after a step, in their dtypes."""
     return add_scaled(params, step, direction)
 

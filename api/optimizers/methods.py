@@ -22,12 +22,12 @@ from tapeless.optimizers.transformation import (
     identity,
 )
 from tapeless.optimizers.zoom import scale_by_zoom_linesearch
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 
 
-@advised
+@advise_keywords
 def sgd(
     learning_rate: ScalarOrSchedule,
     momentum: ArrayLike | None = None,
@@ -54,7 +54,7 @@ def sgd(
     return chain(accumulated, scale_by_learning_rate(learning_rate))
 
 
-@advised
+@advise_keywords
 def adam(
     learning_rate: ScalarOrSchedule,
     b1: ArrayLike = 0.9,
@@ -70,7 +70,7 @@ def adam(
     return chain(scaled, scale_by_learning_rate(learning_rate))
 
 
-@advised
+@advise_keywords
 def adamw(
     learning_rate: ScalarOrSchedule,
     b1: ArrayLike = 0.9,
@@ -88,7 +88,7 @@ def adamw(
     return chain(scaled, add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate))
 
 
-@advised
+@advise_keywords
 def lion(
     learning_rate: ScalarOrSchedule,
     b1: ArrayLike = 0.9,
@@ -102,7 +102,7 @@ def lion(
     return chain(scale_by_lion(b1, b2, mu_dtype), decayed, scale_by_learning_rate(learning_rate))
 
 
-@advised
+@advise_keywords
 def rmsprop(
     learning_rate: ScalarOrSchedule,
     decay: ArrayLike = 0.9,
@@ -124,7 +124,7 @@ def rmsprop(
     return chain(scaled, scale_by_learning_rate(learning_rate), accumulated)
 
 
-@advised
+@advise_keywords
 def adagrad(
     learning_rate: ScalarOrSchedule, initial_accumulator_value: ArrayLike = 0.1, eps: ArrayLike = 1e-7
 ) -> GradientTransformationExtraArgs:
@@ -135,7 +135,7 @@ def adagrad(
 _ZOOM = scale_by_zoom_linesearch(max_linesearch_steps=20, initial_guess_strategy="one")
 
 
-@advised
+@advise_keywords
 def lbfgs(
     learning_rate: ScalarOrSchedule | None = None,
     memory_size: int = 10,

@@ -51,7 +51,7 @@ def real_dtype(x: Any) -> Any:
     return dtypes.real_part_dtype(dtype_of(x))
 
 
-def cast(tree: Any, dtype: DTypeLike | None) -> Any:
+def cast_tree(tree: Any, dtype: DTypeLike | None) -> Any:
     """Convert arrays to a dtype; None leaves them as they are."""
     return tree if dtype is None else map_updates(lambda x: x.astype(dtype), tree)
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from tapeless.optimizers.moments import (
     bias_correction,
-    cast,
     cast_like,
+    cast_tree,
     moment,
     real_full_like,
     safe_increment,
@@ -28,7 +28,7 @@ from tapeless.optimizers.transformation import (
     Schedule,
     Updates,
     check_params,
-    described,
+    describe_transformation,
     identity,
     init_empty_state,
     map_updates,
@@ -131,9 +131,9 @@ def trace(
 
     def update(updates: Updates, state: TraceState, params: Params | None = None) -> tuple[Updates, TraceState]:
         sums = map_updates(add, updates, state.trace, trees=UPDATES_AND_STATE)
-        return map_updates(add, updates, sums) if nesterov else sums, TraceState(cast(sums, dtype))
+        return map_updates(add, updates, sums) if nesterov else sums, TraceState(cast_tree(sums, dtype))
 
-    return GradientTransformation(*described(init, update))
+    return GradientTransformation(*describe_transformation(init, update))
 
 
 def scale_by_adam(
@@ -171,9 +171,9 @@ def scale_by_adam(
             mean = bias_correction(mu, b1, count)
         square = bias_correction(nu, b2, count)
         scaled = map_updates(lambda m, v: m / (tnp.sqrt(v + eps_root) + eps), mean, square)
-        return scaled, ScaleByAdamState(count, cast(mu, dtype), cast_like(nu, state.nu))
+        return scaled, ScaleByAdamState(count, cast_tree(mu, dtype), cast_like(nu, state.nu))
 
-    return GradientTransformation(*described(init, update))
+    return GradientTransformation(*describe_transformation(init, update))
 
 
 def scale_by_lion(
@@ -194,10 +194,10 @@ def scale_by_lion(
 
     def update(updates: Updates, state: ScaleByLionState, params: Params | None = None) -> Any:
         signs = map_updates(tnp.sign, moment(updates, state.mu, b1))
-        mu = cast(moment(updates, state.mu, b2), dtype)
+        mu = cast_tree(moment(updates, state.mu, b2), dtype)
         return signs, ScaleByLionState(safe_increment(state.count), mu)
 
-    return GradientTransformation(*described(init, update))
+    return GradientTransformation(*describe_transformation(init, update))
 
 
 def scale_by_rms(
@@ -227,7 +227,7 @@ def scale_by_rms(
         scaled = map_updates(lambda g, v: _inverse_root(v, eps, eps_in_sqrt) * g, updates, square)
         return scaled, ScaleByRmsWithCountState(count, nu) if bias_correction else ScaleByRmsState(nu)
 
-    return GradientTransformation(*described(init, update))
+    return GradientTransformation(*describe_transformation(init, update))
 
 
 def scale_by_stddev(
@@ -256,7 +256,7 @@ def scale_by_stddev(
             return scaled, ScaleByRStdDevWithCountState(count, mu, nu)
         return scaled, ScaleByRStdDevState(mu, nu)
 
-    return GradientTransformation(*described(init, update))
+    return GradientTransformation(*describe_transformation(init, update))
 
 
 def _corrected(averages: Any, decay: ArrayLike, state: Any, wanted: bool) -> tuple[Any, Any]:
@@ -291,7 +291,7 @@ def scale_by_rss(initial_accumulator_value: ArrayLike = 0.1, eps: ArrayLike = 1e
         scaled = map_updates(lambda g, s: tnp.where(s > 0, rsqrt(s + eps), 0.0) * g, updates, sums)
         return scaled, ScaleByRssState(sums)
 
-    return GradientTransformation(*described(init, update))
+    return GradientTransformation(*describe_transformation(init, update))
 
 
 def scale(step_size: ArrayLike) -> GradientTransformation:
@@ -310,7 +310,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
         scaled = map_updates(lambda g: tnp.asarray(size).astype(g.dtype) * g, updates)
         return scaled, ScaleByScheduleState(safe_increment(state.count))
 
-    return GradientTransformation(*described(init, update))
+    return GradientTransformation(*describe_transformation(init, update))
 
 
 def scale_by_learning_rate(
@@ -365,7 +365,7 @@ def add_decayed_weights(
         after = WeightDecaySchedule(safe_increment(state.count)) if callable(weight_decay) else state
         return map_updates(lambda g, p: g + share * p, updates, params), after
 
-    transformation = GradientTransformation(*described(init, update))
+    transformation = GradientTransformation(*describe_transformation(init, update))
     return transformation if mask is None else masked(transformation, mask)
 
 

@@ -48,7 +48,9 @@ class EmptyState(NamedTuple):
     """The state of a transformation that remembers nothing."""
 
 
-def described(init: TransformInitFn, update: TransformUpdateFn) -> tuple[TransformInitFn, TransformUpdateFn]:
+def describe_transformation(
+    init: TransformInitFn, update: TransformUpdateFn
+) -> tuple[TransformInitFn, TransformUpdateFn]:
     """Give the functions of a transformation the documentation that is common to all transformations."""
     init.__doc__, update.__doc__ = init.__doc__ or _INIT, update.__doc__ or _UPDATE
     return init, update
@@ -97,7 +99,7 @@ def stateless(f: Callable[[Updates, Params | None], Updates]) -> GradientTransfo
     def update(updates: Updates, state: OptState, params: Params | None = None) -> tuple[Updates, OptState]:
         return f(updates, params), state
 
-    return GradientTransformation(*described(init_empty_state, update))
+    return GradientTransformation(*describe_transformation(init_empty_state, update))
 
 
 def identity() -> GradientTransformation:
@@ -140,7 +142,7 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
             after.append(next_state)
         return updates, tuple(after)
 
-    return GradientTransformationExtraArgs(*described(init, update))
+    return GradientTransformationExtraArgs(*describe_transformation(init, update))
 
 
 _OF_ANOTHER = """update: the state has a {} where this optimizer has another: it was made by another optimizer.
@@ -179,7 +181,7 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformationEx
         mixed = pytree.tree_map(lambda yes, new, old: new if yes else old, flags, pushed, updates)
         return mixed, MaskedState(inner_state)
 
-    return GradientTransformationExtraArgs(*described(init, update))
+    return GradientTransformationExtraArgs(*describe_transformation(init, update))
 
 
 def _seen(mask: Any, tree: Any) -> Any:

@@ -6,9 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.differentiate.autodiff import value_and_grad
-from tapeless.optimizers.line_searches import moved, print_if, real_numbers_for, slope_along, with_arguments
+from tapeless.optimizers.line_searches import move_params, print_if, real_numbers_for, slope_along, with_arguments
 from tapeless.optimizers.moments import cast_like, zeros_like
-from tapeless.optimizers.transformation import GradientTransformationExtraArgs, Params, Updates, check_params, described
+from tapeless.optimizers.transformation import (
+    GradientTransformationExtraArgs,
+    Params,
+    Updates,
+    check_params,
+    describe_transformation,
+)
 from tapeless.scipy.iterative.line_search import LinePoint, LineSearch, SearchLimits, line_search
 from tapeless.scipy.iterative.vectors import select
 from tapeless.tracer import numpy as tnp
@@ -84,7 +90,7 @@ def scale_by_zoom_linesearch(
         scaled = pytree.tree_map(lambda u: (end.step * u).astype(u.dtype), updates)
         return scaled, ScaleByZoomLinesearchState(end.step, end.value, there, info)
 
-    return GradientTransformationExtraArgs(*described(_unsearched, update))
+    return GradientTransformationExtraArgs(*describe_transformation(_unsearched, update))
 
 
 def _unsearched(params: Params) -> ScaleByZoomLinesearchState:
@@ -99,7 +105,7 @@ def _along(
     """Make the loss along a direction: value, gradient (of the dtypes of `grad`) and slope after a step."""
 
     def at(step: Any) -> tuple[Any, Any, Any]:
-        reached, there = value_and_grad(loss)(moved(params, step, direction))
+        reached, there = value_and_grad(loss)(move_params(params, step, direction))
         there = cast_like(there, grad)
         return reached.astype(dtype), there, slope_along(there, direction).astype(dtype)
 

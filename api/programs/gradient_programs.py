@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays
+from tapeless.arguments.argument_checks import check_arrays
 from tapeless.arguments.names import names_by_position
 from tapeless.compile.jit import tracing_of
 from tapeless.differentiate.autodiff import vjp

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from tapeless.differentiate.equivalence import form_of
 from tapeless.programs.loading import GRADIENT_PROGRAM
-from tapeless.programs.program_parsing import read
+from tapeless.programs.program_parsing import read_with_known_objects
 from tapeless.saving import tree_nodes
 from tapeless.saving.safetensors_layout import refuse
 from tapeless.saving.trees import write_tree
@@ -44,7 +44,7 @@ class StoredProgram:
 
         Raises: ProgramTextError where it is not that of a program; ValueError for constants of other types.
         """
-        found = read(who, self.text, rules, UnsavedRule)
+        found = read_with_known_objects(who, self.text, rules, UnsavedRule)
         types = [aval_of(x) for x in self.consts]
         wanted = found.jaxpr.in_avals[: found.n_constants]
         if [(x.shape, x.dtype) for x in types] != [(x.shape, x.dtype) for x in wanted]:

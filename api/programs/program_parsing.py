@@ -47,7 +47,7 @@ def parse_jaxpr(
     """
     if type(text) is not str:
         raise TypeError(f"parse_jaxpr: expected the text of a program, not an object of type {type(text).__name__}.")
-    found = read("parse_jaxpr", text, objects or {})
+    found = read_with_known_objects("parse_jaxpr", text, objects or {})
     values = found.values if consts is None else tuple(consts)
     names = ", ".join(v.aval.str_short() for v in found.jaxpr.invars[: found.n_constants])
     if values is None:
@@ -64,7 +64,7 @@ def parse_jaxpr(
     return ClosedJaxpr(found.jaxpr, values)
 
 
-def read(
+def read_with_known_objects(
     who: str, text: str, objects: Mapping[str, Any], rule_named: Callable[[str], Any] | None = None
 ) -> ReadProgram:
     """Read a program with the objects that the package knows, and these; errors name `who`."""

@@ -70,7 +70,7 @@ def count_of(name: str, x: Any) -> int:
     return operator.index(x)
 
 
-def bound(name: str, x: Any, dtype: Any) -> Any:
+def convert_bound(name: str, x: Any, dtype: Any) -> Any:
     """Convert a bound to an array; a Python integer to the dtype in which `dtype` is drawn, or a wider one if needed.
 
     Floats that are whole numbers stand for integers, if they are known.

@@ -15,7 +15,7 @@ from tapeless.control_flow.branches_and_loops import while_loop
 from tapeless.control_flow.scan import scan
 from tapeless.random.arguments import KeyLike, Shape, check_broadcast, parameter, request
 from tapeless.random.samplers import uniform
-from tapeless.random.transforms import request_with, spread, two
+from tapeless.random.transforms import broadcast_parameter, request_with, two
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -45,7 +45,7 @@ def poisson(key: KeyLike, lam: ArrayLike, shape: Shape | None = None, dtype: DTy
     Raises: TypeError if `key` is not one key or `dtype` no integer, ValueError if shapes do not broadcast.
     """
     key, sizes, dtype = request_with("poisson", key, shape, dtype, "iu", lam=lam)
-    return _poisson(key, stop_gradient(spread(lam, sizes, np.dtype("float32"))), dtype=dtype)
+    return _poisson(key, stop_gradient(broadcast_parameter(lam, sizes, np.dtype("float32"))), dtype=dtype)
 
 
 @compound
@@ -120,7 +120,12 @@ def binomial(
     """
     key, sizes, dtype = request_with("binomial", key, shape, dtype, n=n, p=p)
     by, _ = dtypes.result_type(aval_of(p), 0.0)
-    return _binomial(key, stop_gradient(spread(n, sizes, by)), stop_gradient(spread(p, sizes, by)), dtype=dtype)
+    return _binomial(
+        key,
+        stop_gradient(broadcast_parameter(n, sizes, by)),
+        stop_gradient(broadcast_parameter(p, sizes, by)),
+        dtype=dtype,
+    )
 
 
 @compound
@@ -212,7 +217,7 @@ def multinomial(
     check_broadcast("multinomial", sizes, p=shape_of(p))
     check_broadcast("multinomial", sizes[:-1], n=shape_of(n))
     by, _ = dtypes.result_type(aval_of(n), aval_of(p), 0.0)
-    rates = tnp.moveaxis(stop_gradient(spread(p, sizes, by)), -1, 0)
+    rates = tnp.moveaxis(stop_gradient(broadcast_parameter(p, sizes, by)), -1, 0)
     left = tnp.cumsum(rates[::-1], 0)[::-1]
     shares = tnp.clip(rates / tnp.where(left == 0, 1, left), 0, 1)
 
@@ -222,5 +227,7 @@ def multinomial(
         return remaining - count, count
 
     keys = children(key, (shares.shape[0],))
-    counts = scan(draw, stop_gradient(spread(parameter(n, by), sizes[:-1], by)), (shares, keys), unroll=unroll)[1]
+    counts = scan(
+        draw, stop_gradient(broadcast_parameter(parameter(n, by), sizes[:-1], by)), (shares, keys), unroll=unroll
+    )[1]
     return convert_element_type(tnp.moveaxis(counts, 0, -1), dtype)

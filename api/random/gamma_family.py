@@ -14,7 +14,7 @@ from tapeless.custom.jvp import custom_jvp
 from tapeless.nn.activations import softmax
 from tapeless.random.arguments import KeyLike, Shape, check_broadcast, count_of, parameter, request
 from tapeless.random.samplers import exponential, normal, rademacher, uniform
-from tapeless.random.transforms import request_with, spread, two
+from tapeless.random.transforms import broadcast_parameter, request_with, two
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -38,7 +38,7 @@ def gamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLi
     Source: Marsaglia & Tsang 2000, "A simple method for generating gamma variables".
     """
     key, sizes, dtype = request_with("gamma", key, shape, dtype, a=a)
-    return _gamma(spread(a, sizes, dtype), key)
+    return _gamma(broadcast_parameter(a, sizes, dtype), key)
 
 
 def loggamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -52,7 +52,7 @@ def loggamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTyp
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
     key, sizes, dtype = request_with("loggamma", key, shape, dtype, a=a)
-    return _loggamma(spread(a, sizes, dtype), key)
+    return _loggamma(broadcast_parameter(a, sizes, dtype), key)
 
 
 @custom_jvp
@@ -183,7 +183,7 @@ def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DT
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
     key, sizes, dtype = request_with("chisquare", key, shape, dtype, df=df)
-    return tnp.exp(loggamma(key, spread(df, sizes, dtype) / 2, sizes, dtype)) * 2
+    return tnp.exp(loggamma(key, broadcast_parameter(df, sizes, dtype) / 2, sizes, dtype)) * 2
 
 
 def f(
@@ -199,7 +199,7 @@ def f(
     """
     key, sizes, dtype = request_with("f", key, shape, dtype, dfnum=dfnum, dfden=dfden)
     for_den, for_num = two(key)
-    above, below = spread(dfnum, sizes, dtype), spread(dfden, sizes, dtype)
+    above, below = broadcast_parameter(dfnum, sizes, dtype), broadcast_parameter(dfden, sizes, dtype)
     return (chisquare(for_num, above, None, dtype) / above) / (chisquare(for_den, below, None, dtype) / below)
 
 
@@ -214,7 +214,7 @@ def t(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike 
     """
     key, sizes, dtype = request_with("t", key, shape, dtype, df=df)
     for_normal, for_gamma = two(key)
-    half = spread(df, sizes, dtype) / 2
+    half = broadcast_parameter(df, sizes, dtype) / 2
     return normal(for_normal, sizes, dtype) * tnp.sqrt(half / gamma(for_gamma, half, sizes, dtype))
 
 
@@ -229,7 +229,7 @@ def generalized_normal(key: KeyLike, p: ArrayLike, shape: Shape = (), dtype: DTy
     """
     key, sizes, dtype = request_with("generalized_normal", key, shape, dtype, p=p)
     for_length, for_sign = two(key)
-    inverse = 1 / spread(p, (), dtype) if not ndim(p) else 1 / spread(p, sizes, dtype)
+    inverse = 1 / broadcast_parameter(p, (), dtype) if not ndim(p) else 1 / broadcast_parameter(p, sizes, dtype)
     return rademacher(for_sign, sizes, dtype) * gamma(for_length, inverse, sizes, dtype) ** inverse
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from tapeless.random.arguments import (
     KeyLike,
     Shape,
-    bound,
     check_broadcast,
     check_population,
+    convert_bound,
     count_of,
     drawn_as,
     gumbel_mode,
@@ -110,7 +110,7 @@ def randint(key: KeyLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dt
     Raises: TypeError if `key` is not one key, or a bound or `dtype` no integer; ValueError if shapes do not broadcast.
     """
     key, sizes, dtype = request("randint", key, shape, dtype, "iu")
-    low, high = (bound(name, x, dtype) for name, x in (("minval", minval), ("maxval", maxval)))
+    low, high = (convert_bound(name, x, dtype) for name, x in (("minval", minval), ("maxval", maxval)))
     check_broadcast("randint", sizes, minval=shape_of(low), maxval=shape_of(high))
     return _randint(key, low, high, shape=sizes, dtype=dtype)
 

@@ -40,7 +40,7 @@ def request_with(
     return key, sizes, dtype
 
 
-def spread(x: Any, shape: Shape, dtype: Any) -> Array:
+def broadcast_parameter(x: Any, shape: Shape, dtype: Any) -> Array:
     """Convert a parameter to the dtype and broadcast it to the shape of the sample."""
     return tnp.broadcast_to(convert_element_type(parameter(x, dtype), dtype), tuple(shape))
 
@@ -72,7 +72,7 @@ def lognormal(
 
 @compound
 def _lognormal(key: Any, sigma: Any, *, shape: Shape, dtype: Any) -> Array:
-    return tnp.exp(normal(key, shape, dtype) * spread(sigma, shape, dtype))
+    return tnp.exp(normal(key, shape, dtype) * broadcast_parameter(sigma, shape, dtype))
 
 
 def maxwell(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
@@ -113,7 +113,7 @@ def double_sided_maxwell(
 def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: Shape, dtype: Any) -> Array:
     for_length, for_sign = two(key)
     signed = rademacher(for_sign, shape, dtype) * maxwell(for_length, shape, dtype)
-    return signed * spread(scale, shape, dtype) + spread(loc, shape, dtype)
+    return signed * broadcast_parameter(scale, shape, dtype) + broadcast_parameter(loc, shape, dtype)
 
 
 def wald(key: KeyLike, mean: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -132,7 +132,7 @@ def wald(key: KeyLike, mean: ArrayLike, shape: Shape | None = None, dtype: DType
 
 @compound
 def _wald(key: Any, mean: Any, *, shape: Shape, dtype: Any) -> Array:
-    mean = spread(mean, shape, dtype)
+    mean = broadcast_parameter(mean, shape, dtype)
     for_square, for_root = two(key)
     y = integer_pow(normal(for_square, shape, dtype), 2)
     root = tnp.sqrt(4 * mean * y + mean * mean * integer_pow(y, 2))
@@ -214,7 +214,7 @@ def pareto(key: KeyLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeL
 
 @compound
 def _pareto(key: Any, b: Any, *, shape: Shape, dtype: Any) -> Array:
-    return tnp.exp(exponential(key, shape, dtype) / spread(b, shape, dtype))
+    return tnp.exp(exponential(key, shape, dtype) / broadcast_parameter(b, shape, dtype))
 
 
 def rayleigh(key: KeyLike, scale: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -232,7 +232,7 @@ def rayleigh(key: KeyLike, scale: ArrayLike, shape: Shape | None = None, dtype: 
 
 @compound
 def _rayleigh(key: Any, scale: Any, *, shape: Shape, dtype: Any) -> Array:
-    return spread(scale, shape, dtype) * tnp.sqrt(tnp.log(uniform(key, shape, dtype)) * -2)
+    return broadcast_parameter(scale, shape, dtype) * tnp.sqrt(tnp.log(uniform(key, shape, dtype)) * -2)
 
 
 def triangular(
@@ -258,7 +258,7 @@ def triangular(
 
 @compound
 def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: Shape, dtype: Any) -> Array:
-    left, mode, right = [spread(x, shape, dtype) for x in (left, mode, right)]
+    left, mode, right = [broadcast_parameter(x, shape, dtype) for x in (left, mode, right)]
     u, width = uniform(key, shape, dtype), right - left
     rising = left + tnp.sqrt(u * width * (mode - left))
     return tnp.where(u < (mode - left) / width, rising, right - tnp.sqrt((1 - u) * width * (right - mode)))
@@ -281,8 +281,8 @@ def weibull_min(
 
 @compound
 def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: Shape, dtype: Any) -> Array:
-    power = 1 / spread(concentration, shape, dtype)
-    return (-log_plus_one(-uniform(key, shape, dtype))) ** power * spread(scale, shape, dtype)
+    power = 1 / broadcast_parameter(concentration, shape, dtype)
+    return (-log_plus_one(-uniform(key, shape, dtype))) ** power * broadcast_parameter(scale, shape, dtype)
 
 
 def geometric(key: KeyLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -304,4 +304,4 @@ def geometric(key: KeyLike, p: ArrayLike, shape: Shape | None = None, dtype: DTy
 def _geometric(key: Any, p: Any, *, shape: Shape, by: Any, dtype: Any) -> Array:
     u = uniform(key, shape, by)
     u = tnp.where(u == 0, 1, u)
-    return convert_element_type(tnp.floor(tnp.log(u) / log_plus_one(-spread(p, shape, by))) + 1, dtype)
+    return convert_element_type(tnp.floor(tnp.log(u) / log_plus_one(-broadcast_parameter(p, shape, by))) + 1, dtype)

@@ -5,12 +5,12 @@ import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
-from tapeless.arguments.checks import array, check_arrays, check_call, check_callable
+from tapeless.arguments.argument_checks import array, check_arrays, check_call, check_callable
 from tapeless.arguments.names import describe_inputs, shown_attributes
 from tapeless.arguments.static import Arguments, has_hash
 from tapeless.interpreters.residuals.rematerialization import Policy, ProgramPolicy, save_none
 from tapeless.tracer import core, pytree
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.caches import Recent
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.primitives import checkpoint as primitives
@@ -40,7 +40,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-@advised
+@advise_keywords
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,

@@ -61,13 +61,13 @@ def _container_node(path: KeyPath, cls: type, aux: Any, keys: Sequence[Any]) -> 
 def _key_node(path: KeyPath, key: Any) -> Node:
     if type(key) not in _PLAIN:
         raise TypeError(
-            f"save: the dict {shown(path)} has the key {key!r} of type {type(key).__name__}; "
+            f"save: the dict {format_path(path)} has the key {key!r} of type {type(key).__name__}; "
             "files have keys that are strings or numbers."
         )
     return scalar_node(key)
 
 
-def shown(path: KeyPath) -> str:
+def format_path(path: KeyPath) -> str:
     """Print a path, for a message."""
     return f"at {pytree.keystr(path)}" if path else "at the root"
 
@@ -142,7 +142,7 @@ def check_whole(nodes: Sequence[Any]) -> None:
         raise ValueError(f"it ends with {places} places empty")
 
 
-def built(nodes: Sequence[Node], leaf: Callable[[Node], Any]) -> Any:
+def build_tree(nodes: Sequence[Node], leaf: Callable[[Node], Any]) -> Any:
     """Build the tree of whole descriptions, none of a class; `leaf` gives the value of each leaf."""
     values: list[Any] = []
     for node in reversed(nodes):

@@ -19,7 +19,7 @@ from tapeless.lowering.array import DeviceArray, deleted_error, from_elements
 from tapeless.lowering.key_array import KeyArray
 from tapeless.saving import tree_nodes
 from tapeless.saving.safetensors_layout import FileHeader, bytes_of, parse_json, read_header, refuse, write
-from tapeless.saving.tree_nodes import Node, TreePart, shown
+from tapeless.saving.tree_nodes import Node, TreePart, format_path
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.dtypes import DType
@@ -84,7 +84,7 @@ def load_tree(path: Path, like: Any, *, mmap: bool) -> LoadedTree:
         values = _LeafReader(path, header, _mapped(file) if mmap else _reader(path, file), on_device=not mmap)
         if like is None:
             _check_no_class(path, nodes)
-            return LoadedTree(tree_nodes.built(nodes, values.of), kind)
+            return LoadedTree(tree_nodes.build_tree(nodes, values.of), kind)
         _check_like(path, header, nodes, [*tree_nodes.parts(like)])
         leaves = [values.of(node) for node in nodes if tree_nodes.children_of(node) is None]
         return LoadedTree(pytree.unflatten(pytree.structure(like), leaves), kind)
@@ -99,22 +99,22 @@ def _array_node(part: TreePart, arrays: dict[str, tuple[str, Elements]]) -> Node
     if not isinstance(x, (Array, np.ndarray, np.generic)):
         value, advice = ("", "\n  Write dict(...) around it.") if isinstance(x, Mapping) else (f"{x!r} ", "")
         raise TypeError(
-            f"save: the leaf {shown(part.path)} is {value}of type {type(x).__name__}; "
+            f"save: the leaf {format_path(part.path)} is {value}of type {type(x).__name__}; "
             f"files hold arrays, keys, numbers, strings and None.{advice}"
         )
-    check_unmasked(x, f"save: the leaf {shown(part.path)}")
+    check_unmasked(x, f"save: the leaf {format_path(part.path)}")
     if isinstance(x, Array) and holds_keys(x.aval):
         name, crc = _enter(arrays, part, np.asarray(prng_keys.key_data(x)))
         return ["key", name, key_dtype_of(x.aval).tag, x.shape, crc]
     if isinstance(x, DeviceArray) and x.is_deleted():
-        raise deleted_error(x.aval, f"save: the leaf {shown(part.path)}")
+        raise deleted_error(x.aval, f"save: the leaf {format_path(part.path)}")
     values = np.asarray(x)
     try:
         dtype = dtypes.canonical(values.dtype)
         if dtype == dtypes.float0:
             raise TypeError("float0 has no elements.")
     except TypeError as error:
-        raise TypeError(f"save: the leaf {shown(part.path)} cannot be saved: {error}") from error
+        raise TypeError(f"save: the leaf {format_path(part.path)} cannot be saved: {error}") from error
     name, crc = _enter(arrays, part, values)
     return ["array", name, dtype.name, values.shape, crc, isinstance(x, Array) and x.aval.weak_type]
 
@@ -274,7 +274,7 @@ def _check_leaf(path: Path, header: FileHeader, node: Node, part: TreePart) -> N
     x = part.value
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
         raise TypeError(
-            f"load: like has {x!r} of type {type(x).__name__} {shown(part.path)}; "
+            f"load: like has {x!r} of type {type(x).__name__} {format_path(part.path)}; "
             "its leaves are arrays, types of arrays, numbers and strings."
         )
     wanted = aval_of(x) if isinstance(x, Array) else ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype))
@@ -284,7 +284,7 @@ def _check_leaf(path: Path, header: FileHeader, node: Node, part: TreePart) -> N
 
 
 def _differ(path: Path, part: TreePart, there: str, here: str) -> None:
-    raise ValueError(f"load: {path} and like differ {shown(part.path)}: {there} in the file, {here} in like.")
+    raise ValueError(f"load: {path} and like differ {format_path(part.path)}: {there} in the file, {here} in like.")
 
 
 def _in_words(header: FileHeader, path: Path, node: Node) -> str:

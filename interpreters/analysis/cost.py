@@ -200,9 +200,9 @@ def equation_cost(eqn: Equation) -> Cost:
         return Cost(drops=eqn.invars[0].aval.size)
     if eqn.linear:
         adds, multiplies = price_of(eqn).of_linear(eqn)
-        return moved(eqn) + Cost(adds=adds, multiplies=multiplies)
+        return count_moved(eqn) + Cost(adds=adds, multiplies=multiplies)
     row = price_of(eqn).nonlinear
-    return moved(eqn) + Cost(nonlinear=row(eqn) if row else sum(_sizes(eqn.outvars)))
+    return count_moved(eqn) + Cost(nonlinear=row(eqn) if row else sum(_sizes(eqn.outvars)))
 
 
 def _with_bodies(eqn: Equation, bodies: Bodies) -> Cost:
@@ -226,7 +226,7 @@ def price_of(eqn: Equation) -> Price:
 _PRICE = Price()
 
 
-def moved(eqn: Equation) -> Cost:
+def count_moved(eqn: Equation) -> Cost:
     """Count the scalars and bytes of the results of an equation that only moves or names its operands."""
     if not price_of(eqn).moves:
         return Cost()
@@ -381,7 +381,7 @@ class Hits(NamedTuple):
 
 def _hits(n: int, positions: int, window: int, stride: int, low: int, dilation: int, window_dilation: int) -> Hits:
     places = np.arange(positions)[:, None] * stride + np.arange(window)[None, :] * window_dilation - low
-    inside = (places >= 0) & (places < windows.dilated(n, dilation)) & (places % dilation == 0)
+    inside = (places >= 0) & (places < windows.dilate_size(n, dilation)) & (places % dilation == 0)
     seen = len(np.unique(places[inside]))
     return Hits(int(inside.sum()), int(inside.any(1).sum()), seen, int(inside.any(0).sum()))
 

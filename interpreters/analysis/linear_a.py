@@ -15,7 +15,7 @@ from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import transpose as reverse
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.cost import price_of
-from tapeless.interpreters.analysis.strict_form import StrictBuilder, drop, dup, lit, lzero, read, strict_form
+from tapeless.interpreters.analysis.strict_form import StrictBuilder, drop, dup, lit, look_up, lzero, strict_form
 from tapeless.tracer import dtypes, source
 from tapeless.tracer.bodies import CARRY, CONST, EACH, VALUE, Body, bodies_of, in_groups, rebuilt
 from tapeless.tracer.core import Primitive
@@ -121,8 +121,8 @@ def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
         elif programs and not _is_call(eqn):
             raise NotImplementedError(_no_strict_form(eqn, "it has one without strict=True only."))
         inner = _without_calls(programs[0]) if programs else Jaxpr(eqn.invars, [eqn], eqn.outvars)  # type: ignore[arg-type]
-        env.update(zip(eqn.outvars, to.inline(inner, [read(v, env) for v in eqn.invars], eqn.source)))
-    return jaxpr.replace(eqns=to.eqns, outvars=[read(v, env) for v in jaxpr.outvars])
+        env.update(zip(eqn.outvars, to.inline(inner, [look_up(v, env) for v in eqn.invars], eqn.source)))
+    return jaxpr.replace(eqns=to.eqns, outvars=[look_up(v, env) for v in jaxpr.outvars])
 
 
 def _is_call(eqn: Equation) -> bool:

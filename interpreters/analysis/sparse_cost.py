@@ -25,14 +25,14 @@ from tapeless.interpreters.analysis import cost as dense
 from tapeless.interpreters.analysis.cost import Arithmetic, Cost
 from tapeless.interpreters.analysis.operation_counts import operations_of
 from tapeless.interpreters.analysis.sparsity import (
-    Known,
+    SparsityFact,
+    abstract_constant,
+    broadcast_mask,
     hits,
     join,
-    known,
     meeting,
     products_that_meet,
     results,
-    whole,
 )
 from tapeless.interpreters.analysis.sparsity_rules import Support
 from tapeless.tracer import core, dtypes
@@ -63,11 +63,11 @@ def through(programs: Sequence[Jaxpr], consts: Sequence[Any] = ()) -> list[Cost]
     Args:
       consts: values of the first inputs of the first program.
     """
-    given, found = [known(x, static=True) for x in consts], list[Cost]()
+    given, found = [abstract_constant(x, static=True) for x in consts], list[Cost]()
     for program in programs:
         n = min(len(given), len(program.invars) - sum(program.linear_in))
         last = list(given)[len(given) - n :]
-        total, given = run(program, [*last, *[Known(v.aval) for v in program.invars[n:]]])
+        total, given = run(program, [*last, *[SparsityFact(v.aval) for v in program.invars[n:]]])
         found.append(replace(total, size=dense.program_size(program)))
     return found
 
@@ -79,7 +79,7 @@ def is_bound(jaxpr: Jaxpr) -> bool:
     return any(aval.size > limits.SPARSE_ELEMENTS for aval in avals) or any(map(is_bound, jaxpr.programs))
 
 
-def run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
+def run(jaxpr: Jaxpr, given: Sequence[SparsityFact]) -> tuple[Cost, list[SparsityFact]]:
     """Compute cost and abstract results of a program from abstract inputs. Remembered for as long as it lives."""
     cache = _runs.setdefault(jaxpr, {})
     key = tuple(map(_key, given))
@@ -88,7 +88,7 @@ def run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
     return cache[key]
 
 
-def _key(k: Known) -> Any:
+def _key(k: SparsityFact) -> Any:
     value = None if k.value is None else np.asarray(k.value).tobytes()
     return _bits(k.support), value, k.static, _bits(k.binary)
 
@@ -97,11 +97,11 @@ def _bits(mask: Support) -> Any:
     return mask if isinstance(mask, bool) else (np.shape(mask), np.packbits(mask).tobytes())
 
 
-def _run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
-    env: dict[Any, Known] = dict(zip(jaxpr.invars, given, strict=True))
+def _run(jaxpr: Jaxpr, given: Sequence[SparsityFact]) -> tuple[Cost, list[SparsityFact]]:
+    env: dict[Any, SparsityFact] = dict(zip(jaxpr.invars, given, strict=True))
 
-    def read(v: Any) -> Known:
-        return known(v.value, static=True)._replace(aval=v.aval) if isinstance(v, Literal) else env[v]
+    def read(v: Any) -> SparsityFact:
+        return abstract_constant(v.value, static=True)._replace(aval=v.aval) if isinstance(v, Literal) else env[v]
 
     total = Cost()
     for eqn in jaxpr.eqns:
@@ -116,12 +116,12 @@ def _run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
 _ELEMENTWISE = frozenset(p for p in (*vars(e).values(), *vars(special).values()) if isinstance(p, Primitive))
 counts: Table[Callable[..., Arithmetic]] = Table(
     "sparse cost",
-    "row(eqn, *operands: Known) -> additions and multiplications of operands that are not known to be zero",
+    "row(eqn, *operands: SparsityFact) -> additions and multiplications of operands that are not known to be zero",
     absent="it is elementwise, and costs its operation count where its result may be nonzero; or it is a move",
 )
 
 
-def _equation(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
+def _equation(eqn: Equation, given: Sequence[SparsityFact]) -> tuple[Cost, list[SparsityFact]]:
     bodies = bodies_of(eqn)
     if bodies is not None:
         counting = _Counting()
@@ -130,7 +130,7 @@ def _equation(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]
     if any(True for _ in subjaxprs(eqn.params)):
         return _call(eqn, given)
     outs = results(eqn, given)
-    moved = dense.moved(eqn)
+    moved = dense.count_moved(eqn)
     if all(_is_free(k) for k in outs):
         return moved, outs
     found = _counted(eqn, given)
@@ -141,12 +141,12 @@ def _equation(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]
     return moved + Cost(nonlinear=sum(found)), outs
 
 
-def _is_free(k: Known) -> bool:
+def _is_free(k: SparsityFact) -> bool:
     """Tell whether a value is computed from constants alone, zero, or neither float nor complex."""
     return k.static or k.support is False or not dtypes.is_inexact(k.aval.dtype)
 
 
-def _counted(eqn: Equation, given: Sequence[Known]) -> Arithmetic | None:
+def _counted(eqn: Equation, given: Sequence[SparsityFact]) -> Arithmetic | None:
     """Count the additions and multiplications of an equation that sums or scales; None for other functions."""
     if eqn.primitive in counts:
         return counts[eqn.primitive](eqn, *given)
@@ -154,7 +154,7 @@ def _counted(eqn: Equation, given: Sequence[Known]) -> Arithmetic | None:
     return price.of_linear(eqn) if price.linear else None
 
 
-def _functions(eqn: Equation, given: Sequence[Known], outs: Sequence[Known]) -> int:
+def _functions(eqn: Equation, given: Sequence[SparsityFact], outs: Sequence[SparsityFact]) -> int:
     """Count a function by its dense row, or elementwise: once for each element of the result that may be nonzero."""
     row = dense.price_of(eqn).nonlinear
     if row:
@@ -163,15 +163,15 @@ def _functions(eqn: Equation, given: Sequence[Known], outs: Sequence[Known]) -> 
     return operations_of(eqn) * sum(hits(k.support & places, k.aval.shape) for k in outs)
 
 
-def _call(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
+def _call(eqn: Equation, given: Sequence[SparsityFact]) -> tuple[Cost, list[SparsityFact]]:
     jaxpr = eqn.own_params.get("jaxpr")
     if isinstance(jaxpr, Jaxpr) and len(jaxpr.invars) == len(given):
         return run(jaxpr, given)
     return reduce(plus, map(dense.cost, subjaxprs(eqn.params)), Cost()), _anything(eqn)
 
 
-def _anything(eqn: Equation) -> list[Known]:
-    return [Known(v.aval) for v in eqn.outvars]
+def _anything(eqn: Equation) -> list[SparsityFact]:
+    return [SparsityFact(v.aval) for v in eqn.outvars]
 
 
 # ---- scalings and sums ---------------------------------------------------------------------------------------
@@ -181,37 +181,37 @@ def _hits(eqn: Equation, support: Any) -> int:
     return hits(support, eqn.outvars[0].aval.shape)
 
 
-def _sum(eqn: Equation, x: Known, y: Known) -> Arithmetic:
+def _sum(eqn: Equation, x: SparsityFact, y: SparsityFact) -> Arithmetic:
     return Arithmetic(_hits(eqn, x.support & y.support))
 
 
-def _difference(eqn: Equation, x: Known, y: Known) -> Arithmetic:
+def _difference(eqn: Equation, x: SparsityFact, y: SparsityFact) -> Arithmetic:
     """Count an addition where both operands may be nonzero, a scaling by -1 where only the second may be."""
     both = _hits(eqn, x.support & y.support)
     return Arithmetic(both, _hits(eqn, y.support) - both)
 
 
-def _product(eqn: Equation, x: Known, y: Known) -> Arithmetic:
+def _product(eqn: Equation, x: SparsityFact, y: SparsityFact) -> Arithmetic:
     factors = np.logical_not(np.asarray(x.binary) | np.asarray(y.binary))
     return Arithmetic(0, _hits(eqn, x.support & y.support & factors))
 
 
-def _scaling(eqn: Equation, x: Known, *others: Known) -> Arithmetic:
+def _scaling(eqn: Equation, x: SparsityFact, *others: SparsityFact) -> Arithmetic:
     return Arithmetic(0, _hits(eqn, x.support))
 
 
-def _reduction(eqn: Equation, x: Known) -> Arithmetic:
+def _reduction(eqn: Equation, x: SparsityFact) -> Arithmetic:
     found = _met(eqn, [x])
     return Arithmetic(found.adds if found else max(x.aval.size - eqn.outvars[0].aval.size, 0))
 
 
-def _met(eqn: Equation, given: Sequence[Known]) -> Arithmetic | None:
+def _met(eqn: Equation, given: Sequence[SparsityFact]) -> Arithmetic | None:
     """Count the additions and products of a sum; None if all products may be nonzero, or are not distinguished."""
     found = None if all(isinstance(k.support, bool) for k in given) else meeting(eqn, given)
     return None if found is None else Arithmetic(int(np.maximum(found - 1, 0).sum()), int(found.sum()))
 
 
-def _cumulative(eqn: Equation, x: Known) -> Arithmetic:
+def _cumulative(eqn: Equation, x: SparsityFact) -> Arithmetic:
     """Count an addition for each element that may be nonzero, except the first."""
     found = None if isinstance(x.support, bool) else meeting(eqn, [x])
     if found is None:
@@ -219,19 +219,19 @@ def _cumulative(eqn: Equation, x: Known) -> Arithmetic:
     return Arithmetic(int(np.count_nonzero(x.mask & (found > 1))))
 
 
-def _contraction(eqn: Equation, x: Known, y: Known) -> Arithmetic:
+def _contraction(eqn: Equation, x: SparsityFact, y: SparsityFact) -> Arithmetic:
     adds, multiplies = _met(eqn, [x, y]) or dense.price_of(eqn).of_linear(eqn)
     return Arithmetic(adds, 0 if x.binary is True or y.binary is True else multiplies)
 
 
-def _scatter_add(eqn: Equation, x: Known, indices: Known, updates: Known) -> Arithmetic:
+def _scatter_add(eqn: Equation, x: SparsityFact, indices: SparsityFact, updates: SparsityFact) -> Arithmetic:
     found = None if x.support is True else meeting(eqn, [x, indices, updates])
     if found is None:
         return Arithmetic(max(updates.hits - (x.aval.size - x.hits), 0))
     return Arithmetic(int(np.maximum(found - 1, 0).sum()))
 
 
-def _ein(eqn: Equation, *given: Known) -> Arithmetic:
+def _ein(eqn: Equation, *given: SparsityFact) -> Arithmetic:
     """Count the products that may be nonzero; factors that are zero or one are brackets, which are free."""
     terms, shape = eqn.params["terms"], eqn.outvars[0].aval.shape
     found = [products_that_meet((t,), shape, given) for t in terms]
@@ -255,42 +255,44 @@ counts[i.scatter_mul_p] = lambda eqn, x, indices, updates: Arithmetic(0, updates
 # ---- programs ------------------------------------------------------------------------------------------------
 
 
-class _Counting(ForwardAnalysis[Known]):
+class _Counting(ForwardAnalysis[SparsityFact]):
     """The forward analysis of sparsity, with the `total` cost of what runs."""
 
     def __init__(self) -> None:
         self.total = Cost()
 
-    def run(self, eqn: Equation, body: Body, given: Sequence[Known]) -> list[Known]:
+    def run(self, eqn: Equation, body: Body, given: Sequence[SparsityFact]) -> list[SparsityFact]:
         return run(body.jaxpr, given)[1]
 
-    def count(self, eqn: Equation, body: Body, given: Sequence[Known], times: int) -> None:
+    def count(self, eqn: Equation, body: Body, given: Sequence[SparsityFact], times: int) -> None:
         self.total += run(body.jaxpr, given)[0].times(times)
 
-    def join(self, eqn: Equation, x: Known, y: Known) -> Known:
+    def join(self, eqn: Equation, x: SparsityFact, y: SparsityFact) -> SparsityFact:
         return join(x, y)
 
-    def key(self, x: Known) -> Any:
+    def key(self, x: SparsityFact) -> Any:
         return _key(x)
 
-    def widened(self, x: Known, rounds: int) -> Known:
-        return x if rounds < limits.FIXED_POINT else Known(x.aval)
+    def widened(self, x: SparsityFact, rounds: int) -> SparsityFact:
+        return x if rounds < limits.FIXED_POINT else SparsityFact(x.aval)
 
-    def selected(self, x: Known) -> int | None:
+    def selected(self, x: SparsityFact) -> int | None:
         return None if x.value is None else int(x.value)
 
     def peeled(self, eqn: Equation, steps: range | None) -> int | None:
         return None if steps is None else len(steps) if len(steps) <= limits.SCAN_STEPS else 1
 
-    def element(self, x: Known, k: int | None) -> Known:
+    def element(self, x: SparsityFact, k: int | None) -> SparsityFact:
         return _any_element(x) if k is None else _element(x, k)
 
-    def stacked(self, v: Var, elements: Sequence[Known]) -> Known:
+    def stacked(self, v: Var, elements: Sequence[SparsityFact]) -> SparsityFact:
         return _stacked(v.aval, elements)
 
-    def alternatives(self, eqn: Equation, runs: Sequence[Callable[[], Sequence[Known]]]) -> list[Sequence[Known]]:
+    def alternatives(
+        self, eqn: Equation, runs: Sequence[Callable[[], Sequence[SparsityFact]]]
+    ) -> list[Sequence[SparsityFact]]:
         """Run all branches; the dearest counts."""
-        before, found, totals = self.total, list[Sequence[Known]](), list[Cost]()
+        before, found, totals = self.total, list[Sequence[SparsityFact]](), list[Cost]()
         for branch in runs:
             self.total = Cost()
             found.append(branch())
@@ -299,26 +301,28 @@ class _Counting(ForwardAnalysis[Known]):
         return found
 
 
-def _element(x: Known, k: int) -> Known:
-    support, binary = [mask if isinstance(mask, bool) else whole(mask, x.aval)[k] for mask in (x.support, x.binary)]
+def _element(x: SparsityFact, k: int) -> SparsityFact:
+    support, binary = [
+        mask if isinstance(mask, bool) else broadcast_mask(mask, x.aval)[k] for mask in (x.support, x.binary)
+    ]
     aval = control_flow.element_type(x.aval)
-    return Known(aval, support, None if x.value is None else x.value[k], x.static, binary)
+    return SparsityFact(aval, support, None if x.value is None else x.value[k], x.static, binary)
 
 
-def _any_element(x: Known) -> Known:
+def _any_element(x: SparsityFact) -> SparsityFact:
     """Join the abstract values of all elements along the first axis."""
     support = x.support if isinstance(x.support, bool) else x.mask.any(0)
-    binary = x.binary if isinstance(x.binary, bool) else whole(x.binary, x.aval).all(0)
-    return Known(control_flow.element_type(x.aval), support, None, x.static, binary)
+    binary = x.binary if isinstance(x.binary, bool) else broadcast_mask(x.binary, x.aval).all(0)
+    return SparsityFact(control_flow.element_type(x.aval), support, None, x.static, binary)
 
 
-def _stacked(aval: ShapedArray, elements: Sequence[Known]) -> Known:
+def _stacked(aval: ShapedArray, elements: Sequence[SparsityFact]) -> SparsityFact:
     static, binary = all(k.static for k in elements), all(k.binary is True for k in elements)
     supports = [k.support for k in elements]
     if (all(isinstance(s, bool) for s in supports) and len(set(supports)) <= 1) or aval.size > limits.SPARSE_ELEMENTS:
-        return Known(aval, any(s is not False for s in supports), None, static, binary)
+        return SparsityFact(aval, any(s is not False for s in supports), None, static, binary)
     value = np.stack([k.value for k in elements]) if all(k.value is not None for k in elements) else None
-    return Known(aval, np.stack([k.mask for k in elements]), value, static, binary)
+    return SparsityFact(aval, np.stack([k.mask for k in elements]), value, static, binary)
 
 
 _runs = core.program_cache()

@@ -26,7 +26,7 @@ from tapeless.tracer.terms.term import Lookup, Sum, Term, Use, is_case, looked_u
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
-class Known(NamedTuple):
+class SparsityFact(NamedTuple):
     """Abstract value of the sparsity analysis: a superset of the nonzero positions, and the elements if they are known.
 
     static: it depends on no input. binary: positions where it is known to be zero or one, so a bracket and no factor.
@@ -46,10 +46,10 @@ class Known(NamedTuple):
     @property
     def mask(self) -> Any:
         """Return the support as a boolean array of the value's shape."""
-        return whole(self.support, self.aval)
+        return broadcast_mask(self.support, self.aval)
 
 
-def whole(mask: Support, aval: ShapedArray) -> Any:
+def broadcast_mask(mask: Support, aval: ShapedArray) -> Any:
     """Broadcast a mask to a boolean array of the value's shape."""
     return np.broadcast_to(np.asarray(mask), aval.shape)
 
@@ -61,18 +61,18 @@ def hits(support: Support, shape: tuple[int, ...]) -> int:
     return int(np.count_nonzero(np.broadcast_to(support, shape)))
 
 
-def known(x: Any, static: bool = False) -> Known:
+def abstract_constant(x: Any, static: bool = False) -> SparsityFact:
     """Make the abstract value of a constant: its elements, if it has at most `SPARSE_ELEMENTS`."""
     aval = aval_of(x)
     value = known_elements(x) if aval.size <= limits.SPARSE_ELEMENTS and _is_number(aval) else None
-    return Known(aval) if value is None else _of_value(aval, value, static)
+    return SparsityFact(aval) if value is None else _of_value(aval, value, static)
 
 
 def _is_number(aval: ShapedArray) -> bool:
     return any(of(aval.dtype) for of in (dtypes.is_bool, dtypes.is_integer, dtypes.is_inexact))
 
 
-def results(eqn: Equation, given: Sequence[Known]) -> list[Known]:
+def results(eqn: Equation, given: Sequence[SparsityFact]) -> list[SparsityFact]:
     """Compute the abstract values of the results of an equation without bodies."""
     static = all(k.static for k in given) and eqn.primitive.effect is None
     avals = [v.aval for v in eqn.outvars]
@@ -80,19 +80,19 @@ def results(eqn: Equation, given: Sequence[Known]) -> list[Known]:
     if values is not None:
         return [_of_value(aval, _converted(x, aval), static) for aval, x in zip(avals, values, strict=True)]
     found = zip(avals, _facts(eqn, given), strict=True)
-    return [Known(aval, s, None, static, dtypes.is_bool(aval.dtype) or _or_zero(b, s)) for aval, (s, b) in found]
+    return [SparsityFact(aval, s, None, static, dtypes.is_bool(aval.dtype) or _or_zero(b, s)) for aval, (s, b) in found]
 
 
-def join(a: Known, b: Known) -> Known:
+def join(a: SparsityFact, b: SparsityFact) -> SparsityFact:
     """Join two abstract values: the facts that hold for both."""
     same = a.value is not None and b.value is not None and np.array_equal(a.value, b.value)
     support, value = _simple(a.support | b.support), a.value if same else None
-    return Known(a.aval, support, value, a.static and b.static, _simple(a.binary & b.binary))
+    return SparsityFact(a.aval, support, value, a.static and b.static, _simple(a.binary & b.binary))
 
 
-def _of_value(aval: ShapedArray, value: Any, static: bool) -> Known:
+def _of_value(aval: ShapedArray, value: Any, static: bool) -> SparsityFact:
     binary = np.asarray((value == 0) | (value == 1))
-    return Known(aval, _simple(np.asarray(value != 0)), value, static, _simple(binary))
+    return SparsityFact(aval, _simple(np.asarray(value != 0)), value, static, _simple(binary))
 
 
 def _or_zero(binary: Support, support: Support) -> Support:
@@ -118,14 +118,14 @@ def _is_small(eqn: Equation) -> bool:
     return all(v.aval.size <= limits.SPARSE_ELEMENTS for v in (*eqn.invars, *eqn.outvars))
 
 
-def _coarse(k: Known) -> Known:
+def _coarse(k: SparsityFact) -> SparsityFact:
     return k._replace(support=k.support is not False, value=None, binary=k.binary is True)
 
 
 # ---- elements ------------------------------------------------------------------------------------------------
 
 
-def _values(eqn: Equation, given: Sequence[Known]) -> Sequence[Any] | None:
+def _values(eqn: Equation, given: Sequence[SparsityFact]) -> Sequence[Any] | None:
     """Compute the elements of results from those of operands; None if they might depend on the order of operations."""
     operands = [k.value for k in given]
     with np.errstate(all="ignore"):
@@ -151,7 +151,7 @@ def _is_exact(terms: Sum, out: ShapedArray) -> bool:
 # ---- where results may be nonzero ----------------------------------------------------------------------------
 
 
-def _facts(eqn: Equation, given: Sequence[Known]) -> Sequence[tuple[Support, Support]]:
+def _facts(eqn: Equation, given: Sequence[SparsityFact]) -> Sequence[tuple[Support, Support]]:
     """Find where each result may be nonzero, and where it is zero or one."""
     if given and all(k.support is True and k.binary is False and k.aval.size for k in given):
         return [(True, False)] * len(eqn.outvars)
@@ -180,14 +180,14 @@ def _linear_part(eqn: Equation, terms: Sum) -> Sum:
     return tuple([t for t in terms if isinstance(linear, tuple) and t.factors and t.factors[0].operand in linear])
 
 
-def meeting(eqn: Equation, given: Sequence[Known]) -> Any:
+def meeting(eqn: Equation, given: Sequence[SparsityFact]) -> Any:
     """Count the products that may be nonzero in each element of a sum; None if they are not distinguished."""
     row = index_row(eqn)
     assert row is not None
     return products_that_meet(row.results[0], eqn.outvars[0].aval.shape, given)
 
 
-def products_that_meet(terms: Sum, shape: Sequence[int], given: Sequence[Known]) -> Any:
+def products_that_meet(terms: Sum, shape: Sequence[int], given: Sequence[SparsityFact]) -> Any:
     """Count the products of terms that may be nonzero in each element; None if they are not distinguished."""
     products = _Products(terms, shape, given)
     return products.counts() if products.are_told_apart else None
@@ -200,7 +200,7 @@ class _Products:
     by an unknown index count.
     """
 
-    def __init__(self, terms: Sum, shape: Sequence[int], given: Sequence[Known]) -> None:
+    def __init__(self, terms: Sum, shape: Sequence[int], given: Sequence[SparsityFact]) -> None:
         self._shape, self._given = tuple(shape), given
         there = [t for t in terms if 0 not in t.sizes]
         self.terms = tuple([_without_unknown_choice(t, given) if t.brackets else t for t in there])
@@ -236,7 +236,7 @@ class _Products:
         if not self.are_told_apart or (alone and ones):
             return alone and ones
         others = tuple([u for t in live for u in self._not_one(t)])
-        beyond = [k.mask & ~whole(k.binary, k.aval) for k in self._given]
+        beyond = [k.mask & ~broadcast_mask(k.binary, k.aval) for k in self._given]
         found = ~evaluated(others, self._shape, [*self._masks, *beyond], BOOLEANS)
         return _simple(found if alone else found & (self.counts() <= 1))
 
@@ -255,7 +255,7 @@ class _Products:
             found |= ~self._evaluated(self.terms, BOOLEANS, lambda _: np.asarray(True))
         return _simple(found)
 
-    def _factors(self, t: Term) -> list[Known]:
+    def _factors(self, t: Term) -> list[SparsityFact]:
         return [self._given[f.operand] for f in t.factors if f.use is not Use.DIVIDED]
 
     def _not_one(self, t: Term) -> Iterator[Term]:
@@ -274,19 +274,19 @@ class _Products:
     def _masks(self) -> list[Any]:
         return self._operands(_mask)
 
-    def _operands(self, mask: Callable[[Known], Any]) -> list[Any]:
+    def _operands(self, mask: Callable[[SparsityFact], Any]) -> list[Any]:
         return [k.value if i in self._places else mask(k) for i, k in enumerate(self._given)]
 
-    def _evaluated(self, terms: Sum, ring: Semiring, mask: Callable[[Known], Any] | None = None) -> Any:
+    def _evaluated(self, terms: Sum, ring: Semiring, mask: Callable[[SparsityFact], Any] | None = None) -> Any:
         return evaluated(terms, self._shape, self._operands(mask) if mask else self._masks, ring)
 
 
-def _mask(k: Known) -> Any:
+def _mask(k: SparsityFact) -> Any:
     """Return the support as a boolean array of the value's shape, or a scalar if it is everywhere or nowhere."""
     return np.asarray(k.support) if isinstance(k.support, bool) else k.mask
 
 
-def _without_unknown_choice(t: Term, given: Sequence[Known]) -> Term:
+def _without_unknown_choice(t: Term, given: Sequence[SparsityFact]) -> Term:
     """Drop the brackets of a term that are cases of a select, if the index of the select is unknown."""
     kept = [b for b in t.brackets if not (is_case(b) and given[b.operand].value is None)]
     return t if len(kept) == len(t.brackets) else t.with_brackets(kept)
@@ -301,7 +301,7 @@ def _are_cases(terms: Sequence[Term]) -> bool:
     return len(read) == 1 and len({b.index for (b,) in cases}) == len(terms)
 
 
-def _has_ones(k: Known) -> bool:
+def _has_ones(k: SparsityFact) -> bool:
     """Tell whether some position that may be nonzero is known to be zero or one."""
     if isinstance(k.binary, bool) or isinstance(k.support, bool):
         return k.binary is not False and k.support is not False

@@ -83,9 +83,9 @@ class StrictBuilder:
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
         for eqn in jaxpr.eqns:
             outvars = [Var(v.aval, v.linear) for v in eqn.outvars]
-            self.eqns.append(eqn.replace(invars=[read(v, env) for v in eqn.invars], outvars=outvars, source=source))
+            self.eqns.append(eqn.replace(invars=[look_up(v, env) for v in eqn.invars], outvars=outvars, source=source))
             env.update(zip(eqn.outvars, outvars))
-        return [read(v, env) for v in jaxpr.outvars]
+        return [look_up(v, env) for v in jaxpr.outvars]
 
 
 def _with_linear_zeros(jaxpr: Jaxpr, zero_in: Sequence[bool], linear_out: Sequence[bool]) -> Jaxpr:
@@ -211,7 +211,7 @@ def _with_dups_and_drops(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr.replace(eqns=to.eqns, outvars=[copy(v) for v in jaxpr.outvars])
 
 
-def read(v: Atom, env: dict[Var, Atom]) -> Atom:
+def look_up(v: Atom, env: dict[Var, Atom]) -> Atom:
     """Look up the atom of a variable in `env`; a literal stands for itself."""
     return env[v] if isinstance(v, Var) else v
 

@@ -25,7 +25,7 @@ from tapeless.interpreters.formulas.let_form import (
     with_written_results,
     without_conjugates,
 )
-from tapeless.interpreters.formulas.numpy_source import value_of_numbers
+from tapeless.interpreters.formulas.primitive_source import value_of_numbers
 from tapeless.interpreters.index_rows import Combination, elements, index_row
 from tapeless.interpreters.simplifications.fusion.affine_indexing import without_lookups
 from tapeless.interpreters.simplifications.fusion.affine_values import Values

@@ -110,7 +110,7 @@ def _batched(f: Callable[..., Sequence[Any]], axes: Sequence[IndexAxis]) -> list
     outs, dims = vmap.vmap(
         lambda i: _batched(lambda *others: f(i, *others), rest), [positions], [0], n, name=name, positions=positions
     )
-    return [vmap.materialized(x, d, n) for x, d in zip(outs, dims, strict=True)]
+    return [vmap.move_mapped_axis_first(x, d, n) for x, d in zip(outs, dims, strict=True)]
 
 
 # ---- enclosing indices ---------------------------------------------------------------------------------------

@@ -16,13 +16,20 @@ from tapeless.interpreters.index.entries import (
     BodyIndices,
     SparseValue,
     at_entries,
-    chosen,
     indices_in,
+    select_entries,
     sparse_value,
     sum_over_entries,
-    summed,
+    write_sum,
 )
-from tapeless.interpreters.index.entry_products import kept, met, multiplied, neutral, summed_entries, times
+from tapeless.interpreters.index.entry_products import (
+    keep_entries,
+    match_entries,
+    multiply_sums,
+    neutral,
+    summed_entries,
+    times,
+)
 from tapeless.interpreters.index_rows import Combination, index_row
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.writer import Writer, filled, typed
@@ -36,7 +43,7 @@ from tapeless.tracer.terms.term import Use
 
 
 class _BracketedProduct(NamedTuple):
-    """A product with conditions: what it is where they hold, which is 1 if `value` is None."""
+    """A product with conditions: its value where they hold, 1 if `value` is None."""
 
     conditions: tuple[Atom, ...]
     value: Atom | None
@@ -198,20 +205,23 @@ class _Brackets:
         if len(s.term.sizes) == 1 and len(s.term.brackets) == len(s.places):
             return y
         fixed = indices_in(w, x, body).difference(s.places)
-        return chosen(w, met(w, s, (), body, fixed), y, otherwise)
+        return select_entries(w, match_entries(w, s, (), body, fixed), y, otherwise)
 
     def _both(self, x: SparseValue, y: SparseValue) -> Atom:
         """Multiply two sums over entries; what may be infinite in one is evaluated only where the other is not 0."""
         w, parts = self.w, ((x, y), (y, x))
-        x, y = [s if self._is_safe(s) else kept(w, s, met(w, s, (other,), self._body)) for s, other in parts]
-        return multiplied(w, x, y)
+        x, y = [
+            s if self._is_safe(s) else keep_entries(w, s, match_entries(w, s, (other,), self._body))
+            for s, other in parts
+        ]
+        return multiply_sums(w, x, y)
 
     def _kept(self, s: SparseValue, conditions: Sequence[Atom]) -> SparseValue:
         """Leave out of a sum over entries what may be infinite where conditions do not hold."""
         if self._is_safe(s):
             return s
         for mask in [self._mask_at(s, c) for c in conditions]:
-            s = s if mask is None else kept(self.w, s, mask)
+            s = s if mask is None else keep_entries(self.w, s, mask)
         return s
 
     def _within(self, x: Atom, condition: Atom | SparseValue) -> Atom:
@@ -227,8 +237,8 @@ class _Brackets:
             s = sum_over_entries(now, self._body)
             mask = None if s is None or self._is_safe(s) else self._mask_at(s, condition)
             if s is not None and mask is not None:
-                s, aval = kept(w, s, mask), s.value.aval
-                again[s.value] = summed(w, [s.term], s.operands, aval.shape, aval)
+                s, aval = keep_entries(w, s, mask), s.value.aval
+                again[s.value] = write_sum(w, [s.term], s.operands, aval.shape, aval)
             elif not again.keys().isdisjoint(eqn.invars) and not effects(eqn):
                 now = now.replace(outvars=[Var(v.aval) for v in eqn.outvars])
                 w.keep(now)
@@ -239,10 +249,10 @@ class _Brackets:
         """Tell for each entry of a sum whether a condition holds, too; None if entries do not tell its indices."""
         w, body = self.w, self._body
         if isinstance(condition, SparseValue):
-            return met(w, s, (condition,), body)
+            return match_entries(w, s, (condition,), body)
         other = sparse_value(w, condition, body)
         if other is not None:
-            return met(w, s, (other,), body)
+            return match_entries(w, s, (other,), body)
         spread = w.made_by(condition, broadcast_in_dim_p)
         c = condition if spread is None else spread.invars[0]
         if c.aval.shape:
@@ -297,7 +307,7 @@ class _Brackets:
                 return w.write(or_p, *parts)
         a, b = [sparse_value(w, c, self._body) for c in (x, y)]
         if a is not None and b is not None:
-            return multiplied(w, a, b)
+            return multiply_sums(w, a, b)
         for s, other in ((a, y), (b, x)):
             if s is not None:
                 return times(w, s, other, at_entries(w, other, s, self._body, always=True))

@@ -161,7 +161,7 @@ def at_entries(
     (y,) = w.inlined(_without_clips(batched, known), [*given, *others])
     for i in indices:
         if not s.places[i].is_within(body.indices[i].size):
-            y = chosen(w, _inside(w, s.places[i], body.indices[i].size), y, otherwise)
+            y = select_entries(w, _inside(w, s.places[i], body.indices[i].size), y, otherwise)
     others = indices_in(w, x, body).difference(indices)
     return _where_others_hold(w, s, y, indices, otherwise) if others else y
 
@@ -179,7 +179,7 @@ def _where_others_hold(w: Writer, s: SparseValue, y: Atom, indices: Sequence[Ato
     if not rest:
         return y
     t = term(s.at_entry, s.term.sizes, (), rest)
-    return chosen(w, summed(w, [t], s.operands, (s.entries,), ShapedArray((), BOOL)), y, otherwise)
+    return select_entries(w, write_sum(w, [t], s.operands, (s.entries,), ShapedArray((), BOOL)), y, otherwise)
 
 
 def _dependence(w: Writer, indices: frozenset[Atom], body: BodyIndices) -> dict[Atom, frozenset[Atom]]:
@@ -194,7 +194,7 @@ def _dependence(w: Writer, indices: frozenset[Atom], body: BodyIndices) -> dict[
 
 
 def _computing(w: Writer, x: Atom, within: Mapping[Atom, object]) -> tuple[list[Equation], list[Var]]:
-    """List the equations that compute a value, of those whose results are `within`, and what these read of others."""
+    """List the equations that compute a value, among those with results `within`, and the atoms they read of others."""
     needed, found = {x}, list[Equation]()
     for eqn in reversed(w.eqns):
         if not needed.isdisjoint(eqn.outvars) and not within.keys().isdisjoint(eqn.outvars):
@@ -259,10 +259,10 @@ def _gathered(w: Writer, v: Var, on: frozenset[Atom], places: Mapping[Atom, Atom
         Lookup(every[k], k + 1, (entry,), (0, body.indices[i].size - 1), is_within=True) for k, i in enumerate(indices)
     ]
     t = term((entry, *every[n:]), sizes, [Read(0, tuple(every))], brackets)
-    return summed(w, [t], [x, *[places[i] for i in indices]], (sizes[0], *shape), v.aval)
+    return write_sum(w, [t], [x, *[places[i] for i in indices]], (sizes[0], *shape), v.aval)
 
 
-def chosen(w: Writer, mask: Atom, y: Atom, otherwise: int = 0, axis: int = 0) -> Atom:
+def select_entries(w: Writer, mask: Atom, y: Atom, otherwise: int = 0, axis: int = 0) -> Atom:
     """Choose what a mask of entries, along an axis, holds for, and a number elsewhere."""
     if y.aval.shape != mask.aval.shape:
         mask = w.write(broadcast_in_dim_p, mask, shape=y.aval.shape, dims=(axis,))
@@ -272,7 +272,9 @@ def chosen(w: Writer, mask: Atom, y: Atom, otherwise: int = 0, axis: int = 0) ->
 # ---- sums of terms ----------------------------------------------------------------------------------------------
 
 
-def summed(w: Writer, terms: Sequence[Term], operands: Sequence[Atom], shape: tuple[int, ...], of: ShapedArray) -> Atom:
+def write_sum(
+    w: Writer, terms: Sequence[Term], operands: Sequence[Atom], shape: tuple[int, ...], of: ShapedArray
+) -> Atom:
     """Write a sum of terms over numbered operands, in the dtype of `of`."""
     aval, distinct = of.update(shape=shape, weak_type=False), list(dict.fromkeys(operands))
     numbered = [t.with_operands(lambda k: distinct.index(operands[k])) for t in terms]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters.index.entries import summed
+from tapeless.interpreters.index.entries import write_sum
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer import dtypes
@@ -49,7 +49,7 @@ def extreme_of_entries(w: Writer, eqn: Equation) -> Atom | None:
         return None
     rest = [v for v in out if v not in lookups]
     values = term(indices((entry, *rest)), t.sizes, t.factors, t.brackets, t.coefficient)
-    z = summed(w, [values], operands, tuple([t.sizes[v] for v in (entry, *rest)]), eqn.outvars[0].aval)
+    z = write_sum(w, [values], operands, tuple([t.sizes[v] for v in (entry, *rest)]), eqn.outvars[0].aval)
     given = [z, *[operands[b.operand] for b in lookups.values()], *found.masks]
     plan = _Extreme(eqn.primitive is reduce_max_p, lookups, rest, [out[d] for d in axes], out, t.sizes, found.elsewhere)
     program = trace_closed(plan.computed, [x.aval for x in given])

@@ -6,7 +6,7 @@ multiplies does not count, infinite or nan: values at entries are left out there
 
 from collections.abc import Mapping, Sequence
 
-from tapeless.interpreters.index.entries import BOOL, BodyIndices, SparseValue, chosen, summed
+from tapeless.interpreters.index.entries import BOOL, BodyIndices, SparseValue, select_entries, write_sum
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom
@@ -35,14 +35,14 @@ def times(w: Writer, s: SparseValue, x: Atom, y: Atom | None, use: Use = Use.PLA
     t = s.term if x.aval.dtype == BOOL else _as_condition(s)
     if y is not None:  # what is not multiplied may be infinite: it is left out of the factor, too
         for b in t.brackets:
-            y = chosen(w, _holds(w, s, b), y, neutral(use)) if is_case(b) and b.access == s.at_entry else y
+            y = select_entries(w, _holds(w, s, b), y, neutral(use)) if is_case(b) and b.access == s.at_entry else y
     axes = variables(x.aval.shape, len(t.sizes))
     factor = Read(len(s.operands), axes if y is None else (*s.at_entry, *axes), use)
     found = term(axes, (*t.sizes, *x.aval.shape), [*t.factors, factor], t.brackets, t.coefficient)
-    return summed(w, [found], [*s.operands, x if y is None else y], x.aval.shape, x.aval)
+    return write_sum(w, [found], [*s.operands, x if y is None else y], x.aval.shape, x.aval)
 
 
-def multiplied(w: Writer, x: SparseValue, y: SparseValue) -> Atom:
+def multiply_sums(w: Writer, x: SparseValue, y: SparseValue) -> Atom:
     """Multiply two sums over entries; if one is of truth values, it is the condition of the other."""
     x, y = (y, x) if x.is_truth and not y.is_truth else (x, y)
     if _implies(x, y):
@@ -51,7 +51,7 @@ def multiplied(w: Writer, x: SparseValue, y: SparseValue) -> Atom:
     other = (y.term if x.is_truth else _as_condition(y)).with_operands(lambda k: k + m)
     _, factors, brackets = renumbered(other, n)
     both = [*x.term.factors, *factors], [*x.term.brackets, *brackets], x.term.coefficient * other.coefficient
-    return summed(w, [term((), (*x.term.sizes, *other.sizes), *both)], [*x.operands, *y.operands], (), x.value.aval)
+    return write_sum(w, [term((), (*x.term.sizes, *other.sizes), *both)], [*x.operands, *y.operands], (), x.value.aval)
 
 
 def summed_entries(w: Writer, x: SparseValue, y: SparseValue, primitive: Primitive) -> Atom | None:
@@ -66,7 +66,7 @@ def _holds(w: Writer, s: SparseValue, b: Lookup) -> Atom:
     x = s.operands[b.operand]
     if x.aval.dtype == BOOL and b.index.constant == 1:
         return x
-    return summed(w, [term(s.at_entry, s.term.sizes, (), [b])], s.operands, (s.entries,), ShapedArray((), BOOL))
+    return write_sum(w, [term(s.at_entry, s.term.sizes, (), [b])], s.operands, (s.entries,), ShapedArray((), BOOL))
 
 
 def _as_condition(s: SparseValue) -> Term:
@@ -85,18 +85,18 @@ def neutral(use: Use) -> int:
     return 1 if use is Use.DIVIDED else 0
 
 
-def kept(w: Writer, s: SparseValue, mask: Atom) -> SparseValue:
+def keep_entries(w: Writer, s: SparseValue, mask: Atom) -> SparseValue:
     """Leave values out of a sum over entries where a mask of these is false, and the product is 0 for other reasons."""
     operands, read, (entry,) = list(s.operands), looked_up(s.term), s.at_entry
     for f in s.term.factors:
         is_same = all(other.access == f.access for other in s.term.factors if other.operand == f.operand)
         axis, x = f.access.index(entry) if entry in f.access else None, operands[f.operand]
         if axis is not None and x.aval.shape[axis] == s.entries and is_same and f.operand not in read:
-            operands[f.operand] = chosen(w, mask, x, neutral(f.use), axis)
+            operands[f.operand] = select_entries(w, mask, x, neutral(f.use), axis)
     return s._replace(operands=tuple(operands))
 
 
-def met(
+def match_entries(
     w: Writer,
     s: SparseValue,
     others: Sequence[SparseValue],
@@ -120,7 +120,7 @@ def met(
         n += len(x.term.sizes)
     sizes += [body.indices[i].size for i in free]
     t = term(s.at_entry, sizes, (), brackets)
-    return summed(w, [t], operands, (s.entries,), ShapedArray((), BOOL))
+    return write_sum(w, [t], operands, (s.entries,), ShapedArray((), BOOL))
 
 
 def _renumbered(t: Term, n: int, m: int) -> list[Bracket]:
@@ -168,10 +168,10 @@ def _values(w: Writer, s: SparseValue) -> Atom | None:
     if len(s.term.sizes) != 1 or len(brackets) != len(s.term.brackets) or any(map(is_case, brackets)):
         return None
     t = term(s.at_entry, s.term.sizes, s.term.factors, (), s.term.coefficient)
-    return summed(w, [t], s.operands, (s.entries,), s.value.aval)
+    return write_sum(w, [t], s.operands, (s.entries,), s.value.aval)
 
 
 def _with_values(w: Writer, s: SparseValue, values: Atom) -> Atom:
     """Sum other values over the same entries."""
     t = term((), s.term.sizes, [Read(len(s.operands), s.at_entry)], s.term.brackets)
-    return summed(w, [t], [*s.operands, values], (), values.aval)
+    return write_sum(w, [t], [*s.operands, values], (), values.aval)

@@ -136,7 +136,7 @@ def _through_moves(w: Writer, t: Term, operands: list[Atom]) -> Term:
 
 
 def _shorter(w: Writer, t: Term, operands: list[Atom]) -> Iterator[Term]:
-    """Yield the term composed with the move that one factor reads, for each factor where that adds no bracket.
+    """Yield the term composed with the move read by one factor, for each factor for which this adds no bracket.
 
     Appends the source of the move to `operands`.
     """

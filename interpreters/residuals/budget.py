@@ -53,7 +53,7 @@ class Budget(ProgramPolicy):
 
 def saved_bytes(program: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> int:
     """Count the bytes that a policy saves, inputs excluded."""
-    plan = rematerialization.split(program, wanted, policy)
+    plan = rematerialization.plan_rematerialization(program, wanted, policy)
     return _bytes(v.aval for v in set(plan.saved).difference(program.invars))
 
 

@@ -150,8 +150,8 @@ def _cut_of_tree(eqns: Sequence[Equation], wanted: Collection[Atom], price: Pric
 def _prices(program: Jaxpr, n: int, loop: Loop | None) -> Price:
     """Return the price of saving a value: its bytes (of all steps of a loop), and tie-breakers (module docstring).
 
-    Input masks are free, so that values computed from them are computed in the linear half, where simplification after
-    another linearization can see which masks they depend on.
+    Input masks are free, so values computed from them are computed in the linear half. There, simplification after
+    another linearization sees their masks.
     """
     consts, carry, length = loop or (len(program.invars), 0, 1)
     results = program.outvars[: len(program.outvars) - n]
@@ -175,12 +175,12 @@ def _prices(program: Jaxpr, n: int, loop: Loop | None) -> Price:
 # ---- masks -----------------------------------------------------------------------------------------------------
 
 
-def masked(plan: RematerializationPlan, program: Jaxpr, n: int, loop: Loop | None = None) -> RematerializationPlan:
+def save_masked(plan: RematerializationPlan, program: Jaxpr, n: int, loop: Loop | None = None) -> RematerializationPlan:
     """Save values as a mask chooses them, if the linear half reads them by this mask alone, and choose again there.
 
     A residual has a derivative of its own. Where the mask is false, that may be infinite times a cotangent of 0 unless
-    the mask belongs to the residual. So residuals are saved with their mask, except for results, which exist anyway,
-    and for multilinear functions of inputs, whose derivatives are finite where their operands are. The linear half
+    the mask belongs to the residual. So residuals are saved with their mask, with two exceptions. Results exist
+    anyway. Multilinear functions of inputs have finite derivatives at finite operands. The linear half
     keeps its mask for tangents that are infinite there.
     """
     results = program.outvars[loop.carries if loop else 0 : len(program.outvars) - n]

@@ -83,7 +83,11 @@ def by_policy(primal: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jax
     """
     wanted = primal.outvars[len(primal.outvars) - n :]
     chosen = policy.of(primal, wanted) if isinstance(policy, ProgramPolicy) else policy
-    return (primal, linear, n) if chosen is save_all else with_plan(primal, linear, split(primal, wanted, chosen))
+    return (
+        (primal, linear, n)
+        if chosen is save_all
+        else with_plan(primal, linear, plan_rematerialization(primal, wanted, chosen))
+    )
 
 
 def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tuple[Jaxpr, Jaxpr, int]:
@@ -137,7 +141,7 @@ class RematerializationPlan(NamedTuple):
     wanted: tuple[Atom, ...]
 
 
-def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> RematerializationPlan:
+def plan_rematerialization(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> RematerializationPlan:
     """Plan how to get `wanted` later: split its equations into those whose results `policy` saves, and others."""
     walk = _Walk(policy, wanted)
     visited = [walk.visit(eqn) for eqn in reversed(jaxpr.eqns)][::-1]
@@ -162,7 +166,7 @@ names: Table[None] = Table(
 
 
 class _Walk:
-    """The backward pass over equations that decides which needed values to save, and which to compute again.
+    """The backward pass over equations, deciding for each needed value whether to save it or compute it again.
 
     Backwards, all readers of a value are known when its equation is visited.
     """

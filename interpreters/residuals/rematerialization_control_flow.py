@@ -1,14 +1,14 @@
 """Rematerialization inside calls, loops and branches: functions for the table `rematerialization.rules`.
 
-A body is split into one that also returns the values that the policy saves in it, and one that computes wanted results
-again from these values. For a loop, the second body runs in a second loop, over what the first saved at each step.
+A body is split in two: the first also returns the values saved by the policy, the second computes wanted results again
+from these values. For a loop, the second body runs in a second loop, over what the first saved at each step.
 """
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tapeless.interpreters.partial_eval import UnzippedJaxpr
-from tapeless.interpreters.residuals import placement, rematerialization
+from tapeless.interpreters.residuals import locations, rematerialization
 from tapeless.interpreters.residuals.rematerialization import Asked, RematerializationPlan
 from tapeless.tracer import core, passes
 from tapeless.tracer.bodies import CARRY, CONST, EACH, bodies_of, in_groups, rebuilt
@@ -57,12 +57,15 @@ def loop(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
 def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
     """Split an equation with `branches` in two, as `call`; branches return saved values in common slots."""
     branches, positions = eqn.params["branches"], _positions(eqn, wanted)
-    plans = [rematerialization.split(branch, [branch.outvars[i] for i in positions], policy) for branch in branches]
+    plans = [
+        rematerialization.plan_rematerialization(branch, [branch.outvars[i] for i in positions], policy)
+        for branch in branches
+    ]
     computed = sorted({i for branch, plan in zip(branches, plans) for i in _computed(branch, positions, plan)})
     if not computed:
         return eqn, None
     chosen = [positions.index(i) for i in computed]
-    found = placement.branches([_halves(branch, plan, chosen) for branch, plan in zip(branches, plans)])
+    found = locations.branches([_halves(branch, plan, chosen) for branch, plan in zip(branches, plans)])
     slots = [Var(aval) for aval in found.primal[0].out_avals[len(eqn.outvars) :]]
     operands = [eqn.invars[0], *[eqn.invars[1 + i] for i in found.operands], *slots]
     primal = eqn.replace(params={**eqn.params, "branches": found.primal}, outvars=[*eqn.outvars, *slots])
@@ -137,7 +140,7 @@ def _plan(
     carried: set[int] = set()
     while True:
         outs = [jaxpr.outvars[i] for i in (*positions, *sorted(carried))]
-        plan = rematerialization.split(jaxpr, outs, policy)
+        plan = rematerialization.plan_rematerialization(jaxpr, outs, policy)
         read = {k for k in range(n_carry) if jaxpr.invars[start + k] in plan.saved}
         found = carried | read | {i for i in _computed(jaxpr, positions, plan) if i < n_carry}
         if found == carried:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
-from tapeless.interpreters.checks import UserCheck
 from tapeless.interpreters.index_rows import without_row
+from tapeless.interpreters.user_checks import UserCheck
 from tapeless.interpreters.vmap import Dim
 from tapeless.tracer import core, source
 from tapeless.tracer.primitives import callback as c
@@ -86,7 +86,7 @@ def _with_axis(x: Any, d: Dim, size: int, vmap_method: str) -> Any:
     """Move the mapped axis of an operand to the front; one without it is left alone, extended or repeated."""
     if d is None and vmap_method == "legacy_vectorized":
         return x
-    return vmap.materialized(x, d, 1 if d is None and vmap_method == "expand_dims" else size)
+    return vmap.move_mapped_axis_first(x, d, 1 if d is None and vmap_method == "expand_dims" else size)
 
 
 def _io_vmap(size: int, args: Any, dims: Any, *, callback: c.Callback, result_avals: Any, ordered: bool) -> Any:

@@ -36,7 +36,7 @@ def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **how
             residuals, given = _tied(jaxpr, residuals, given)
         return c.checkpoint(program, *residuals, *given, *running, **how)
 
-    reached = transpose.reached(jaxpr, are_nonzero(cts))
+    reached = transpose.flag_reached(jaxpr, are_nonzero(cts))
     running = [totals.take(i) if yes else None for i, yes in enumerate(reached)]
     return call_transposed(call, jaxpr, cts, args, running)
 

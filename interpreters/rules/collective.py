@@ -101,7 +101,7 @@ def _resolved(primitive: Primitive) -> Callable[[Resolve], Resolve]:
             if groups is None:
                 y, d = resolve(size, x, d, **params)
             else:
-                y, d = _in_groups(resolve, size, vmap.materialized(x, d, size), groups, params)
+                y, d = _in_groups(resolve, size, vmap.move_mapped_axis_first(x, d, size), groups, params)
             return (y,), [d]
 
         vmap.collectives[primitive] = rule
@@ -116,7 +116,7 @@ def _in_groups(resolve: Resolve, size: int, x: Any, groups: Sequence[Any], param
     n = size // len(groups)
     rows = reshape(_rows(x, order), (len(groups), n, *aval_of(x).shape[1:]))
     (y,) = vmap.vmap_to_front(
-        lambda one: [vmap.materialized(*resolve(n, one, 0, **params), n)], [rows], [0], len(groups)
+        lambda one: [vmap.move_mapped_axis_first(*resolve(n, one, 0, **params), n)], [rows], [0], len(groups)
     )
     return _rows(reshape(y, (size, *aval_of(y).shape[2:])), np.argsort(order).astype(np.int32)), 0
 
@@ -149,7 +149,7 @@ def _pmin(size: int, x: Any, d: Dim, others: c.Names) -> tuple[Any, Dim]:
 
 @_resolved(c.all_gather_p)
 def _all_gather(size: int, x: Any, d: Dim, axis: int, **_: Any) -> tuple[Any, Dim]:
-    return _joined(vmap.placed(x, d, axis, size), axis), None
+    return _joined(vmap.move_mapped_axis(x, d, axis, size), axis), None
 
 
 @_resolved(c.psum_scatter_p)
@@ -160,7 +160,7 @@ def _psum_scatter(size: int, x: Any, d: Dim, axis: int, **_: Any) -> tuple[Any, 
 @_resolved(c.all_to_all_p)
 def _all_to_all(size: int, x: Any, d: Dim, split_axis: int, concat_axis: int, **_: Any) -> tuple[Any, Dim]:
     """Cut `split_axis` into a part for each example; the parts' axis becomes the mapped one, that one concatenated."""
-    parts = _cut(vmap.materialized(x, d, size), 1 + split_axis, size)
+    parts = _cut(vmap.move_mapped_axis_first(x, d, size), 1 + split_axis, size)
     own = [i for i in range(aval_of(parts).ndim) if i not in (0, 1 + split_axis)]
     order = [1 + split_axis, *own[:concat_axis], 0, *own[concat_axis:]]
     return _joined(permute(parts, order), 1 + concat_axis), 0
@@ -183,7 +183,7 @@ def _ppermute(size: int, x: Any, d: Dim, perm: Permutation, **_: Any) -> tuple[A
     sender = {to: start for start, to in perm}
     if d is None and len(sender) == size:
         return x, None
-    rows = vmap.materialized(x, d, size)
+    rows = vmap.move_mapped_axis_first(x, d, size)
     if len(sender) < size:  # row `size` is of zeros
         zero = exact(0, aval_of(x).dtype)
         rows = pad(rows, zero, [(0, 1, 0), *[(0, 0, 0)] * (aval_of(rows).ndim - 1)])

@@ -15,7 +15,7 @@ from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import argsort, without
 from tapeless.tracer.primitives.shape import full, reshape, rev
 from tapeless.tracer.primitives.shape import transpose as permute
-from tapeless.tracer.primitives.windows import count, dilated
+from tapeless.tracer.primitives.windows import count, dilate_size
 from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.term import Bracket, Read
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -210,7 +210,7 @@ def _pull_rhs(
 
 def _lengths(aval: ShapedArray, spec: tuple[int, ...], dilation: tuple[int, ...]) -> list[int]:
     """Return the lengths of the spatial axes after dilation."""
-    return [dilated(aval.shape[i], d) for i, d in zip(spec[2:], dilation)]
+    return [dilate_size(aval.shape[i], d) for i, d in zip(spec[2:], dilation)]
 
 
 def _move_groups(x: Any, groups: int, source: int, target: int) -> Any:

@@ -20,7 +20,7 @@ from tapeless.interpreters import (
 )
 from tapeless.interpreters.index_rows import core, rows, without_row
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
-from tapeless.interpreters.residuals import budget, placement, rematerialization, rematerialization_control_flow
+from tapeless.interpreters.residuals import budget, locations, rematerialization, rematerialization_control_flow
 from tapeless.interpreters.residuals.cut import Loop
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
@@ -51,7 +51,7 @@ def jvp_of_bodies(primitive: Primitive, primals: Any, tangents: Any, **params: A
     if not any(terms):
         outs = primitive.apply(*primals, **params)
         return outs, zeros_of(outs)
-    outs, found = transformed_bodies.pushed(primitive, params, primals, terms, 1, jvp.jvp_jaxpr)
+    outs, found = transformed_bodies.push_terms(primitive, params, primals, terms, 1, jvp.jvp_jaxpr)
     return outs, [zero_of(y) if pair is None else pair[0] for y, pair in zip(outs, found)]
 
 
@@ -76,14 +76,14 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in where_true(linear_in, args)]
     tangents = split_list(pushed, sum(of_consts), sum(of_carry))
     primal = split_list(where_false(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
-    results, residuals = _primal_scan(placement.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop)
+    results, residuals = _primal_scan(locations.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop)
     in_body = split_list(range(halves.residuals, len(halves.linear.invars)), *map(len, tangents[:2]))
     stacked = [place.stacked for place in residuals]
     places = range(halves.residuals)
     ins = [*where_false(stacked, places), *in_body[0], *in_body[1], *where_true(stacked, places), *in_body[2]]
     values = [place.value for place in residuals]
     operands = [*where_false(stacked, values), *tangents[0], *tangents[1], *where_true(stacked, values), *tangents[2]]
-    linear = placement.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
+    linear = locations.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
     params = {
         "jaxpr": passes.rearranged(linear, ins, range(len(halves.linear.outvars))),
         "n_consts": len(stacked) - sum(stacked) + len(tangents[0]),
@@ -101,7 +101,7 @@ class _ScanResidual(NamedTuple):
 
 
 def _primal_scan(
-    body: placement.ScanBody, primal: Sequence[Any], loop: dict[str, Any]
+    body: locations.ScanBody, primal: Sequence[Any], loop: dict[str, Any]
 ) -> tuple[Any, list[_ScanResidual]]:
     """Run the primal half of a scan; return its results and residuals."""
     consts, carry, xs = primal
@@ -154,7 +154,7 @@ def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, .
     linear_out = tuple(map(any, outs))
     halves = [partial_eval.unzip_body(branch, linear_in, linear_out=linear_out) for branch in branches]
     primal = where_false(linear_in, operands)
-    found = placement.branches(halves)
+    found = locations.branches(halves)
     n = len(linear_out) - sum(linear_out)
     outs = c.cond(index, primal, found.primal) if found.primal[0].outvars else ()
     residuals = [*[primal[i] for i in found.operands], *outs[n:]]
@@ -202,7 +202,7 @@ def _reached(jaxpr: Jaxpr, cts: Sequence[Any], n_consts: int, n_carry: int) -> _
     of_ys = are_nonzero(cts[n_carry:])
 
     def step(carry: Flags) -> tuple[Flags, Flags]:
-        found = transpose.reached(jaxpr, (*carry, *of_ys))
+        found = transpose.flag_reached(jaxpr, (*carry, *of_ys))
         return found, found[n_consts : n_consts + n_carry]
 
     found, of_carry = fixed_point(are_nonzero(cts[:n_carry]), step)
@@ -239,7 +239,7 @@ def _while_transpose(cts: Any, *args: Any, **params: Any) -> Any:
 def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches: tuple[Jaxpr, ...]) -> Any:
     """Transpose a cond: a cond of the transposed branches, which add to running cotangents in place."""
     linear, some = branches[0].linear_in, are_nonzero(cts)
-    reach = [transpose.reached(branch, some) for branch in branches]
+    reach = [transpose.flag_reached(branch, some) for branch in branches]
     found = [any(flags) for flags in zip(*reach)]
     running = [totals.take(1 + i) if yes else None for i, yes in enumerate(found)]
     added = [total is not None for total in running]
@@ -255,18 +255,18 @@ def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches:
 
 def vmap_of_bodies(primitive: Primitive, size: int, args: Any, dims: Any, **params: Any) -> Any:
     """Batch bodies: the vmap rule of a primitive that describes them, if all examples run the same ones."""
-    found = transformed_bodies.batched(primitive, params, size, args, dims)
+    found = transformed_bodies.batch_bodies(primitive, params, size, args, dims)
     return applied(primitive, params, found.bodies, found.operands), found.dims
 
 
 def _while_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
-    found = transformed_bodies.batched(c.while_p, params, size, args, dims)
+    found = transformed_bodies.batch_bodies(c.while_p, params, size, args, dims)
     if not found.differs:
         return applied(c.while_p, params, found.bodies, found.operands), found.dims
     condition, body, counts = params["condition"], params["body"], (params["n_condition"], params["n_body"])
     before = sum(counts)
     mapped = tuple([d is not None or k >= before for k, d in enumerate(dims)])
-    given = [vmap.placed(x, d, 0, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
+    given = [vmap.move_mapped_axis(x, d, 0, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
     if batched_control_flow.decide(c.while_p, size, [condition, body]) == "loop":
         outs = batched_control_flow.one_by_one(c.while_p, size, given, mapped, params)
     else:
@@ -282,7 +282,7 @@ def _cond_vmap(size: int, args: Any, dims: Any, *, branches: tuple[Jaxpr, ...]) 
     if dims[0] is None:
         return vmap_of_bodies(c.cond_p, size, args, dims, branches=branches)
     mapped = tuple([d is not None for d in dims])
-    given = [vmap.placed(x, d, 0, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
+    given = [vmap.move_mapped_axis(x, d, 0, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
     if batched_control_flow.decide(c.cond_p, size, branches) == "loop":
         outs = batched_control_flow.one_by_one(c.cond_p, size, given, mapped, {"branches": branches})
     else:

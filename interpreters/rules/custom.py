@@ -263,7 +263,7 @@ def _custom_linear_transpose(cts: Any, *args: Any, pull: Any, n: int) -> Any:
 def _custom_linear_vmap(size: int, args: Any, dims: Any, *, pull: Any, n: int) -> Any:
     of_one = tuple([aval_of(x).update(shape=vmap.example_shape(x, d)) for x, d in zip(args[:n], dims)])
     consts, closed = vmap.mapping(vmap.axis_name(), size, pull.closed, of_one)
-    pushed = [vmap.materialized(t, d, size) for t, d in zip(args[n:], dims[n:])]
+    pushed = [vmap.move_mapped_axis_first(t, d, size) for t, d in zip(args[n:], dims[n:])]
     residual_dims = [*[None] * len(consts), *dims[:n]]
     outs = c.custom_linear(closed.batched(size, residual_dims), [*consts, *args[:n]], pushed)
     return outs, [0] * len(outs)
@@ -329,7 +329,7 @@ class _Pushed:
 
 def _as(x: Any, was: bool, now: bool, size: int) -> Any:
     """Repeat x along a new first axis if it is to be mapped `now`, and `was` not."""
-    return vmap.materialized(x, None, size) if now and not was else x
+    return vmap.move_mapped_axis_first(x, None, size) if now and not was else x
 
 
 def _custom_vmap_jvp(primals: Any, tangents: Any, *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
@@ -422,7 +422,7 @@ class _Transposed:
         def pushed(*xs: Any) -> list[Any]:
             outs, out_mapped = self._rule(size, xs, [*flags, *[True] * len(self._linear_avals)])
             pairs = where_true(self._nonzero, zip(outs, out_mapped))
-            return [vmap.materialized(y, 0 if m else None, size) for y, m in pairs]
+            return [vmap.move_mapped_axis_first(y, 0 if m else None, size) for y, m in pairs]
 
         avals = [aval.update(shape=(size, *aval.shape)) for aval in self._linear_avals]
         program, consts = trace_to_jaxpr(pushed, [*map(aval_of, fixed), *avals], what="vmap", function=self._rule)
@@ -431,7 +431,7 @@ class _Transposed:
         # Unzipped, as the rule may compute primal values again, and in the same loop.
         halves = partial_eval.unzip_body(passes.dead_code(program), linear_in, linear_out=outs)
         pulled, _ = transpose.transpose_jaxpr(halves.linear, outs, wanted=every)
-        given = [vmap.materialized(ct, 0 if m else None, size) for ct, m in cts]
+        given = [vmap.move_mapped_axis_first(ct, 0 if m else None, size) for ct, m in cts]
         residuals = eval_jaxpr(halves.primal, [*consts, *fixed])
         return list(eval_jaxpr(pulled, [*residuals, *given])), [True] * len(avals)
 

@@ -382,8 +382,8 @@ def _clamp_vmap(size: int, args: Any, dims: Any) -> Any:
     """Batch clamp: the operand always gets the mapped axis; scalar bounds that are not mapped stay scalars."""
     lower, x, upper = args
     shape = vmap.example_shape(x, dims[1])
-    low, high = [vmap.aligned(y, d, size, shape) for y, d in ((lower, dims[0]), (upper, dims[2]))]
-    return e.clamp_p.bind(low, vmap.materialized(x, dims[1], size), high), [0]
+    low, high = [vmap.align_operand(y, d, size, shape) for y, d in ((lower, dims[0]), (upper, dims[2]))]
+    return e.clamp_p.bind(low, vmap.move_mapped_axis_first(x, dims[1], size), high), [0]
 
 
 vmap.rules[e.clamp_p] = _clamp_vmap

@@ -20,7 +20,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import eye, tril, triu
-from tapeless.tracer.numpy.triangles import determinant, lu_solve, permuted
+from tapeless.tracer.numpy.triangles import determinant, lu_solve, permute_rows
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import factorization as a
 from tapeless.tracer.primitives import spectral
@@ -46,7 +46,7 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
     lower = _padded(tril(slice_in_dim(factors, 0, k, axis=-1), -1), (0, m - k))
     upper = _padded(triu(slice_in_dim(factors, 0, k, axis=-2)), (n - k, 0))
     upper = e.add(upper, _spread(_rest_of_identity(n, k, upper.dtype), upper)) if n > k else upper
-    left = triangular_solve(lower, permuted(t, permutation), left_side=True, lower=True, unit_diagonal=True)
+    left = triangular_solve(lower, permute_rows(t, permutation), left_side=True, lower=True, unit_diagonal=True)
     both = triangular_solve(upper, left)
     below = tril(both, -1)
     moved = e.add(e.add(full_matmul(lower, below), below), full_matmul(triu(both), upper))
@@ -262,7 +262,7 @@ def _least_squares_jvp(primals: Any, tangents: Any) -> Any:
 def _least_squares_vmap(size: int, args: Any, dims: Any) -> Any:
     """Decompose one matrix once for all right sides."""
     if dims[0] is not None or dims[2] is not None:
-        return a.least_squares_p.bind(*[vmap.materialized(x, d, size) for x, d in zip(args, dims)]), [0, 0]
+        return a.least_squares_p.bind(*[vmap.move_mapped_axis_first(x, d, size) for x, d in zip(args, dims)]), [0, 0]
     matrix, b, rtol = args
     place = aval_of(matrix).ndim - 1
     joined, shape = beside_each_other(b, dims[1], place, size)

@@ -1,6 +1,6 @@
 """Rules of gather, scatter, dynamic_slice and dynamic_update_slice.
 
-The cotangent of an operand that is read in part is an `Update`, which writes that part: dense zeros are built at most
+An operand read in part has an `Update` of this part as its cotangent: dense zeros are built at most
 once. Writes are transposed to reads. Where windows may overlap, the derivative belongs to the update that won.
 """
 
@@ -345,7 +345,7 @@ def _scatter_vmap(primitive: Primitive) -> Callable[..., Any]:
     """
 
     def rule(size: int, args: Any, dims: Any, *, dimension_numbers: Any, **params: Any) -> Any:
-        operand, updates = [vmap.materialized(args[k], dims[k], size) for k in (0, 2)]
+        operand, updates = [vmap.move_mapped_axis_first(args[k], dims[k], size) for k in (0, 2)]
         if dims[1] is None:
             indices, d = args[1], _numbers_later(dimension_numbers, 1, 1, 0)
             d = d._replace(update_window_dims=(0, *d.update_window_dims))
@@ -386,7 +386,7 @@ def _dynamic_update_slice_vmap(size: int, args: Any, dims: Any) -> Any:
         numbers = i.ScatterDimensionNumbers(tuple(range(len(shape))), (), axes)
         given, given_dims = [x, vectors, update], [dim, 0, update_dim]
         return vmap.rules[i.scatter_p](size, given, given_dims, dimension_numbers=numbers, **_ONE_WINDOW)
-    x, update = vmap.materialized(x, dim, size), vmap.materialized(update, update_dim, size)
+    x, update = vmap.move_mapped_axis_first(x, dim, size), vmap.move_mapped_axis_first(update, update_dim, size)
     return (_put(x, update, (_ZERO, *starts)),), [0]
 
 
@@ -410,7 +410,7 @@ def _index_vectors(size: int, starts: Sequence[Any], dims: Sequence[vmap.Dim]) -
     axes = tuple([k for k, x in enumerate(starts) if x is not _ZERO])
     dtype = _index_dtype([aval_of(starts[k]).dtype for k in axes])
     scalars = [convert_element_type(starts[k], dtype) for k in axes]
-    return i.stack_indices([vmap.materialized(x, dims[k], size) for x, k in zip(scalars, axes)]), axes
+    return i.stack_indices([vmap.move_mapped_axis_first(x, dims[k], size) for x, k in zip(scalars, axes)]), axes
 
 
 def _index_dtype(found: Sequence[np.dtype[Any]]) -> np.dtype[Any]:

@@ -69,7 +69,7 @@ def _triangular_solve_vmap(size: int, args: Any, dims: Any, **params: bool) -> A
     """Solve for all right sides of one matrix at once; they are rows where the matrix is on the right."""
     matrix, b = args
     if dims[0] is not None:
-        given = [vmap.materialized(x, d, size) for x, d in zip(args, dims)]
+        given = [vmap.move_mapped_axis_first(x, d, size) for x, d in zip(args, dims)]
         return a.triangular_solve_p.bind(*given, **params), [0]
     place = aval_of(matrix).ndim - (1 if params["left_side"] else 2)
     joined, shape = beside_each_other(b, dims[1], place, size)
@@ -79,7 +79,7 @@ def _triangular_solve_vmap(size: int, args: Any, dims: Any, **params: bool) -> A
 
 def beside_each_other(b: Any, d: Any, place: int, size: int) -> tuple[Any, tuple[int, ...]]:
     """Join a mapped axis with an axis, `place`, of each example; return the shape before they were joined, too."""
-    apart = vmap.placed(b, d, place, size)
+    apart = vmap.move_mapped_axis(b, d, place, size)
     shape = apart.shape
     return reshape(apart, (*shape[:place], size * shape[place + 1], *shape[place + 2 :])), shape
 
@@ -134,10 +134,10 @@ def _tridiagonal_solve_vmap(size: int, args: Any, dims: Any, /, **params: Any) -
     """Batch a solve: right sides of one matrix become its columns; if matrices are mapped, add a batch axis."""
     *diagonals, b = args
     if any(d is not None for d in dims[:-1]):
-        given = [vmap.materialized(x, d, size) for x, d in zip(args, dims)]
+        given = [vmap.move_mapped_axis_first(x, d, size) for x, d in zip(args, dims)]
         return a.tridiagonal_solve_p.bind(*given, **params), [0]
     last = aval_of(b).ndim - 1
-    columns = vmap.placed(b, dims[-1], last, size)
+    columns = vmap.move_mapped_axis(b, dims[-1], last, size)
     *front, m, _ = shape = aval_of(columns).shape
     found = a.tridiagonal_solve_p.bind(*diagonals, reshape(columns, (*front, m * size)), **params)[0]
     return (reshape(found, shape),), [last]

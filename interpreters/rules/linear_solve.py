@@ -65,7 +65,7 @@ def _vmap(size: int, args: Any, dims: Any, *, system: Any, counts: Any) -> Any:
     """Batch a solve: batch each of its programs; right-hand sides are always mapped."""
     before = sum(counts)
     mapped = [d is not None or i >= before for i, d in enumerate(dims)]
-    given = [vmap.materialized(x, d, size) if yes else x for x, d, yes in zip(args, dims, mapped)]
+    given = [vmap.move_mapped_axis_first(x, d, size) if yes else x for x, d, yes in zip(args, dims, mapped)]
     *groups, of_b = split_list([0 if yes else None for yes in mapped], *counts)
     programs = [p and vmap.batch_jaxpr(p, size, (*dims_of, *of_b)) for p, dims_of in zip(system, groups)]
     *consts, b = split_list(given, *counts)

@@ -41,7 +41,7 @@ def _directional(
 
 def _opaque_vmap(size: int, args: Sequence[Any], dims: Sequence[Dim], /, *, ranks: Any, **params: Any) -> Any:
     """Batch an opaque function: the mapped axis is one more batch axis."""
-    given = [vmap.materialized(x, d, size) for x, d in zip(args, dims, strict=True)]
+    given = [vmap.move_mapped_axis_first(x, d, size) for x, d in zip(args, dims, strict=True)]
     return opaque_p.bind(*given, ranks=ranks, **params), [0]
 
 

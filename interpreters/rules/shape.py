@@ -115,12 +115,12 @@ def _pad_vmap(size: int, args: Any, dims: Any, *, padding_config: Any) -> Any:
     """Batch a pad; a padding value that differs between examples is selected in the place of zeros."""
     x, value = args
     shape = vmap.example_shape(x, dims[0])
-    x, config = vmap.materialized(x, dims[0], size), ((0, 0, 0), *padding_config)
+    x, config = vmap.move_mapped_axis_first(x, dims[0], size), ((0, 0, 0), *padding_config)
     if dims[1] is None:
         return (s.pad(x, value, config),), [0]
     zero = Zero(aval_of(x).update(shape=(), weak_type=False))
     padded = s.pad(x, instantiate(zero) if holds_keys(zero.aval) else 0, config)
-    mask = vmap.materialized(_from_operand(shape, padding_config), None, size)
+    mask = vmap.move_mapped_axis_first(_from_operand(shape, padding_config), None, size)
     return (select_n(mask, s.broadcast_in_dim(value, aval_of(padded).shape, (0,)), padded),), [0]
 
 

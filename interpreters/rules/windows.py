@@ -31,7 +31,7 @@ from tapeless.tracer.primitives.reduction import argmax, argmin
 from tapeless.tracer.primitives.shape import broadcasted_iota, concatenate, expand_dims, full, pad, reshape, squeeze
 from tapeless.tracer.primitives.shape import slice as cut
 from tapeless.tracer.primitives.sorting import take_along_axis
-from tapeless.tracer.primitives.windows import dilated, select_and_gather_add, select_and_scatter_add
+from tapeless.tracer.primitives.windows import dilate_size, select_and_gather_add, select_and_scatter_add
 from tapeless.tracer.terms.affine import Access, Affine
 from tapeless.tracer.terms.term import Bracket, Read, Term
 from tapeless.tracer.types import ShapedArray, aval_of, exact
@@ -51,7 +51,7 @@ def _reduce_window_sum_transpose(
 ) -> Any:
     """Collect for every element from the windows it is in: a sum over windows of ct, dilated by the stride."""
     sizes = zip(x.aval.shape, base_dilation, aval_of(ct).shape, window_strides, window_dimensions, window_dilation)
-    lengths = [(dilated(n, d), dilated(m, s), dilated(k, e)) for n, d, m, s, k, e in sizes]
+    lengths = [(dilate_size(n, d), dilate_size(m, s), dilate_size(k, e)) for n, d, m, s, k, e in sizes]
     pairs = [(wide - 1 - lo, n + lo - m) for (n, m, wide), (lo, _) in zip(lengths, padding)]
     return w.reduce_window_sum(ct, window_dimensions, base_dilation, pairs, window_strides, window_dilation)
 
@@ -133,7 +133,7 @@ def _every(x: Any, start: tuple[int, ...], shape: tuple[int, ...], strides: tupl
     """Slice `shape` elements of x, `strides` apart, from `start` on."""
     if not all(shape):
         start = tuple(0 for _ in shape)
-    stop = [a + dilated(n, s) for a, n, s in zip(start, shape, strides)]
+    stop = [a + dilate_size(n, s) for a, n, s in zip(start, shape, strides)]
     return cut(x, start, stop, strides)
 
 

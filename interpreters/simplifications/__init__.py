@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from tapeless.interpreters.simplifications import (
-    control_flow,
     dead_operands,
+    if_conversion,
     licm,
     rewrites,
     select_of_update,
@@ -18,14 +18,14 @@ from tapeless.interpreters.simplifications.masks import sink
 from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.tracer.jaxpr import Jaxpr
 
-_RULES = rewrites, control_flow
+_RULES = rewrites, if_conversion
 
 Pass = Callable[[Jaxpr], Jaxpr]
 
 
 def _passes(sink_masks: Pass) -> tuple[Pass, ...]:
     return (
-        licm.hoisted,
+        licm.hoist_invariants,
         dead_operands.remove_dead_operands,
         select_of_update.select_before_update,
         sink_masks,

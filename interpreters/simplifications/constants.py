@@ -24,7 +24,7 @@ def is_zero(w: Writer, x: Atom) -> bool:
     return known is not None and not known.any()
 
 
-def spread(w: Writer, x: Atom, aval: ShapedArray) -> Atom | None:
+def broadcast_scalar(w: Writer, x: Atom, aval: ShapedArray) -> Atom | None:
     """Return `x`, or the broadcast of a scalar `x`, in the shape of `aval`; None if their weak types differ."""
     if x.aval.weak_type != aval.weak_type:
         return None

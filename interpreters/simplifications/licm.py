@@ -15,7 +15,7 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects
 from tapeless.tracer.primitives.custom import is_unchecked
 
 
-def hoisted(jaxpr: Jaxpr) -> Jaxpr:
+def hoist_invariants(jaxpr: Jaxpr) -> Jaxpr:
     """Move invariant linear equations of each linear loop before it; the same object if there are none."""
     linear = {eqn: bodies for eqn in jaxpr.carrying if eqn.linear and (bodies := bodies_of(eqn)) is not None}
     loops = {eqn: bodies for eqn, bodies in linear.items() if bodies.steps is not None and bodies.loops}

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapeless.interpreters.simplifications.common_subexpressions import COMMUTATIVE
-from tapeless.interpreters.simplifications.constants import number, spread
+from tapeless.interpreters.simplifications.constants import broadcast_scalar, number
 from tapeless.interpreters.writer import Writer, filled
 from tapeless.tracer.core import Primitive, primitives_by_name
 from tapeless.tracer.jaxpr import Atom, Literal
@@ -126,7 +126,7 @@ class Rewrites:
             "Literal": Literal,
             "number": number,
             "filled": filled,
-            "spread": spread,
+            "spread": broadcast_scalar,
             "signbit": np.signbit,
             "after": self._after,
         }

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapeless.interpreters.simplifications.constants import count, is_zero, number, spread
+from tapeless.interpreters.simplifications.constants import broadcast_scalar, count, is_zero, number
 from tapeless.interpreters.writer import Writer, filled, literal
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.dtypes import is_bool
@@ -97,7 +97,7 @@ def only_case(w: Writer, aval: ShapedArray, cases: tuple[Atom, ...]) -> Atom | N
     """Return the value that `select_n` gives if all cases are one value or equal numbers, else None."""
     first = cases[0]
     if all(x is first for x in cases):
-        return spread(w, first, aval)
+        return broadcast_scalar(w, first, aval)
     known = [number(w, x) for x in cases]
     if all(k is not None and k.tobytes() == known[0].tobytes() for k in known):
         return filled(w, known[0], aval)

@@ -31,7 +31,7 @@ def _derived(avals: Sequence[ShapedArray], pull: Any, n: int, source: Any) -> Ja
     program = trace_closed(push, avals, what="lowering", function=push)
     if ORDERED in effects_of(program):
         raise _out_of_order(pull, _ordered(program), source)
-    return emit.expanded(program)
+    return emit.expand_primitives(program)
 
 
 def _ordered(program: Jaxpr) -> Equation:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.lowering import emit, lapack
-from tapeless.lowering.emit import composed, while_loop, write_out
+from tapeless.lowering.emit import compose_rule, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import eye, triu
@@ -181,7 +181,7 @@ def _inverted(x: Any, rtol: Any, hermitian: bool) -> tuple[Any, Any, Any]:
 emit.rules[a.lu_p] = _lu
 emit.rules[a.qr_p] = _qr
 emit.rules[a.geqrf_p] = _geqrf
-emit.rules[a.det_p] = composed(_det)
+emit.rules[a.det_p] = compose_rule(_det)
 emit.rules[a.adjugate_p] = _adjugate
-emit.rules[a.pinv_p] = composed(_pinv)
-emit.rules[a.least_squares_p] = composed(_least_squares)
+emit.rules[a.pinv_p] = compose_rule(_pinv)
+emit.rules[a.least_squares_p] = compose_rule(_least_squares)

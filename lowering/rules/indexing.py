@@ -284,8 +284,8 @@ _NO_PROMISES = {"unique_indices": False, "indices_are_sorted": False}
 def _accumulated(reduction: Reduction) -> Callable[..., Any]:
     """Make the rule of a scatter whose narrow sums or products are accumulated in float32 and rounded once.
 
-    The operand is converted only where updates may meet at an element, and only where that is cheaper than to sum the
-    updates of each place first: a loop that adds few updates to a long array does not touch all of it in every step.
+    The operand is converted only if updates may meet at an element, and if it is cheaper than to sum the updates of
+    each place first: a loop that adds few updates to a long array does not touch all of it in every step.
     """
     scattered = _scatter(reduction[0])
     widened = in_float32(scattered)

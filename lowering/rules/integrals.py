@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tapeless.lowering import emit
-from tapeless.lowering.emit import composed, in_float64
+from tapeless.lowering.emit import compose_rule, in_float64
 from tapeless.tracer.primitives import chebyshev as tables
 from tapeless.tracer.primitives import integrals as i
 from tapeless.tracer.primitives.bits import bitwise_and
-from tapeless.tracer.primitives.chebyshev import chebyshev, clipped, on_interval
+from tapeless.tracer.primitives.chebyshev import chebyshev, clip_to_interval, on_interval
 from tapeless.tracer.primitives.elementwise import (
     abs,
     add,
@@ -153,7 +153,7 @@ for _primitive, _function in (
     (i.cosine_integral_p, _cosine_integral), (i.fresnel_sine_p, _fresnel_sine),
     (i.fresnel_cosine_p, _fresnel_cosine), (i.spence_p, _spence),
 ):  # fmt: skip
-    emit.rules[_primitive] = in_float64(composed(_function))
+    emit.rules[_primitive] = in_float64(compose_rule(_function))
 
 # ---- relatives of the error function -------------------------------------------------------------------------
 # Error in float64: 5 ulp, and where a function has the factor exp(x^2) as many ulp more as x^2 is large.
@@ -182,7 +182,7 @@ def _ndtr(x: Any) -> Any:
 def _log_ndtr(x: Any) -> Any:
     """Compute log(ndtr(x)) by erfcx below -1, by ndtr(x) up to 1/2, and by log1p(-ndtr(-x)) beyond."""
     tail = sub(log(mul(0.5, _erfcx(mul(-math.sqrt(0.5), min(x, -1.0))))), mul(0.5, square(x)))
-    middle = log(_ndtr(clipped(x, -1.0, 0.5)))
+    middle = log(_ndtr(clip_to_interval(x, -1.0, 0.5)))
     high = log1p(neg(_ndtr(neg(max(x, 0.5)))))
     return select_n(lt(x, -1.0), select_n(gt(x, 0.5), middle, high), tail)
 
@@ -211,4 +211,4 @@ for _primitive, _function in (
     (i.erfcx_p, _erfcx), (i.dawsn_p, _dawsn), (i.ndtr_p, _ndtr), (i.log_ndtr_p, _log_ndtr), (i.ndtri_p, _ndtri),
     (i.erfinv_p, _erfinv),
 ):  # fmt: skip
-    emit.rules[_primitive] = in_float64(composed(_function))
+    emit.rules[_primitive] = in_float64(compose_rule(_function))

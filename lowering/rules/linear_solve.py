@@ -29,7 +29,7 @@ def _run_linear_solve(*operands: Any, system: Any, counts: Any) -> Any:
 
 def _order_linear_solve(eqn: Equation, token: Atom, out: Var) -> Equation:
     """Thread the token through a call of the solver, the only program that runs."""
-    solve = ordering.threaded(c.System(*eqn.params["system"]).solve)
+    solve = ordering.thread_effects(c.System(*eqn.params["system"]).solve)
     operands = _solver(eqn.invars, eqn.params["counts"])
     return Equation(call.jit_p, (token, *operands), {"jaxpr": solve}, (out, *eqn.outvars), eqn.source)
 

@@ -20,7 +20,7 @@ from typing import Any
 import ml_dtypes
 
 from tapeless.lowering import emit, hurwitz_zeta
-from tapeless.lowering.emit import composed, in_float32, in_float64, while_loop, write_out
+from tapeless.lowering.emit import compose_rule, in_float32, in_float64, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.elementwise import operation
 from tapeless.tracer.primitives import special as s
@@ -166,9 +166,9 @@ def _unscaled(x: Any, scaled: Any) -> Any:
     return mul(mul(scaled, root), root)
 
 
-emit.rules[s.bessel_i0_p] = in_float32(composed(_bessel_i0))
-emit.rules[s.bessel_i1_p] = in_float32(composed(_bessel_i1))
-emit.rules[s.bessel_i0e_p] = in_float32(composed(_bessel_i0e))
+emit.rules[s.bessel_i0_p] = in_float32(compose_rule(_bessel_i0))
+emit.rules[s.bessel_i1_p] = in_float32(compose_rule(_bessel_i1))
+emit.rules[s.bessel_i0e_p] = in_float32(compose_rule(_bessel_i0e))
 
 # ---- igamma --------------------------------------------------------------------------------------------------
 

@@ -3,13 +3,13 @@
 XLA on CPU updates an array in place if nothing reads the old array any more. Four things keep it from seeing that, and
 then every step of a loop copies the array: n² for n steps.
 
-- Fusion moves the read of an element to where it is used, behind a write. The result of a branch is not moved. So a
-  read, in a loop's body or a program that it calls, of an array that is also written there passes through a branch that
-  is always taken, whose predicate XLA cannot evaluate: it is *settled*.
+- Fusion moves the read of an element to where it is used, behind a write. The result of a branch is not moved. If
+  a loop's body, with the programs it calls, reads and writes one array, the read passes through a branch. The branch is
+  always taken, but XLA cannot evaluate its predicate: the read is *settled*.
 - Fusion repeats a write at the read of the array that it wrote. It does not do so in a loop. So such a read is done in
   a loop of one step.
 - A read of an element and a write of 0 to it are in no order: neither depends on the other. So a write *waits* for the
-  reads: one of its operands passes through a branch that is always taken, whose predicate depends on the values read.
+  reads: one of its operands passes through a branch. This is always taken, by a predicate of the values read.
 - Operands and results of a branch are copied. So branches that update arrays are emitted as loops of one step or none.
 
 None of this changes a value; where it does not help, XLA copies, which is correct.
@@ -38,7 +38,7 @@ writes: Table[bool] = Table("writes", "it writes operand 0 at indices", absent="
 
 
 @core.remembered
-def written(jaxpr: Jaxpr) -> frozenset[Any]:
+def find_written(jaxpr: Jaxpr) -> frozenset[Any]:
     """Find the variables whose elements some equation overwrites, itself or in its bodies."""
     return frozenset([v for eqn in jaxpr.eqns for v in _written_by(eqn)])
 
@@ -50,7 +50,7 @@ def _written_by(eqn: Equation) -> list[Any]:
     found: list[Any] = []
     bodies = bodies_of(eqn)
     for body in bodies.each if bodies is not None else ():
-        inside = written(body.jaxpr)
+        inside = find_written(body.jaxpr)
         found += [eqn.invars[at] for inner, at in zip(body.jaxpr.invars, body.operands) if inner in inside]
     return found
 
@@ -132,7 +132,7 @@ def _keeps(eqns: Sequence[Equation], before: dict[Equation, list[Equation]]) -> 
 # ---- branches that are always taken, which XLA does not know -------------------------------------------------
 
 
-def unsettled(jaxpr: Jaxpr, overwritten: Container[Any]) -> dict[Equation, bool]:
+def find_unsettled(jaxpr: Jaxpr, overwritten: Container[Any]) -> dict[Equation, bool]:
     """Find the equations of a loop's body that read overwritten arrays at indices that are not constant.
 
     Returns: for each, whether its array is computed (written) in the same step.

@@ -1,7 +1,7 @@
 """Calls of jaxlib that an interrupt must not cut short.
 
 jaxlib compiles on threads of its own while the calling thread waits and polls for signals. A handler that raises, as
-that of Ctrl-C does, ends the wait but not the compilation, which goes on with a module that the caller has freed: the
+Ctrl-C's does, ends the wait but not the compilation. This goes on with a module that the caller has freed: the
 process ends by a segmentation fault, now or later (jaxlib 0.10.2). Signal handlers run on the main thread only, so such
 a call is made on a thread of its own, which keeps the arguments alive until the call is done; an interrupt only ends
 the main thread's wait for it, at once.
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 LATE = 5.0  # seconds
 
 
-def uninterrupted(
+def call_uninterrupted(
     f: Callable[..., Result], *args: Any, when_late: Callable[[], None] | None = None, **keywords: Any
 ) -> Result:
     """Call `f(*args, **keywords)` on another thread, where no signal handler runs; return its result.

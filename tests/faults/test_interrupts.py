@@ -14,7 +14,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.lowering.xla_workarounds.uninterrupted import uninterrupted
+from tapeless.lowering.xla_workarounds.uninterrupted import call_uninterrupted
 from tapeless.tracer import core
 from tests.faults.moments import Interrupt, chosen, count, interrupt
 from tests.faults.processes import run
@@ -87,7 +87,7 @@ def test_an_interrupted_import_of_the_simplifier_is_begun_again():
 
 def test_a_call_that_is_not_interrupted_is_made_on_another_thread():
     here = threading.get_ident()
-    assert uninterrupted(lambda x, y: (threading.get_ident() != here, x + y), 1, y=2) == (True, 3)
+    assert call_uninterrupted(lambda x, y: (threading.get_ident() != here, x + y), 1, y=2) == (True, 3)
 
 
 def test_what_such_a_call_raises_is_raised():
@@ -95,7 +95,7 @@ def test_what_such_a_call_raises_is_raised():
         raise LookupError("for a reason")
 
     with pytest.raises(LookupError, match="for a reason") as raised:
-        uninterrupted(fails)
+        call_uninterrupted(fails)
     assert "fails" in [entry.name for entry in raised.traceback]
 
 
@@ -104,7 +104,7 @@ def test_without_another_thread_the_call_is_made_here(monkeypatch: pytest.Monkey
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    assert uninterrupted(threading.get_ident) == threading.get_ident()
+    assert call_uninterrupted(threading.get_ident) == threading.get_ident()
 
 
 # Almost all of the time garbage is collected: so that is when the interrupt comes.

@@ -8,7 +8,7 @@ import numpy as np
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters.inline import InliningInTurn, inlined
+from tapeless.interpreters.inline import InliningInTurn, inline_calls
 from tapeless.tracer.check import check
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.linear_vars import mark_linear
@@ -22,7 +22,7 @@ X = np.linspace(0.1, 0.9, 5)
 def after(f: Callable[..., Any], *args: Any) -> Jaxpr:
     """The program of a function with its calls inlined, which is found to compute the same."""
     closed = tl.make_jaxpr(f)(*args)
-    new = check(inlined(closed.jaxpr))
+    new = check(inline_calls(closed.jaxpr))
     for one, other in zip(by_steps(new, args), by_steps(closed.jaxpr, args), strict=True):
         np.testing.assert_array_equal(one, other)
     return new
@@ -78,7 +78,7 @@ def test_effects_stay_where_they_are():
     def f(x: Any) -> Any:
         return tl.jit(lambda x: (tl.debug.print("{}", x), x * 2)[1])(x)
 
-    assert names(inlined(tl.make_jaxpr(f)(1.5).jaxpr)) == ["jit"]
+    assert names(inline_calls(tl.make_jaxpr(f)(1.5).jaxpr)) == ["jit"]
 
 
 def test_a_transposed_function_is_gone():
@@ -96,7 +96,7 @@ def test_a_linear_function_of_ordinary_values_in_a_linear_jaxpr():
     a, b, out = Var(add.in_avals[0]), Var(add.in_avals[0], True), Var(add.out_avals[0], True)
     call = Equation(jit_p, [a, b], {"jaxpr": body}, [out], None)
     jaxpr = Jaxpr([a, b], [call], [out], "f")
-    assert inlined(jaxpr) is jaxpr
+    assert inline_calls(jaxpr) is jaxpr
 
 
 def test_programs_that_are_met_in_turn_have_two_copies_at_most():
@@ -158,5 +158,5 @@ def test_programs_made_of_one_another_share_variables():
         value, push = tl.linearize(f, x)
         return value + f(x) + push(x) + tl.jvp(f, (x,), (x,))[1]
 
-    check(inlined(tl.make_jaxpr(both)(X).jaxpr))
+    check(inline_calls(tl.make_jaxpr(both)(X).jaxpr))
     np.testing.assert_allclose(tl.jit(both)(X), 2 * np.sin(X) * X + 2 * X * (np.cos(X) * X + np.sin(X)))

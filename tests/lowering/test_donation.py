@@ -7,7 +7,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless.lowering.donation import matched
+from tapeless.lowering.donation import match_donated
 from tapeless.tracer.types import aval_of
 from tests.messages import raises
 
@@ -36,7 +36,7 @@ def test_who_takes_whose_memory(case: str):
     args = [tnp.array(x) for x in args]
     jitted = tl.jit(f, donate_argnums=donated)
     program = tl.make_jaxpr(f)(*args).jaxpr
-    assert matched(program.in_avals, program.out_avals, donated) == (taken, unused)
+    assert match_donated(program.in_avals, program.out_avals, donated) == (taken, unused)
     compiled = jitted.lower(*args).compile()
     assert compiled.memory_analysis().alias_size_in_bytes == sum(args[i].nbytes for i in taken)
     memory = [x.unsafe_buffer_pointer() for x in args]
@@ -52,7 +52,7 @@ def test_who_takes_whose_memory(case: str):
 def test_keys_are_words():
     keys = tl.random.split(tl.random.key(0), 3)
     words = tl.random.key_data(keys)
-    assert matched([aval_of(keys)], [aval_of(words)], [0]) == ({0: 0}, [])
+    assert match_donated([aval_of(keys)], [aval_of(words)], [0]) == ({0: 0}, [])
 
 
 def test_warning():

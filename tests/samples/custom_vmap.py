@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapeless.interpreters.vmap import materialized
+from tapeless.interpreters.vmap import move_mapped_axis_first
 from tapeless.tracer.primitives.custom import custom_vmap_p
 from tapeless.tracer.primitives.elementwise import mul, sin
 from tapeless.tracer.staging import trace_to_jaxpr
@@ -16,7 +16,7 @@ class _Rule:
     __name__ = "product"
 
     def __call__(self, size, args, mapped):
-        x, y = (materialized(arg, 0 if yes else None, size) for arg, yes in zip(args, mapped))
+        x, y = (move_mapped_axis_first(arg, 0 if yes else None, size) for arg, yes in zip(args, mapped))
         return [mul(sin(x), y)], [True]
 
 

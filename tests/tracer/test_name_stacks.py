@@ -141,4 +141,4 @@ def test_scopes_are_left():
 
 def test_a_name_with_a_mark_of_ours_prints():
     for name in ("", "a/b", "/", "x\0", "\1"):
-        assert isinstance(name_stacks.shown(name_stacks.within("out", name)), str)
+        assert isinstance(name_stacks.format_stack(name_stacks.within("out", name)), str)

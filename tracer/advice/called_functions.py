@@ -22,7 +22,7 @@ _DEFINED = (*_PUBLIC, f"{_ROOT}.tracer", f"{_ROOT}.batch.reductions")
 _CLASSES = (*_PUBLIC, *(f"{_ROOT}.tracer.{name}" for name in ("kernel_density", "grid_interpolation", "rotations")))
 
 
-def called(name: str) -> str:
+def find_called(name: str) -> str:
     """Return the public name of the function that the user's line called; `name` if none is found, as of an operator.
 
     Of several names of one function, the one in the user's program.
@@ -43,10 +43,10 @@ def called(name: str) -> str:
     return name
 
 
-def prefixed(what: str) -> str:
+def prefix_called(what: str) -> str:
     """Begin a message with the called function: "axis" becomes "argmax: axis", "flip: axis" may "flipud: axis"."""
     named = re.match(r"([\w.]+): ", what)
-    found = called(named[1] if named else "")
+    found = find_called(named[1] if named else "")
     return f"{found}: {what[named.end() :] if named else what}" if found else what
 
 
@@ -72,7 +72,7 @@ def given_arrays(name: str, *shapes: tuple[int, ...]) -> bool:
 def name_called(error: Exception, name: str) -> None:
     """Let the message of an error that begins with `name` begin with the function that was called."""
     if [*map(type, error.args)] == [str] and re.match(rf"{re.escape(name)}(: | is not defined)", error.args[0]):
-        error.args = (called(name) + error.args[0][len(name) :],)
+        error.args = (find_called(name) + error.args[0][len(name) :],)
 
 
 def _frames() -> tuple[FrameType | None, list[FrameType]]:

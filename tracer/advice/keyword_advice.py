@@ -1,7 +1,7 @@
 """Advice in errors for keywords that a function here does not take: what to write in their place.
 
-It is a part of the message, wherever that is shown, for functions that are `advised`, those that are called seldom or
-have a keyword of another name in PyTorch, and in functions that are traced. Others get it when Python prints them.
+It is a part of the message, wherever that is shown, for functions under `advise_keywords`: those that are called seldom
+or have a keyword of another name in PyTorch, and in functions that are traced. Others get it when Python prints them.
 """
 
 import functools
@@ -28,7 +28,7 @@ def advise(error: Exception) -> None:
 _ADVISED = ("unexpected keyword argument", "() takes ", "unsupported operand type(s)", "does not support ufuncs")
 
 
-def advised(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+def advise_keywords(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Say in errors for keywords of `f` what to write in their place."""
 
     @functools.wraps(f)

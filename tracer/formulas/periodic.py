@@ -37,7 +37,7 @@ def unwrapped(t: Term, periods: Periods, stays: Axes = NO_AXES) -> Term | None:
         if after is None:
             return None
         t = after
-    return reduced(t, periods)
+    return reduce_coefficients(t, periods)
 
 
 def _without_remainder(t: Term, periods: Periods, stays: Axes) -> Term | None:
@@ -137,7 +137,7 @@ def _substituted(t: Term, values: Mapping[Variable, Affine], left_out: set[int])
 # ---- equal forms -----------------------------------------------------------------------------------------------
 
 
-def reduced(t: Term, periods: Periods) -> Term:
+def reduce_coefficients(t: Term, periods: Periods) -> Term:
     """Reduce the coefficients and constants of accesses on periodic axes modulo the period, to least magnitude."""
 
     def index(f: Read, d: int, a: Affine) -> Affine:
@@ -165,7 +165,7 @@ def shifts(t: Term, periods: Periods) -> Iterator[Term]:
             c = a.coefficient(v)
             if abs(c) == 1 and not a.symbols and a.variable != v:
                 value = (variable(v) - a.without(v)) * c
-                yield reduced(_with_value(t, v, value), periods)
+                yield reduce_coefficients(_with_value(t, v, value), periods)
 
 
 def reflections(t: Term, axes: Iterable[tuple[int, int]]) -> Iterator[Term]:

@@ -11,7 +11,7 @@ out: symmetries of results of sums, and of several arrays together.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from tapeless.tracer.formulas.periodic import Periods, reduced, reflections, shifts
+from tapeless.tracer.formulas.periodic import Periods, reduce_coefficients, reflections, shifts
 from tapeless.tracer.terms.affine import Access
 from tapeless.tracer.terms.solve import merged
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, key_of, term
@@ -78,7 +78,7 @@ def _conjugates(t: Term) -> int:
 
 def _representative(t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods) -> tuple[Term, ...]:
     """Choose the preferred form in the orbit of a term; the empty tuple if it is its own negative, and so 0."""
-    signs = orbit(reduced(t.unit, periods), symmetries, real, periods)
+    signs = orbit(reduce_coefficients(t.unit, periods), symmetries, real, periods)
     if signs is None:
         return ()
     least = min(signs, key=_preference)
@@ -121,11 +121,11 @@ def _neighbours(
         for s in symmetries.get(f.operand, ()):
             other = _rewritten(t, n, s, f.operand in real)
             if other is not None:
-                yield reduced(other, periods) if periods else other, s.sign
+                yield reduce_coefficients(other, periods) if periods else other, s.sign
     if periods:
         yield from ((other, 1) for other in shifts(t, periods))
     if mirrored:
-        yield from ((reduced(other, periods), 1) for other in reflections(t, mirrored))
+        yield from ((reduce_coefficients(other, periods), 1) for other in reflections(t, mirrored))
 
 
 def _rewritten(t: Term, at: int, s: Symmetry, is_real: bool) -> Term | None:

@@ -10,7 +10,7 @@ from tapeless.tracer.indices.hints import note
 from tapeless.tracer.indices.index import Index, TermForm, elements_of, in_array, name_of, of_value, stays
 from tapeless.tracer.keys import prng_keys
 from tapeless.tracer.numpy.index_plan import plan_index
-from tapeless.tracer.numpy.indexing import read as read_plan
+from tapeless.tracer.numpy.indexing import read_plan as read_plan
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.primitives.indexing import GatherScatterMode
 from tapeless.tracer.terms.affine import Affine

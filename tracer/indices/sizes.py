@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tapeless.tracer.indices.polynomials import Polynomial
+from tapeless.tracer.indices.size_polynomials import Polynomial
 from tapeless.tracer.settings.scoped_settings import make_user_context
 
 _bound = make_user_context(())  # names and values, in pairs: programs depend on them

@@ -75,7 +75,7 @@ class KeyReader:
         env: dict[Any, Known] = dict(zip(jaxpr.invars, given, strict=True))
 
         def of(v: Any) -> Known:
-            return known(v.value, v.aval) if isinstance(v, Literal) else env.get(v)
+            return find_keys(v.value, v.aval) if isinstance(v, Literal) else env.get(v)
 
         for eqn in jaxpr.eqns:
             if eqn.primitive.takes_keys:
@@ -132,7 +132,7 @@ def _chosen(eqn: Equation, keys: Values) -> Values:
     return [_new(v.aval, options) for v in eqn.outvars]
 
 
-def known(x: Any, aval: ShapedArray) -> Known:
+def find_keys(x: Any, aval: ShapedArray) -> Known:
     """Return the key objects of a concrete value, or the value if it is an integer scalar (an index); else None."""
     if holds_keys(aval):
         return x.key_objects

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.promotion import (
     Operand,
@@ -23,9 +23,9 @@ from tapeless.tracer.numpy.promotion import (
     inexact,
     number_operand,
     operand,
-    ordered,
-    promoted,
+    promote_operands,
     promoted_inexact,
+    require_ordered,
 )
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as lax
@@ -87,10 +87,10 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Operand, Operand]:
     """Promote operands of a remainder; booleans become the default integer, complex numbers are refused."""
-    x, y = promoted(name, x, y)
+    x, y = promote_operands(name, x, y)
     if dtypes.is_complex(x.dtype):
         given = f"the operands are {aval_of(x)} and {aval_of(y)}"
-        raise TypeError(f"{called(name)}: complex numbers have no remainder; {given}.")
+        raise TypeError(f"{find_called(name)}: complex numbers have no remainder; {given}.")
     if dtypes.is_bool(x.dtype):
         integer = dtypes.default_dtype("i")
         return cast(x, integer), cast(y, integer)
@@ -150,7 +150,7 @@ def _zero_as_divisor(r: Any, y: Any) -> Array:
     like = aval_of(r).update(shape=())  # weak, if the operands are
     zero = select(lax.lt(y, 0), constant(-0.0, like), constant(0.0, like))
     moved = lax.sub(lax.stop_gradient(r), r)  # a zero, and its derivative; -0.0 minus 0.0 is -0.0
-    return select(lax.eq(r, 0), lax.sub(filled(zero, r.shape), moved), r)
+    return select(lax.eq(r, 0), lax.sub(broadcast_scalar(zero, r.shape), moved), r)
 
 
 def select(where: Any, x: Any, y: Any) -> Array:
@@ -158,7 +158,7 @@ def select(where: Any, x: Any, y: Any) -> Array:
     like = aval_of(x) if not isinstance(x, (int, float)) else aval_of(y)
     x, y = (cast(v, like.dtype, like.weak_type) for v in (x, y))
     if where.shape and not x.shape and not y.shape:
-        x = filled(x, where.shape)
+        x = broadcast_scalar(x, where.shape)
     return lax.select_n(where, y, x)
 
 
@@ -168,10 +168,10 @@ def _element(x: Any, y: Any) -> ShapedArray:
 
 
 def _zeros_like(x: Any) -> Array:
-    return as_array(filled(constant(0, _element(x, x)), x.shape))
+    return as_array(broadcast_scalar(constant(0, _element(x, x)), x.shape))
 
 
-def filled(x: Any, shape: tuple[int, ...]) -> Array:
+def broadcast_scalar(x: Any, shape: tuple[int, ...]) -> Array:
     """Broadcast x to `shape`; x has this shape, or rank 0."""
     return x if x.shape == shape else broadcast_in_dim(x, shape, ())
 
@@ -205,7 +205,7 @@ abs = absolute
 
 def fabs(x: ArrayLike, /) -> Array:
     """Compute |x|, elementwise, as floating point."""
-    return absolute(ordered(inexact("fabs", x), "fabs"))
+    return absolute(require_ordered(inexact("fabs", x), "fabs"))
 
 
 def sign(x: ArrayLike, /) -> Array:
@@ -292,7 +292,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return lax.integer_pow(x, int(x2))
     if type(x2) is float and x2 == 0.5:
         return sqrt(x1)
-    x, y = promoted("power", x1, x2)
+    x, y = promote_operands("power", x1, x2)
     if dtypes.is_inexact(x.dtype):
         return lax.pow_p.bind(x, y)[0]
     return _integer_power(*_numbers("power", x, y))
@@ -305,7 +305,7 @@ pow = power
 def _integer_power(x: Any, y: Any) -> Array:
     """Compute an integer power by squaring, over all bits of y, since arithmetic is modulo a power of two."""
     shape = np.broadcast_shapes(x.shape, y.shape)
-    result, base = filled(constant(1, _element(x, y)), shape), filled(x, shape)
+    result, base = broadcast_scalar(constant(1, _element(x, y)), shape), broadcast_scalar(x, shape)
     for _ in range(8 * x.dtype.itemsize):
         odd = lax.ne(bits.bitwise_and(y, 1), 0)
         result = select(odd, lax.mul(result, base), result)
@@ -452,12 +452,12 @@ def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Compute the greater of both, elementwise; if one is nan, the other."""
-    return _ignoring_nan(*promoted("fmax", x1, x2), primitive=lax.max_p)
+    return _ignoring_nan(*promote_operands("fmax", x1, x2), primitive=lax.max_p)
 
 
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Compute the lesser of both, elementwise; if one is nan, the other."""
-    return _ignoring_nan(*promoted("fmin", x1, x2), primitive=lax.min_p)
+    return _ignoring_nan(*promote_operands("fmin", x1, x2), primitive=lax.min_p)
 
 
 @core.compound
@@ -465,7 +465,7 @@ def _ignoring_nan(x: Any, y: Any, *, primitive: Any) -> Array:
     found = primitive.bind(x, y)[0]
     if not dtypes.is_inexact(x.dtype):
         return found
-    x, y = filled(x, found.shape), filled(y, found.shape)
+    x, y = broadcast_scalar(x, found.shape), broadcast_scalar(y, found.shape)
     return select(lax.ne(x, x), y, select(lax.ne(y, y), x, found))
 
 
@@ -485,7 +485,7 @@ def clip(
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     arr = number_operand("clip", arr)
     if dtypes.is_complex(arr.dtype):
-        name = called("clip")
+        name = find_called("clip")
         raise TypeError(f"{name}: complex numbers are not ordered: {arr.aval}. Clip the real and imaginary parts.")
     common_shape("clip", arr.shape, *[x.shape for x in (low, high) if isinstance(x, (Array, np.ndarray))])
     if low is not None:
@@ -508,7 +508,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _integers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Operand, Operand]:
-    x, y = promoted(name, x, y)
+    x, y = promote_operands(name, x, y)
     if not dtypes.is_integer(x.dtype):
         raise TypeError(f"{name}: operands must be integers, not {aval_of(x)} and {aval_of(y)}.")
     return x, y
@@ -522,7 +522,7 @@ def _gcd(x: Any, y: Any) -> Array:
     """
     shape, dtype, weak = np.broadcast_shapes(x.shape, y.shape), x.dtype, _element(x, y).weak_type
     unsigned = np.dtype(f"uint{8 * dtype.itemsize}")
-    x, y = (lax.convert_element_type(filled(absolute(v), shape), unsigned) for v in (x, y))
+    x, y = (lax.convert_element_type(broadcast_scalar(absolute(v), shape), unsigned) for v in (x, y))
     for _ in range(int(1.45 * 8 * dtype.itemsize) + 2):
         over = lax.eq(y, 0)
         x, y = select(over, x, y), select(over, 0, lax.rem(x, select(over, 1, y)))

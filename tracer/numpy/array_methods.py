@@ -15,7 +15,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.core import placed
+from tapeless.tracer.core import place_array
 from tapeless.tracer.numpy import (
     arithmetic,
     contraction,
@@ -389,7 +389,7 @@ class ArrayMethods:
         """
         if stream is not None:
             raise NotImplementedError("to_device: there are no streams to choose from: leave out stream.")
-        return placed(self, device)
+        return place_array(self, device)
 
     def __contains__(self: Any, value: ArrayLike) -> bool:
         """Tell whether some element equals `value`. Raises: TracerBoolConversionError if traced."""

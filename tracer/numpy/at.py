@@ -14,12 +14,12 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
-from tapeless.tracer.numpy.at_apply import applied, times_named
+from tapeless.tracer.numpy.at_apply import apply_repeatedly, times_named
 from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.numpy.index_plan import Cut, IndexPlan, WindowError, index_dtype, plan_index, window_axes
-from tapeless.tracer.numpy.indexing import Mode, index_vectors, read, windows
+from tapeless.tracer.numpy.indexing import Mode, index_vectors, read_plan, windows
 from tapeless.tracer.numpy.logic import choose_between
-from tapeless.tracer.numpy.promotion import as_array, cast, check_fits, check_operands, format_shape, stretched
+from tapeless.tracer.numpy.promotion import as_array, broadcast_to_shape, cast, check_fits, check_operands, format_shape
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import indexing
 from tapeless.tracer.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers
@@ -97,7 +97,7 @@ class AtIndexer:
         planned = self._planned(mode, wrap_negative_indices)
         if planned is None:
             return self._by_places(how).get(mode=how, fill_value=fill_value)
-        return read(x, *planned, how, fill_value)
+        return read_plan(x, *planned, how, fill_value)
 
     def _planned(self, mode: Mode, wrap: bool) -> tuple[IndexPlan, list[Any]] | None:
         """Plan the index: the plan, and its arrays of positions; None if the index has windows of traced start."""
@@ -168,9 +168,9 @@ class AtIndexer:
             y = as_array(_values("apply", self.array, func(x)))
             if y.shape != x.shape:
                 _check_values("apply", x.shape, y)
-            return stretched(y, x.shape)
+            return broadcast_to_shape(y, x.shape)
 
-        return self.set(once(part) if times is None else applied(once, part, times), **options)
+        return self.set(once(part) if times is None else apply_repeatedly(once, part, times), **options)
 
     def _times(self, shape: tuple[int, ...], mode: Mode = None, wrap_negative_indices: bool = True) -> Any:
         """Count how often the index names each element; None if it names none twice."""
@@ -180,7 +180,7 @@ class AtIndexer:
         plan, positions = planned
         if math.prod(plan.block) < 2:
             return None
-        if plan.exact:
+        if plan.in_bounds:
             return times_named(plan, positions)
         count = AtIndexer(full(self.array.shape, 0, np.dtype("int32")), self.index)
         named: dict[str, Any] = {"mode": mode, "wrap_negative_indices": wrap_negative_indices}
@@ -216,7 +216,7 @@ class AtIndexer:
             if unique_indices is None:
                 unique_indices = scatter is indexing.scatter_mul and _distinct(plan, positions)
             promises = (("indices_are_sorted", indices_are_sorted), ("unique_indices", unique_indices))
-            how = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else how
+            how = GatherScatterMode.PROMISE_IN_BOUNDS if plan.in_bounds else how
             return _scatter(x, y, *positions, plan=plan, scatter=scatter, mode=how, promises=promises)
         return _update_window(x, y, plan, name, combine)
 
@@ -258,7 +258,7 @@ def whole(name: str, x: Array, values: ArrayLike) -> Array:
     _check_values(name, x.shape, y)
     if aval_of(y).weak_type and not x.weak_type:
         y = lax.convert_element_type(y, x.dtype)
-    return stretched(reshape(y, y.shape[max(y.ndim - x.ndim, 0) :]), x.shape)
+    return broadcast_to_shape(reshape(y, y.shape[max(y.ndim - x.ndim, 0) :]), x.shape)
 
 
 def _as_weak_as(x: Array, y: Any) -> Any:
@@ -305,7 +305,7 @@ def _update_window(x: Array, y: Any, plan: IndexPlan, name: str, combine: Combin
 def _somewhere(plan: IndexPlan) -> IndexPlan:
     """Return the plan with each start set to 0: the starts are operands instead."""
     entries = tuple(0 if isinstance(e, int) else Cut(0, e.size, e.step) for e in plan.entries if e is not None)
-    return IndexPlan(entries, plan.block, plan.first, plan.layout, plan.shape, plan.exact)
+    return IndexPlan(entries, plan.block, plan.first, plan.layout, plan.shape, plan.in_bounds)
 
 
 @core.compound
@@ -327,7 +327,7 @@ def _spread(y: Any, shape: tuple[int, ...]) -> Any:
     """Broadcast y to `shape`, after dropping leading axes of length 1 that exceed its rank."""
     if len(y.shape) > len(shape):
         y = reshape(y, y.shape[len(y.shape) - len(shape) :])
-    return stretched(y, shape)
+    return broadcast_to_shape(y, shape)
 
 
 # ---- other places --------------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ def _spread(y: Any, shape: tuple[int, ...]) -> Any:
 
 def _distinct(plan: IndexPlan, positions: Sequence[Any]) -> bool:
     """Tell whether all positions are known to differ: only then does scatter_mul have a derivative in the updates."""
-    if not positions or not plan.exact:
+    if not positions or not plan.in_bounds:
         return False
     vectors = np.stack([np.broadcast_to(p, plan.block).ravel() for p in positions])
     return np.unique(vectors, axis=1).shape == vectors.shape
@@ -372,7 +372,7 @@ def _columns(plan: IndexPlan, positions: Sequence[Any]) -> tuple[dict[int, Any],
     columns = {}
     for axis, entry in enumerate(plan.entries):
         if entry is None:
-            place = stretched(next(operands), plan.block)
+            place = broadcast_to_shape(next(operands), plan.block)
             columns[axis] = _along(place, [plan.layout[at] if at in block else 1 for at in batch])
         elif isinstance(entry, int):
             columns[axis] = np.asarray(entry, np.int32)

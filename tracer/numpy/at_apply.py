@@ -34,7 +34,7 @@ def times_named(plan: IndexPlan, positions: Sequence[Any]) -> np.ndarray[Any, An
     return np.broadcast_to(times, plan.layout).reshape(plan.shape)
 
 
-def applied(f: Function, x: Array, times: Any) -> Array:
+def apply_repeatedly(f: Function, x: Array, times: Any) -> Array:
     """Apply f to each element of x as many times as `times` says, both of one shape; f keeps shape and dtype."""
     known = known_elements(times) if isinstance(x, Tracer) else times  # a program is compiled for its number of steps
     if not isinstance(known, np.ndarray):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.indexing import getitem, take
@@ -16,6 +16,7 @@ from tapeless.tracer.numpy.logic import choose_between, equal, greater, less, lo
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
+    broadcast_to_shape,
     broadcasts_to,
     cast,
     common_shape,
@@ -23,7 +24,6 @@ from tapeless.tracer.numpy.promotion import (
     mixing_inside,
     promoted_dtypes,
     promoted_inexact_dtypes,
-    stretched,
 )
 from tapeless.tracer.numpy.reductions import cumsum, total, wide
 from tapeless.tracer.numpy.sorting import argsort, searchsorted
@@ -180,7 +180,7 @@ def _trapezoid(samples: Array, step: Any, *, axis: int) -> Array:
     pairs = lax.add(slice_in_dim(y, 1, None, axis=axis), before)
     if not broadcasts_to(step.shape, pairs.shape):
         raise ValueError(f"trapezoid: dx, {step.aval}, does not broadcast to {pairs.shape}, the gaps of y, {y.aval}.")
-    areas = lax.mul(pairs, stretched(step, pairs.shape) if step.shape else step)
+    areas = lax.mul(pairs, broadcast_to_shape(step, pairs.shape) if step.shape else step)
     return lax.convert_element_type(lax.div(total(areas, (axis,)), 2.0), samples.dtype)
 
 
@@ -310,7 +310,9 @@ def correlate(
 def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> list[Array]:
     xs = [as_array(u) for u in promoted_dtypes(name, a, v)]
     if any(x.ndim != 1 or not x.size for x in xs):
-        raise ValueError(f"{called(name)}: operands must be vectors with elements, not {xs[0].aval} and {xs[1].aval}.")
+        raise ValueError(
+            f"{find_called(name)}: operands must be vectors with elements, not {xs[0].aval} and {xs[1].aval}."
+        )
     return xs
 
 

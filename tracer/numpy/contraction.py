@@ -12,11 +12,11 @@ from tapeless.tracer.numpy.einsum import contract
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
+    broadcast_to_shape,
     check_no_out,
     common_shape,
     format_shape,
     promoted_dtypes,
-    stretched,
 )
 from tapeless.tracer.numpy.reductions import checked_axes
 from tapeless.tracer.numpy.shaping import moveaxis
@@ -322,7 +322,7 @@ def cross(
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
         raise ValueError(f"cross: vectors must have 2 or 3 elements along the axis: {aval_of(a)} and {aval_of(b)}.")
     batch = common_shape("cross", x.shape[:-1], y.shape[:-1])
-    found = _cross(*(stretched(v, (*batch, v.shape[-1])) for v in (x, y)))
+    found = _cross(*(broadcast_to_shape(v, (*batch, v.shape[-1])) for v in (x, y)))
     return found if found.ndim == len(batch) else moveaxis(found, -1, axisc)
 
 

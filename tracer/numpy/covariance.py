@@ -9,7 +9,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.arithmetic import absolute, real, select
 from tapeless.tracer.numpy.matrices import diagonal
-from tapeless.tracer.numpy.promotion import array_operand, cast, inexact, promoted_inexact_dtypes, stretched
+from tapeless.tracer.numpy.promotion import array_operand, broadcast_to_shape, cast, inexact, promoted_inexact_dtypes
 from tapeless.tracer.numpy.reductions import wide
 from tapeless.tracer.numpy.statistics import mean, quotient
 from tapeless.tracer.primitives import elementwise as lax
@@ -104,7 +104,7 @@ def _observations(name: str, x: Array, which: str, weights: ArrayLike | None) ->
 
 @core.compound
 def _cov(x: Array, *, ddof: float) -> Array:
-    centred = lax.sub(x, stretched(mean(x, 1, keepdims=True), x.shape))
+    centred = lax.sub(x, broadcast_to_shape(mean(x, 1, keepdims=True), x.shape))
     return quotient(_products(centred, centred), x.shape[1] - ddof)
 
 

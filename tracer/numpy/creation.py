@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
@@ -17,16 +17,22 @@ from tapeless.tracer.numpy.promotion import (
     Operand,
     array_operand,
     as_array,
+    broadcast_to_shape,
     cast,
     check_operands,
-    fitted,
+    convert_fitting,
     promoted_dtypes,
     promoted_inexact_dtypes,
-    stretched,
 )
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
-from tapeless.tracer.primitives.operands import canonical_axis, check_numbers_fit, constant, converted, exact_integer
+from tapeless.tracer.primitives.operands import (
+    canonical_axis,
+    check_numbers_fit,
+    constant,
+    convert_number,
+    exact_integer,
+)
 from tapeless.tracer.primitives.random import random_wrap
 from tapeless.tracer.primitives.shape import (
     broadcast_in_dim,
@@ -45,7 +51,7 @@ from tapeless.tracer.types import (
     incoming_number,
     is_arraylike,
     is_masked,
-    narrowed,
+    narrow_array,
 )
 
 Shape = int | Sequence[int]
@@ -84,14 +90,16 @@ def array(
     elif is_arraylike(object):
         found = _from_value(object, dtype, copy)
     elif is_masked(object):
-        raise TypeError(f"{called('array')}: {type(object).__name__} is not an array here.{conversion_hint(object)}")
+        raise TypeError(
+            f"{find_called('array')}: {type(object).__name__} is not an array here.{conversion_hint(object)}"
+        )
     elif hasattr(object, "__array__") or _is_buffer(object):
         found = _from_value(np.asarray(object), dtype, copy)
     else:
         given = f"{object!r:.80} of type {type(object).__name__}"
-        raise TypeError(f"{called('array')}: {given} is not an array, a number or a list of these.")
+        raise TypeError(f"{find_called('array')}: {given} is not an array, a number or a list of these.")
     found = found if found.ndim >= ndmin else expand_dims(found, tuple(range(ndmin - found.ndim)))
-    return core.placed(found, device)
+    return core.place_array(found, device)
 
 
 def _check_order(name: str, order: Any) -> None:
@@ -126,7 +134,7 @@ def asarray(
     found: Any = a if dtype is None and not copy and isinstance(a, Array) else array(a, dtype, bool(copy), order)
     if device is None:
         return found
-    there: Any = core.placed(found, device)
+    there: Any = core.place_array(found, device)
     if copy is False and there is not found and there.device is not found.device:
         raise ValueError(f"asarray: {a.aval} comes to {device} only by a copy, which copy=False forbids.")
     return there
@@ -141,7 +149,7 @@ def _from_value(x: ArrayLike, dtype: Any, copy: bool) -> Array:
     if dtype is None:
         return as_array(incoming_number(x))
     dtype = dtypes.canonical(dtype)
-    return as_array(exact(x.astype(dtype) if isinstance(x, np.ndarray) else converted(x, dtype)))
+    return as_array(exact(x.astype(dtype) if isinstance(x, np.ndarray) else convert_number(x, dtype)))
 
 
 def _from_list(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
@@ -151,7 +159,7 @@ def _from_list(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
     for x in leaves:
         if not is_arraylike(x):
             raise TypeError(
-                f"{called('array')}: {x!r:.80} of type {type(x).__name__} in a list is not a number or an array."
+                f"{find_called('array')}: {x!r:.80} of type {type(x).__name__} in a list is not a number or an array."
             )
     try:
         values = np.array(items)
@@ -160,7 +168,7 @@ def _from_list(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
     dtype = dtype or _list_dtype(values, leaves)
     check_numbers_fit(values, dtype)
     narrows = dtypes.is_narrower(dtype, values.dtype) and any(isinstance(x, np.generic | np.ndarray) for x in leaves)
-    return as_array(narrowed(values, dtype) if narrows else exact(values.astype(dtype)))
+    return as_array(narrow_array(values, dtype) if narrows else exact(values.astype(dtype)))
 
 
 def _leaves(items: Sequence[Any]) -> Iterator[Any]:
@@ -208,17 +216,17 @@ def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike
 
 def zeros(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """Make an array of zeros, of the default float if no dtype is given; for a key dtype, of keys with zero words."""
-    return core.placed(_constant("zeros", shape, 0, dtype), device)
+    return core.place_array(_constant("zeros", shape, 0, dtype), device)
 
 
 def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """Make an array of ones, of the default float if no dtype is given."""
-    return core.placed(_constant("ones", shape, 1, dtype), device)
+    return core.place_array(_constant("ones", shape, 1, dtype), device)
 
 
 def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """Make an array whose elements are not specified: zeros."""
-    return core.placed(_constant("empty", shape, 0, dtype), device)
+    return core.place_array(_constant("empty", shape, 0, dtype), device)
 
 
 def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
@@ -227,15 +235,15 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
     Raises: OverflowError if it is an integer known not to fit `dtype`.
     """
     check_operands("full", fill_value)
-    value = as_array(fill_value) if dtype is None else fitted(fill_value, dtypes.canonical(dtype))
-    return core.placed(_filled(value, _shape("full", shape)), device)
+    value = as_array(fill_value) if dtype is None else convert_fitting(fill_value, dtypes.canonical(dtype))
+    return core.place_array(_filled(value, _shape("full", shape)), device)
 
 
 def zeros_like(
     a: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None
 ) -> Array:
     """Make an array of zeros with the shape and dtype of a."""
-    return core.placed(_zeros_like(a, dtype, shape), device)
+    return core.place_array(_zeros_like(a, dtype, shape), device)
 
 
 def ones_like(a: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None) -> Array:
@@ -247,7 +255,7 @@ def empty_like(
     prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None
 ) -> Array:
     """Make an array of the shape and dtype of `prototype` whose elements are not specified: zeros."""
-    return core.placed(_zeros_like(prototype, dtype, shape), device)
+    return core.place_array(_zeros_like(prototype, dtype, shape), device)
 
 
 def full_like(
@@ -258,7 +266,7 @@ def full_like(
     Raises: OverflowError if it is an integer known not to fit the dtype.
     """
     like, size = _like(a, dtype, shape)
-    return core.placed(_of_type(like, _filled(fitted(fill_value, like.dtype), size)), device)
+    return core.place_array(_of_type(like, _filled(convert_fitting(fill_value, like.dtype), size)), device)
 
 
 def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
@@ -266,7 +274,7 @@ def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
     return (
         _zero_keys(size, like.dtype)
         if dtypes.is_key(like.dtype)
-        else _of_type(like, _filled(converted(0, like.dtype), size))
+        else _of_type(like, _filled(convert_number(0, like.dtype), size))
     )
 
 
@@ -298,7 +306,7 @@ def _zero_keys(shape: tuple[int, ...], dtype: Any) -> Array:
 
 def _filled(value: Any, shape: tuple[int, ...]) -> Array:
     value = value if isinstance(value, (Array, np.ndarray)) else np.asarray(cast(value, aval_of(value).dtype))
-    return as_array(value) if value.shape == shape else stretched(value, shape)
+    return as_array(value) if value.shape == shape else broadcast_to_shape(value, shape)
 
 
 def _shape(name: str, shape: Shape) -> tuple[int, ...]:
@@ -330,8 +338,8 @@ def arange(
     if size and dtypes.is_integer(dtype):
         dtypes.check_fits(int(known[0] + (size - 1) * known[2]), dtype)
     if dtypes.is_bool(dtype):
-        return core.placed(as_array(np.arange(*known, dtype=dtype)), device)
-    return core.placed(_arange(size=size, start=_plain(known[0]), step=_plain(known[2]), dtype=dtype), device)
+        return core.place_array(as_array(np.arange(*known, dtype=dtype)), device)
+    return core.place_array(_arange(size=size, start=_plain(known[0]), step=_plain(known[2]), dtype=dtype), device)
 
 
 def _known(name: str, v: Any) -> Any:
@@ -357,9 +365,9 @@ def _plain(v: Any) -> int | float | complex:
 def _arange(*, size: int, start: Any, step: Any, dtype: np.dtype[Any]) -> Array:
     counted = broadcasted_iota(dtype, (size,), 0)
     if step < 0 and dtypes.kind(dtype) == "u":  # whose steps down are subtracted
-        return lax.sub(converted(start, dtype), lax.mul(counted, converted(-step, dtype)))
-    counted = counted if step == 1 else lax.mul(counted, converted(step, dtype))
-    return counted if start == 0 else lax.add(counted, converted(start, dtype))
+        return lax.sub(convert_number(start, dtype), lax.mul(counted, convert_number(-step, dtype)))
+    counted = counted if step == 1 else lax.mul(counted, convert_number(step, dtype))
+    return counted if start == 0 else lax.add(counted, convert_number(start, dtype))
 
 
 def linspace(
@@ -387,7 +395,7 @@ def linspace(
     found = _linspace(low, high, num=count if endpoint else count + 1, dtype=own, axis=axis)
     if not endpoint:  # a program of another length rounds a few of the others differently
         found = slice_in_dim(found, 0, count, axis=axis)
-    found = core.placed(found, device)
+    found = core.place_array(found, device)
     if not retstep:
         return found
     gaps = count - 1 if endpoint else count
@@ -400,7 +408,7 @@ def linspace(
 def _stretched_together(*xs: Any) -> list[Any]:
     """Broadcast arrays that are known to be compatible to their common shape."""
     shape = np.broadcast_shapes(*(x.shape for x in xs))
-    return [stretched(x, shape) for x in xs]
+    return [broadcast_to_shape(x, shape) for x in xs]
 
 
 def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> Sequence[Operand]:
@@ -497,7 +505,7 @@ def _geomspace(low: Any, high: Any, *, num: int, endpoint: bool, axis: int) -> A
     sign = lax.sign(low)
     exponents = [lax.log(lax.div(v, sign)) for v in (low, high)]
     ratios = linspace(exponents[0], exponents[1], num, endpoint)
-    sign, low, high = (stretched(v, ratios.shape) for v in (sign, low, high))
+    sign, low, high = (broadcast_to_shape(v, ratios.shape) for v in (sign, low, high))
     found = _with_end(lax.mul(sign, lax.exp(ratios)), low, 0)
     found = _with_end(found, high, num - 1) if endpoint and num > 1 else found
     return _moved_first(found, canonical_axis(axis, ratios.ndim))

@@ -6,7 +6,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.numpy.arithmetic import filled, select
+from tapeless.tracer.numpy.arithmetic import broadcast_scalar, select
 from tapeless.tracer.numpy.promotion import apply2_inexact, apply_inexact, inexact, promoted_inexact
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import special
@@ -155,7 +155,7 @@ def _sinc(x: Any) -> Array:
     angle = lax.mul(x, np.pi)
     near = lax.lt(lax.abs(angle), 0.1)
     z = lax.square(select(near, angle, 0.0))
-    series = filled(lax.mul(z, 0.0), z.shape)
+    series = broadcast_scalar(lax.mul(z, 0.0), z.shape)
     for coefficient in (1 / 362880, -1 / 5040, 1 / 120, -1 / 6, 1.0):
         series = lax.add(lax.mul(series, z), coefficient)
     safe = select(near, 1.0, angle)
@@ -232,7 +232,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def _heaviside(x: Any, y: Any) -> Array:
     shape = np.broadcast_shapes(x.shape, y.shape)
     step = select(lax.lt(x, 0), 0.0, select(lax.gt(x, 0), 1.0, x))
-    return select(filled(lax.eq(x, 0), shape), filled(y, shape), filled(step, shape))
+    return select(broadcast_scalar(lax.eq(x, 0), shape), broadcast_scalar(y, shape), broadcast_scalar(step, shape))
 
 
 def i0(x: ArrayLike) -> Array:

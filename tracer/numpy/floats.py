@@ -15,8 +15,8 @@ from tapeless.tracer.numpy.promotion import (
     inexact,
     number_operand,
     operand,
-    ordered,
     promoted_inexact,
+    require_ordered,
 )
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as lax
@@ -29,7 +29,7 @@ from tapeless.tracer.types import aval_of
 
 def signbit(x: ArrayLike, /) -> Array:
     """Tell whether x is negative, or -0.0 or a negative NaN, elementwise. Raises: TypeError for complex numbers."""
-    return _signbit(ordered(number_operand("signbit", x), "signbit"))
+    return _signbit(require_ordered(number_operand("signbit", x), "signbit"))
 
 
 @core.compound

@@ -54,7 +54,7 @@ class IndexPlan:
       first: the axis of `layout` at which the block begins.
       layout: shape of the result before new axes are added: an axis per `Cut`, and the block.
       shape: shape of the result.
-      exact: whether all positions are known and inside of the array.
+      in_bounds: whether all positions are known and inside of the array.
     """
 
     entries: tuple[Cut | int | None, ...]
@@ -62,7 +62,7 @@ class IndexPlan:
     first: int
     layout: tuple[int, ...]
     shape: tuple[int, ...]
-    exact: bool
+    in_bounds: bool
 
     @property
     def taken(self) -> tuple[int, ...]:
@@ -329,7 +329,7 @@ def _advanced(
     layout[first:first] = block
     after = [axis for axis in order[len(before) :] if axis not in taken]
     shape = [*_extents(before, entries), *block, *_extents(after, entries)]
-    plan = IndexPlan(entries, block, first, tuple(layout), tuple(shape), all(exact for _, exact in positions))
+    plan = IndexPlan(entries, block, first, tuple(layout), tuple(shape), all(known for _, known in positions))
     return plan, [p for p, _ in positions]
 
 
@@ -347,7 +347,7 @@ def _positions(aval: ShapedArray, axis: int, item: Any, check: bool, wrap: bool)
         return np.nonzero(item.mask)[item.number].astype(np.int32), True
     if isinstance(item, Array):
         return from_the_front(item, n, wrap), False
-    known = widened(item)
+    known = widen_indices(item)
     outside = known[(known < _first(n, wrap)) | (known >= n)]
     if outside.size and check:
         raise _outside(aval, axis, int(outside[0]))
@@ -359,7 +359,7 @@ def _positions(aval: ShapedArray, axis: int, item: Any, check: bool, wrap: bool)
     return places, not outside.size
 
 
-def widened(indices: Any) -> np.ndarray[Any, Any]:
+def widen_indices(indices: Any) -> np.ndarray[Any, Any]:
     """Return known indices as int32 or wider, so that they can be compared with sizes."""
     known = np.asarray(indices)
     return known.astype(np.int32) if known.dtype.itemsize < 4 else known

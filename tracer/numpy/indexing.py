@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import core, dtypes, source
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
@@ -25,11 +25,11 @@ from tapeless.tracer.numpy.index_plan import (
     index_dtype,
     inside,
     plan_index,
-    widened,
+    widen_indices,
     window_axes,
     without_booleans,
 )
-from tapeless.tracer.numpy.promotion import array_operand, check_no_out, check_operands, stretched
+from tapeless.tracer.numpy.promotion import array_operand, broadcast_to_shape, check_no_out, check_operands
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, dynamic_slice, gather
 from tapeless.tracer.primitives.operands import canonical_axis
@@ -63,7 +63,7 @@ def getitem(x: Array, index: Any) -> Array:
                 return _read_in_body(x, index)
             if _is_asked_by_user(2):
                 return _total_reads().read_at_arrays(x, index)
-        return read(x, plan, positions)
+        return read_plan(x, plan, positions)
     return otherwise(x, index)  # outside of the except clause, so that errors are not chained to that one
 
 
@@ -132,7 +132,7 @@ def _row(x: Array, i: int) -> Array:
     return reshape_p.bind(part, shape=shape[1:])[0]
 
 
-def read(
+def read_plan(
     x: Array, plan: IndexPlan, positions: Sequence[Any], mode: Mode = GatherScatterMode.CLIP, fill: Any = None
 ) -> Array:
     """Read the elements that a plan names; `mode` applies to positions that are not known to be inside.
@@ -141,7 +141,7 @@ def read(
     """
     if positions:
         _check_not_empty(x.aval, plan)
-        mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
+        mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.in_bounds else GatherScatterMode.from_any(mode)
         return _read_positions(x, *positions, plan=plan, mode=mode, fill=fill)
     if core.is_evaluating() and all(isinstance(e, int) or e.step == 1 for e in plan.entries if e is not None):
         return _read_window(x, plan)
@@ -221,7 +221,7 @@ def index_vectors(positions: Sequence[Any], block: tuple[int, ...]) -> Any:
     same = _same_dtype(positions)
     if all(isinstance(p, np.ndarray) for p in same):
         return np.stack([np.broadcast_to(p, block) for p in same], -1)
-    columns = [reshape(stretched(p, block), (*block, 1)) for p in same]
+    columns = [reshape(broadcast_to_shape(p, block), (*block, 1)) for p in same]
     return columns[0] if len(columns) == 1 else concatenate(columns, len(block))
 
 
@@ -236,7 +236,7 @@ def _same_dtype(positions: Sequence[Any]) -> list[Any]:
 # ---- take and relatives --------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 def take(
     a: ArrayLike,
     indices: ArrayLike,
@@ -274,18 +274,18 @@ def take(
     elif mode in ("clip", GatherScatterMode.CLIP):
         indices = maximum(indices, 0) if isinstance(indices, Array) else np.maximum(indices, 0)
     plan, positions = plan_index(x.aval, (slice(None),) * axis + (indices,), check=False)
-    return read(x, plan, positions, mode, fill_value)
+    return read_plan(x, plan, positions, mode, fill_value)
 
 
 def _wrapped(indices: ArrayLike, n: int) -> Any:
     """Return positions modulo n, as int32 or wider, since a narrow dtype may not hold n."""
     if not isinstance(indices, Array):
-        return widened(indices) % n
+        return widen_indices(indices) % n
     narrow = dtypes.bits_of(indices.dtype) < 32
     return remainder(convert_element_type(indices, np.int32) if narrow else indices, n)
 
 
-@advised
+@advise_keywords
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,
@@ -333,7 +333,7 @@ def _take_along(x: Array, positions: Array, *, axis: int, mode: GatherScatterMod
     shape = _along_shape(x, positions, axis)
     if 0 in shape:
         return full(shape, 0, x.dtype)
-    positions = stretched(from_the_front(positions, x.shape[axis], wrap), shape)
+    positions = broadcast_to_shape(from_the_front(positions, x.shape[axis], wrap), shape)
     batch = tuple(d for d in range(x.ndim) if (d != axis and x.shape[d] != 1) or (d != axis and shape[d] == 1))
     single = tuple(d for d in range(x.ndim) if d not in batch)
     numbers = GatherDimensionNumbers((), single, (axis,), batch, batch)

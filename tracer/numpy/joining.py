@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.called_functions import called
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.called_functions import find_called
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.index_plan import from_the_front, index_dtype
@@ -18,12 +18,12 @@ from tapeless.tracer.numpy.logic import greater_equal
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
+    broadcast_to_shape,
     broadcasts_to,
     cast,
     check_no_out,
     concrete,
     promoted_dtypes,
-    stretched,
 )
 from tapeless.tracer.numpy.reductions import cumsum, sum
 from tapeless.tracer.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
@@ -38,7 +38,7 @@ from tapeless.tracer.types import aval_of, by_protocol, check_unmasked
 # ---- joining -------------------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along `axis`, or join their flattened elements if it is None.
 
@@ -54,11 +54,11 @@ def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype
     if axis is None:
         xs, axis = [reshape(x, (x.size,)) for x in xs], 0
     if not xs[0].shape:
-        raise ValueError(f"{called('concatenate')}: arrays without axes cannot be joined. Use tnp.stack.")
+        raise ValueError(f"{find_called('concatenate')}: arrays without axes cannot be joined. Use tnp.stack.")
     axis = canonical_axis(axis, xs[0].ndim, "concatenate: axis")
     rest = {x.shape[:axis] + x.shape[axis + 1 :] for x in xs}
     if len(rest) > 1 or len({x.ndim for x in xs}) > 1:
-        raise ValueError(f"{called('concatenate')}: shapes must agree in all axes except {axis}: {_listed(xs)}.")
+        raise ValueError(f"{find_called('concatenate')}: shapes must agree in all axes except {axis}: {_listed(xs)}.")
     return shapes.concatenate(xs, axis)
 
 
@@ -69,9 +69,9 @@ def _promoted(name: str, arrays: Sequence[ArrayLike] | Array, dtype: Any = None)
     if isinstance(arrays, (Array, np.ndarray)):
         arrays = list(unstack(arrays))
     if not isinstance(arrays, (list, tuple)):
-        raise TypeError(f"{called(name)}: a list or tuple of arrays is needed, not {type(arrays).__name__}.")
+        raise TypeError(f"{find_called(name)}: a list or tuple of arrays is needed, not {type(arrays).__name__}.")
     if not arrays:
-        raise ValueError(f"{called(name)}: at least one array is needed.")
+        raise ValueError(f"{find_called(name)}: at least one array is needed.")
     xs = promoted_dtypes(name, *arrays)
     return [as_array(x if dtype is None else cast(x, dtypes.canonical(dtype))) for x in xs]
 
@@ -80,7 +80,7 @@ def _listed(xs: Sequence[Array]) -> str:
     return ", ".join(str(aval_of(x)) for x in xs)
 
 
-@advised
+@advise_keywords
 def stack(
     arrays: Sequence[ArrayLike] | Array, axis: int = 0, out: None = None, dtype: DTypeLike | None = None
 ) -> Array:
@@ -174,7 +174,7 @@ def _joined(blocks: Any, depth: int, ndim: int) -> Array:
 # ---- splitting -----------------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Split along `axis` into a number of equal parts, or before given positions.
 
@@ -186,7 +186,7 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 
     axis = canonical_axis(axis, x.ndim)
     if np.ndim(indices_or_sections) == 0 and x.shape[axis] % _sections("split", indices_or_sections):
         raise ValueError(
-            f"{called('split')}: axis {axis} of {x.aval} does not divide into {indices_or_sections} equal parts. "
+            f"{find_called('split')}: axis {axis} of {x.aval} does not divide into {indices_or_sections} equal parts. "
             "Use array_split."
         )
     return array_split(x, indices_or_sections, axis)
@@ -213,7 +213,7 @@ def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: 
 def _sections(name: str, given: Any) -> int:
     count = exact_integer(given, f"{name}: indices_or_sections")
     if count < 1:
-        raise ValueError(f"{called(name)}: an array is cut into 1 part or more, not {count}.")
+        raise ValueError(f"{find_called(name)}: an array is cut into 1 part or more, not {count}.")
     return count
 
 
@@ -236,7 +236,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
     return split(ary, indices_or_sections, 2)
 
 
-@advised
+@advise_keywords
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Split x into its slices along `axis`, without that axis.
 
@@ -244,7 +244,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """
     x = array_operand("unstack", x)
     if not x.ndim:
-        raise ValueError(f"{called('unstack')}: an array without axes has no parts.")
+        raise ValueError(f"{find_called('unstack')}: an array without axes has no parts.")
     axis = canonical_axis(axis, x.ndim)
     parts = shapes.split(x, (1,) * x.shape[axis], axis) if x.shape[axis] else ()
     return tuple(shapes.squeeze(p, (axis,)) for p in parts)
@@ -253,7 +253,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 # ---- repeating -----------------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     """Repeat A as a whole, the given number of times along each axis.
 
@@ -278,7 +278,7 @@ def _tile(x: Array, *, counts: tuple[int, ...]) -> Array:
     return reshape(whole, tuple(k * n for k, n in zip(counts, x.shape, strict=True)))
 
 
-@advised
+@advise_keywords
 def repeat(
     a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
 ) -> Array:
@@ -367,7 +367,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     wanted = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     if not broadcasts_to(v.shape, wanted):
         raise ValueError(f"insert: values {aval_of(v)} do not broadcast to {wanted}, the parts to be inserted.")
-    v = stretched(v, wanted)
+    v = broadcast_to_shape(v, wanted)
     if isinstance(places, np.ndarray) and places.size == 1:
         at = int(places.reshape(()))
         return shapes.concatenate([slice_in_dim(x, 0, at, axis=axis), v, slice_in_dim(x, at, None, axis=axis)], axis)

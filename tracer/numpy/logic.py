@@ -6,7 +6,7 @@ from typing import Any, overload
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.numpy.arithmetic import select
@@ -18,17 +18,17 @@ from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
     broadcast,
+    broadcast_to_shape,
     broadcasts_to,
     cast,
     check_no_out,
     check_operands,
     common_shape,
     operand,
-    ordered,
-    promoted,
+    promote_operands,
     promoted_dtypes,
     refuse_keys,
-    stretched,
+    require_ordered,
 )
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as lax
@@ -74,7 +74,7 @@ def _compared(
     name: str, compare: Primitive, strictly: Callable[[Any, Any], Array], x1: ArrayLike, x2: ArrayLike
 ) -> Array:
     if any(dtypes.is_complex(aval_of(x).dtype) for x in (x1, x2) if is_arraylike(x)):
-        return _compared_by_parts(*promoted(name, x1, x2), compare=compare, strictly=strictly)
+        return _compared_by_parts(*promote_operands(name, x1, x2), compare=compare, strictly=strictly)
     return apply2(name, compare, x1, x2)
 
 
@@ -169,11 +169,11 @@ bitwise_right_shift = right_shift
 
 
 def _shift(name: str, signed: Primitive, unsigned: Primitive, x: ArrayLike, y: ArrayLike) -> Array:
-    x, y = promoted(name, x, y)
+    x, y = promote_operands(name, x, y)
     if dtypes.is_bool(x.dtype):
         x, y = (cast(v, dtypes.default_dtype("i")) for v in (x, y))
     if not dtypes.is_integer(x.dtype):
-        raise TypeError(f"{called(name)}: operands must be integers, not {aval_of(x)} and {aval_of(y)}.")
+        raise TypeError(f"{find_called(name)}: operands must be integers, not {aval_of(x)} and {aval_of(y)}.")
     return (unsigned if dtypes.kind(x.dtype) == "u" else signed).bind(x, y)[0]
 
 
@@ -223,14 +223,14 @@ def _isinf(x: Any) -> Array:
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Tell whether x is +inf, elementwise. Raises: TypeError for complex numbers."""
     check_no_out("isposinf", out)
-    x = ordered(operand("isposinf", x), "isposinf")
+    x = require_ordered(operand("isposinf", x), "isposinf")
     return lax.eq(x, np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Tell whether x is -inf, elementwise. Raises: TypeError for complex numbers."""
     check_no_out("isneginf", out)
-    x = ordered(operand("isneginf", x), "isneginf")
+    x = require_ordered(operand("isneginf", x), "isneginf")
     return lax.eq(x, -np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 
@@ -281,7 +281,7 @@ def _replacement(v: ArrayLike, x: Any) -> Any:
         return v
     if not broadcasts_to(shape_of(v), x.shape):
         raise ValueError(f"nan_to_num: a replacement, {aval_of(v)}, does not broadcast to the array, {x.aval}.")
-    return stretched(v, x.shape)
+    return broadcast_to_shape(v, x.shape)
 
 
 @core.compound
@@ -308,10 +308,10 @@ def choose_between(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
 @core.compound
 def _broadcast_choice(condition: Any, x: Any, y: Any) -> Array:
     shape = common_shape("where", condition.shape, x.shape, y.shape)
-    condition = stretched(condition, shape) if condition.shape else condition
-    x, y = (stretched(v, shape) if v.shape else v for v in (x, y))
+    condition = broadcast_to_shape(condition, shape) if condition.shape else condition
+    x, y = (broadcast_to_shape(v, shape) if v.shape else v for v in (x, y))
     if shape and not x.shape and not y.shape:
-        x = stretched(x, shape)
+        x = broadcast_to_shape(x, shape)
     return lax.select_n_p.bind(condition, y, x)[0]
 
 
@@ -347,7 +347,7 @@ def isclose(
     """
     if isinstance(a, Array) and dtypes.is_key(a.dtype):
         return equal(a, b)
-    a, b = promoted("isclose", a, b)
+    a, b = promote_operands("isclose", a, b)
     if not dtypes.is_inexact(a.dtype):
         dtype = dtypes.inexact_of(a.dtype)
         return _integers_close(a, b, cast(rtol, dtype), cast(atol, dtype))

@@ -38,7 +38,7 @@ def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None 
     The number k may be a traced integer. Raises: TypeError if k is no integer, or N or M is not known.
     """
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
-    return core.placed(_by_diagonal(lax.eq, "eye", _sizes("eye", N, M), k, dtype), device)
+    return core.place_array(_by_diagonal(lax.eq, "eye", _sizes("eye", N, M), k, dtype), device)
 
 
 def _by_diagonal(compare: Any, name: str, shape: tuple[int, int], k: Any, dtype: np.dtype[Any]) -> Array:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.promotion import array_operand, cast, inexact, strong
@@ -23,7 +23,7 @@ from tapeless.tracer.primitives.spectral import svd
 Order = int | float | str | None
 
 
-@advised
+@advise_keywords
 def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """Compute the norm of vectors or matrices.
 

@@ -10,7 +10,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import quantiles, reductions, statistics
 from tapeless.tracer.numpy.arithmetic import floor_divide, remainder, round, select
 from tapeless.tracer.numpy.indexing import getitem
-from tapeless.tracer.numpy.promotion import array_operand, as_weak_as, cast, fitted
+from tapeless.tracer.numpy.promotion import array_operand, as_weak_as, cast, convert_fitting
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, rev
@@ -81,12 +81,12 @@ def _pairs(what: str, given: Any, ndim: int, x: Array) -> Widths:
 
 def _pad_constant(x: Array, widths: Widths, values: Any) -> Array:
     if np.ndim(values) == 0:
-        return shapes.pad(x, fitted(values, x.dtype), [(*w, 0) for w in widths])
+        return shapes.pad(x, convert_fitting(values, x.dtype), [(*w, 0) for w in widths])
     for axis, (width, (before, after)) in enumerate(zip(widths, _numbers("constant_values", values, x), strict=True)):
         for w, v in (((width[0], 0), before), ((0, width[1]), after)):
             config = [(0, 0, 0)] * x.ndim
             config[axis] = (*w, 0)
-            x = shapes.pad(x, fitted(v, x.dtype), config)
+            x = shapes.pad(x, convert_fitting(v, x.dtype), config)
     return x
 
 
@@ -171,7 +171,7 @@ def _ramp(x: Array, end: Any, axis: int, width: int, side: int) -> Array:
     if dtypes.is_bool(x.dtype):
         raise TypeError(f"pad: booleans cannot be interpolated: {x.aval} has no linear_ramp.")
     found = (_ramp_of_floats if dtypes.is_inexact(x.dtype) else _ramp_of_integers)(
-        edge, fitted(end, x.dtype), axis=axis
+        edge, convert_fitting(end, x.dtype), axis=axis
     )
     return rev(found, (axis,)) if side else found
 

@@ -19,6 +19,7 @@ from tapeless.tracer.numpy.promotion import (
     Operand,
     array_operand,
     as_array,
+    broadcast_to_shape,
     cast,
     common_shape,
     concrete,
@@ -26,7 +27,6 @@ from tapeless.tracer.numpy.promotion import (
     mixing_inside,
     promoted_dtypes,
     promoted_inexact_dtypes,
-    stretched,
 )
 from tapeless.tracer.numpy.reductions import argmax
 from tapeless.tracer.numpy.shaping import atleast_1d, broadcast_to, matrix_transpose
@@ -60,9 +60,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 @core.compound
 def _polyval(p: Any, x: Any) -> Array:
     shape = common_shape("polyval", p.shape[1:], x.shape)
-    at, found = stretched(x, shape), full(shape, 0, x.dtype)
+    at, found = broadcast_to_shape(x, shape), full(shape, 0, x.dtype)
     for k in range(p.shape[0]):
-        found = lax.add(lax.mul(found, at), stretched(reshape(slice_in_dim(p, k, k + 1), p.shape[1:]), shape))
+        found = lax.add(lax.mul(found, at), broadcast_to_shape(reshape(slice_in_dim(p, k, k + 1), p.shape[1:]), shape))
     return found
 
 

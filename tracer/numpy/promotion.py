@@ -12,12 +12,12 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 import numpy as np
 
 from tapeless.tracer import core, dtypes, source
-from tapeless.tracer.advice.called_functions import called, given_arrays, prefixed
+from tapeless.tracer.advice.called_functions import find_called, given_arrays, prefix_called
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p
-from tapeless.tracer.primitives.operands import constant, converted, known_elements
+from tapeless.tracer.primitives.operands import constant, convert_number, known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import (
@@ -63,7 +63,7 @@ def apply2(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike, on_bool:
                 check_ranks(name, x, y)
             return _apply_mixed(x, y, name=name, primitive=primitive, on_bool=on_bool)
     else:
-        x, y = promoted(name, x, y)
+        x, y = promote_operands(name, x, y)
     if on_bool is not None and x.dtype.kind == "b":
         primitive = on_bool
     return primitive.bind(x, y)[0]
@@ -88,7 +88,7 @@ def check_operands(name: str, *xs: Any) -> None:
     for i, x in enumerate(xs):
         if not isinstance(x, Array) and not is_arraylike(x):
             raise TypeError(
-                f"{called(name)}: argument {i} must be an array or a number, not {type(x).__name__}: {x!r:.80}."
+                f"{find_called(name)}: argument {i} must be an array or a number, not {type(x).__name__}: {x!r:.80}."
                 f"{conversion_hint(x)}"
             )
 
@@ -208,11 +208,11 @@ def _check_weak(name: str, x: Array, y: Array) -> None:
             check_fits(operand, dtype)
 
 
-def fitted(x: Any, dtype: np.dtype[Any]) -> Operand:
+def convert_fitting(x: Any, dtype: np.dtype[Any]) -> Operand:
     """Convert x to `dtype`. Raises: OverflowError for integers, weak or not, that are known not to fit."""
     x = by_protocol(x)
     if not isinstance(x, (Array, np.ndarray)):
-        return converted(x, dtype)
+        return convert_number(x, dtype)
     check_fits(x, dtype)
     return cast(x, dtype)
 
@@ -235,7 +235,7 @@ def inexact(name: str, x: Any) -> Operand:
     return cast(x, dtypes.inexact_of(aval.dtype), aval.weak_type)
 
 
-def promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
+def promote_operands(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     """Convert two operands to their common dtype and shape, up to rank 0. Raises: TypeError, ValueError naming both."""
     if isinstance(x, Array):
         if isinstance(y, Array):
@@ -266,18 +266,19 @@ def _promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     return _broadcast2(name, cast(x, dtype, weak), cast(y, dtype, weak))
 
 
-def ordered(x: Operand, name: str) -> Operand:
+def require_ordered(x: Operand, name: str) -> Operand:
     """Return x, which has a sign. Raises: TypeError for complex numbers, which have none."""
     if dtypes.is_complex(aval_of(x).dtype):
         raise TypeError(
-            f"{called(name)}: complex numbers have no sign, and x is {aval_of(x)}. Take tnp.real(x), or tnp.abs(x)."
+            f"{find_called(name)}: complex numbers have no sign, and x is {aval_of(x)}. "
+            "Take tnp.real(x), or tnp.abs(x)."
         )
     return x
 
 
 def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     """Convert two operands to their common floating-point or complex dtype, and to their common shape, up to rank 0."""
-    x, y = promoted(name, x, y)
+    x, y = promote_operands(name, x, y)
     aval = aval_of(x)
     if dtypes.is_inexact(aval.dtype):
         return x, y
@@ -359,7 +360,7 @@ def _broadcast2(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     if s == t or not s or not t:
         return x, y
     shape = common_shape(name, s, t)
-    return stretched(x, shape), stretched(y, shape)
+    return broadcast_to_shape(x, shape), broadcast_to_shape(y, shape)
 
 
 def check_ranks(name: str, *xs: Any) -> None:
@@ -372,9 +373,8 @@ def check_ranks(name: str, *xs: Any) -> None:
     if how == "allow" or len({*map(len, arrays)}) < 2 or not given_arrays(name, *arrays):
         return
     shapes = " and ".join(format_shape(np.shape(x)) for x in xs)
-    message = (
-        f"{called(name)}: operands of shapes {shapes} differ in their numbers of axes, and config.numpy_rank_promotion"
-    )
+    called = find_called(name)
+    message = f"{called}: operands of shapes {shapes} differ in their numbers of axes, and config.numpy_rank_promotion"
     if how == "raise":
         raise ValueError(f"{message} is 'raise'.\n  Reshape them to one number of axes, or set it to 'allow'.")
     source.warn(f"{message} is 'warn'.")
@@ -383,7 +383,7 @@ def check_ranks(name: str, *xs: Any) -> None:
 def broadcast(name: str, *xs: Any) -> list[Operand]:
     """Broadcast operands to their common shape, except those of rank 0."""
     shape = common_shape(name, *[x.shape for x in xs])
-    return [stretched(x, shape) if x.shape else x for x in xs]
+    return [broadcast_to_shape(x, shape) if x.shape else x for x in xs]
 
 
 def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -395,7 +395,7 @@ def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         wide = {n for n in sizes if n != 1}
         if len(wide) > 1:
             given = " and ".join(map(format_shape, shapes))
-            raise ValueError(prefixed(f"{name}: shapes {given} do not broadcast."))
+            raise ValueError(prefix_called(f"{name}: shapes {given} do not broadcast."))
         found.append(wide.pop() if wide else 1)
     return tuple(found)
 
@@ -411,7 +411,7 @@ def format_shape(shape: tuple[int, ...]) -> str:
     return f"({','.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
-def stretched(x: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
     """Broadcast x to `shape`, its axes the last ones; x itself if it has this shape."""
     own = x.shape
     if own == shape:
@@ -425,13 +425,13 @@ def stretched(x: Any, shape: tuple[int, ...]) -> Any:
 
 def concrete(name: str, x: Any, advice: str) -> np.ndarray[Any, Any]:
     """Return the elements of x. Raises: ConcretizationTypeError with `advice` if x is traced; TypeError for keys."""
-    check_unmasked(x, called(name) + ": an argument")
+    check_unmasked(x, find_called(name) + ": an argument")
     known = known_elements(x)
     if known is None:
         check_operands(name, x)
         refuse_keys(name, x)
         raise ConcretizationTypeError(
-            f"{called(name)}: the shape depends on values, the elements of a traced array, {x.aval}.{x.origin()}\n"
+            f"{find_called(name)}: the shape depends on values, the elements of a traced array, {x.aval}.{x.origin()}\n"
             f"  {advice}" + (f"\n  At {place}" if (place := source.describe_here()) else "")
         )
     return known

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.advice.called_functions import called
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.called_functions import find_called
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
@@ -26,7 +26,7 @@ from tapeless.tracer.numpy.promotion import (
     cast,
     check_no_out,
     check_operands,
-    fitted,
+    convert_fitting,
     number_operand,
     strong,
 )
@@ -41,7 +41,7 @@ Axis = int | Sequence[int] | None
 # ---- sums and products ---------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 def sum(
     a: ArrayLike,
     axis: Axis = None,
@@ -59,10 +59,10 @@ def sum(
     check_no_out("sum", out)
     x = _accumulated("sum", a, dtype, promote_integers)
     add = reduction.reduce_or if dtypes.is_bool(x.dtype) else total
-    return reduced("sum", x, axis, keepdims, add, 0, where, initial, add_arrays)
+    return reduce_axes("sum", x, axis, keepdims, add, 0, where, initial, add_arrays)
 
 
-@advised
+@advise_keywords
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -77,7 +77,7 @@ def prod(
     check_no_out("prod", out)
     x = _accumulated("prod", a, dtype, promote_integers)
     multiply_all = reduction.reduce_and if dtypes.is_bool(x.dtype) else _product
-    return reduced("prod", x, axis, keepdims, multiply_all, 1, where, initial, multiply)
+    return reduce_axes("prod", x, axis, keepdims, multiply_all, 1, where, initial, multiply)
 
 
 def total(x: Array, axes: Sequence[int]) -> Array:
@@ -124,7 +124,7 @@ def _accumulated(name: str, a: ArrayLike, dtype: Any, promote_integers: bool = T
     return x
 
 
-def reduced(
+def reduce_axes(
     name: str,
     x: Array,
     axis: Axis,
@@ -167,7 +167,7 @@ def _checked_initial(name: str, y: Array, initial: ArrayLike) -> Any:
     if aval.shape:
         raise ValueError(f"{name}: initial must be one number, not {aval}.")
     if dtypes.rank(aval.dtype) <= dtypes.rank(y.dtype):
-        return fitted(initial, y.dtype)
+        return convert_fitting(initial, y.dtype)
     known = None if dtypes.is_complex(aval.dtype) else known_elements(initial)
     with np.errstate(invalid="ignore"):
         number = None if known is None else known.astype(y.dtype)
@@ -193,7 +193,7 @@ def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
 # ---- extremes ------------------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 def max(
     a: ArrayLike,
     axis: Axis = None,
@@ -205,10 +205,10 @@ def max(
     """Compute the maximum over axes; nan if there is one. Raises: ValueError for no elements without `initial`."""
     check_no_out("max", out)
     x = _nonempty("max", number_operand("max", a), axis, initial, where)
-    return reduced("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
+    return reduce_axes("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
 
 
-@advised
+@advise_keywords
 def min(
     a: ArrayLike,
     axis: Axis = None,
@@ -220,7 +220,7 @@ def min(
     """Compute the minimum over axes; nan if there is one. Raises: ValueError for no elements without `initial`."""
     check_no_out("min", out)
     x = _nonempty("min", number_operand("min", a), axis, initial, where)
-    return reduced("min", x, axis, keepdims, reduction.reduce_min, greatest(x.dtype), where, initial, minimum)
+    return reduce_axes("min", x, axis, keepdims, reduction.reduce_min, greatest(x.dtype), where, initial, minimum)
 
 
 amax = max
@@ -255,10 +255,12 @@ def _end(dtype: np.dtype[Any], infinity: float, end: str) -> int | float:
 
 def _nonempty(name: str, x: Array, axis: Axis, initial: Any, where: Any) -> Array:
     if where is not None and initial is None:
-        raise ValueError(f"{called(name)}: with `where` there may be no element left; give `initial` for that case.")
+        raise ValueError(
+            f"{find_called(name)}: with `where` there may be no element left; give `initial` for that case."
+        )
     if initial is None and _is_empty(name, x, axis):
         raise ValueError(
-            f"{called(name)}: there is no element to choose along axis {axis} of {x.aval}; give `initial`."
+            f"{find_called(name)}: there is no element to choose along axis {axis} of {x.aval}; give `initial`."
         )
     return x
 
@@ -267,7 +269,7 @@ def _is_empty(name: str, x: Array, axis: Axis) -> bool:
     return 0 in [x.shape[i] for i in checked_axes(name, x, axis)]
 
 
-@advised
+@advise_keywords
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the maximum along `axis`, or in the flat array: of the first nan, or the first of ties.
 
@@ -277,7 +279,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return _position("argmax", a, axis, keepdims, reduction.argmax)
 
 
-@advised
+@advise_keywords
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the minimum along `axis`, or in the flat array: of the first nan, or the first of ties."""
     check_no_out("argmin", out)
@@ -306,24 +308,24 @@ def _first_extreme(extreme: Any, x: Array, axis: int, dtype: Any) -> Array:
 # ---- logic ---------------------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
     """Test whether any element over axes is true."""
     check_no_out("any", out)
     x = truth("any", array_operand("any", a))
-    return reduced("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
+    return reduce_axes("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
 
 
-@advised
+@advise_keywords
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
     """Test whether all elements over axes are true."""
     check_no_out("all", out)
     x = truth("all", array_operand("all", a))
-    return reduced("all", x, axis, keepdims, reduction.reduce_and, True, where, None, add_arrays)
+    return reduce_axes("all", x, axis, keepdims, reduction.reduce_and, True, where, None, add_arrays)
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -334,14 +336,14 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 # ---- cumulative ----------------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative sum along `axis`, or of the flat array if None."""
     check_no_out("cumsum", out)
     return _cumulative("cumsum", a, axis, dtype, reduction.cumsum)
 
 
-@advised
+@advise_keywords
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative product along `axis`, or of the flat array if None."""
     check_no_out("cumprod", out)

@@ -20,12 +20,12 @@ from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
     as_weak_as,
+    broadcast_to_shape,
     cast,
     check_no_out,
     common_shape,
     concrete,
     promoted_all,
-    stretched,
 )
 from tapeless.tracer.numpy.sorting import nonzero
 from tapeless.tracer.primitives import elementwise as lax
@@ -140,8 +140,8 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     number = _numbered(a, cast(number, np.dtype(np.int32)), len(arrays), mode)
     arrays = [as_array(v) for v in promoted_all("choose", *arrays)]
     shape = common_shape("choose", number.shape, *[v.shape for v in arrays])
-    options = stack([stretched(v, shape) for v in arrays])
-    return getitem(take_along_axis(options, expand_dims(stretched(number, shape), (0,)), 0, mode="clip"), 0)
+    options = stack([broadcast_to_shape(v, shape) for v in arrays])
+    return getitem(take_along_axis(options, expand_dims(broadcast_to_shape(number, shape), (0,)), 0, mode="clip"), 0)
 
 
 def _numbered(given: ArrayLike, number: Array, n: int, mode: str) -> Array:

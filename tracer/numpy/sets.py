@@ -14,7 +14,14 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.joining import unstack
-from tapeless.tracer.numpy.promotion import array_operand, as_array, as_weak_as, concrete, promoted_dtypes, stretched
+from tapeless.tracer.numpy.promotion import (
+    array_operand,
+    as_array,
+    as_weak_as,
+    broadcast_to_shape,
+    concrete,
+    promoted_dtypes,
+)
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.numpy.sorting import nonzero, searchsorted, sort
 from tapeless.tracer.primitives import bits, sorting
@@ -120,7 +127,7 @@ def _unique(x: Array, *fill: Array, axis: int, size: int, equal_nan: bool, dtype
     )
     if fill:
         kept = broadcast_in_dim(there, values.shape, (axis,))
-        values = select(kept, values, stretched(lax.convert_element_type(fill[0], x.dtype), values.shape))
+        values = select(kept, values, broadcast_to_shape(lax.convert_element_type(fill[0], x.dtype), values.shape))
     rank = lax.sub(cumsum(lax.convert_element_type(new, dtype)), 1)
     return values, first, sorting.sort((order, rank), num_keys=1)[1], counts
 
@@ -296,7 +303,7 @@ def _filled_up(values: Array, there: Array, fill_value: Any) -> Array:
     if not values.size:
         return values
     fill = slice_in_dim(values, 0, 1) if fill_value is None else array_operand("fill_value", fill_value)
-    return select(there, values, stretched(lax.convert_element_type(fill, values.dtype), values.shape))
+    return select(there, values, broadcast_to_shape(lax.convert_element_type(fill, values.dtype), values.shape))
 
 
 def setdiff1d(

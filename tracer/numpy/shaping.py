@@ -8,12 +8,12 @@ from typing import Any, overload
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.advice.called_functions import called
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.called_functions import find_called
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import remainder, subtract
 from tapeless.tracer.numpy.indexing import getitem
-from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_shape, stretched
+from tapeless.tracer.numpy.promotion import array_operand, broadcast_to_shape, common_shape, format_shape
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, listed_axes
 from tapeless.tracer.primitives.shape import concatenate, rev, slice_in_dim, static_ints
@@ -83,7 +83,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
         two = (
             f"\n  To exchange two axes, write swapaxes(x, {order[0]}, {order[1]})." if len(order) == 2 < x.ndim else ""
         )
-        name = called("transpose")
+        name = find_called("transpose")
         raise ValueError(f"{name}: {tuple(axes)} is not a permutation of the {x.ndim} axes of {x.aval}.{two}")
     return shapes.transpose(x, order)
 
@@ -137,7 +137,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     return moveaxis(x, i, place - (i < place))
 
 
-@advised
+@advise_keywords
 def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     """Add axes of length 1, at these positions of the result.
 
@@ -148,7 +148,7 @@ def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     return shapes.expand_dims(x, canonical_axes(places, x.ndim + len(places)))
 
 
-@advised
+@advise_keywords
 def squeeze(a: ArrayLike, axis: Axis | None = None) -> Array:
     """Remove given axes of length 1, or all such axes if None. Raises: ValueError if one is longer or out of range."""
     x = array_operand("squeeze", a)
@@ -217,21 +217,21 @@ def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Array:
     extra = len(wanted) - x.ndim
     if extra < 0 or any(n not in (1, k) for n, k in zip(x.shape, wanted[extra:], strict=True)):
         from_to = f"{format_shape(x.shape)} does not broadcast to {format_shape(wanted)}"
-        raise ValueError(f"{called('broadcast_to')}: shape {from_to}.")
-    return stretched(x, wanted)
+        raise ValueError(f"{find_called('broadcast_to')}: shape {from_to}.")
+    return broadcast_to_shape(x, wanted)
 
 
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Broadcast arrays to their common shape; dtypes do not change. Raises: ValueError if they do not broadcast."""
     xs = [array_operand("broadcast_arrays", x) for x in args]
     shape = common_shape("broadcast_arrays", *[x.shape for x in xs])
-    return [stretched(x, shape) for x in xs]
+    return [broadcast_to_shape(x, shape) for x in xs]
 
 
 # ---- flipping and rolling ------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 def flip(m: ArrayLike, axis: Axis | None = None) -> Array:
     """Reverse the order of elements along axes, along all if None. Raises: ValueError for an axis out of range."""
     x = array_operand("flip", m)
@@ -272,7 +272,7 @@ def _integer(what: str, x: Any) -> int:
         raise TypeError(f"{what} must be an integer, not {x!r}.") from None
 
 
-@advised
+@advise_keywords
 def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
     """Shift the elements of a along axes; elements that leave at one end enter at the other.
 

@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.arithmetic import maximum, select
@@ -26,7 +26,7 @@ from tapeless.tracer.numpy.promotion import (
     cast,
     check_operands,
     concrete,
-    fitted,
+    convert_fitting,
     mixing_inside,
     operand,
     promoted_dtypes,
@@ -50,7 +50,7 @@ from tapeless.tracer.types import aval_of, by_protocol, exact
 # ---- sorting -------------------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 def sort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -75,7 +75,7 @@ def sort(
     return rev(found, (axis,)) if descending else found
 
 
-@advised
+@advise_keywords
 def argsort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -287,7 +287,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
 def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
     """Convert a position to fill up with, which may be traced, to `dtype`. Raises: TypeError if it is no integer."""
     if not isinstance(value, Array):
-        return np.asarray(fitted(operator.index(value), dtype))
+        return np.asarray(convert_fitting(operator.index(value), dtype))
     if not dtypes.is_integer(value.dtype):
         raise TypeError(f"nonzero: fill_value must be an integer, not {value.aval}.")
     return cast(value, dtype)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.keyword_advice import advised
+from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy import reductions
@@ -15,11 +15,11 @@ from tapeless.tracer.numpy.logic import choose_between
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
+    broadcast_to_shape,
     cast,
     check_no_out,
     mixing_inside,
     promoted_inexact,
-    stretched,
 )
 from tapeless.tracer.numpy.reductions import Axis, count_nonzero
 from tapeless.tracer.primitives import elementwise as lax
@@ -30,7 +30,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full
 # ---- means ---------------------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 def mean(
     a: ArrayLike,
     axis: Axis = None,
@@ -79,7 +79,7 @@ def quotient(total: Array, count: float) -> Array:
 
 def _mean_where(x: Array, axes: tuple[int, ...], keepdims: bool, where: ArrayLike) -> Array:
     total = reductions.sum(reductions.wide(x), axes, keepdims=keepdims, where=where)
-    counted = count_nonzero(stretched(as_array(where), x.shape), axes, keepdims)
+    counted = count_nonzero(broadcast_to_shape(as_array(where), x.shape), axes, keepdims)
     return cast(_over_count(total, counted), x.dtype)
 
 
@@ -90,7 +90,7 @@ def _over_count(total: Array, count: Array, root: bool = False) -> Array:
     return select(some, lax.root_of_squares(found) if root else found, float("nan"))
 
 
-@advised
+@advise_keywords
 def average(
     a: ArrayLike,
     axis: Axis = None,
@@ -160,7 +160,7 @@ def _numbers_among(name: str, a: ArrayLike, where: ArrayLike | None) -> tuple[Ar
 # ---- variances -----------------------------------------------------------------------------------------------
 
 
-@advised
+@advise_keywords
 @mixing_inside
 def var(
     a: ArrayLike,
@@ -225,7 +225,7 @@ def _variance_of(
 def _variance(x: Array, *, axes: tuple[int, ...], ddof: float, keepdims: bool, root: bool) -> Array:
     elements, count = reductions.wide(x), math.prod(x.shape[d] for d in axes) - ddof
     centre = _mean(elements, axes=axes, keepdims=True)
-    squares = _squared_size(lax.sub(elements, stretched(centre, x.shape)))
+    squares = _squared_size(lax.sub(elements, broadcast_to_shape(centre, x.shape)))
     found = quotient(reduce_sum(squares, axes), count)
     y = lax.convert_element_type(lax.root_of_squares(found) if root else found, dtypes.real_part_dtype(x.dtype))
     return expand_dims(y, axes) if keepdims and axes else y
@@ -246,12 +246,12 @@ def _general_variance(
         elements = choose_between(where, elements, centre)  # what does not count may be nan
     squares = _squared_size(subtract(elements, centre))
     total = reductions.sum(squares, axes, keepdims=keepdims, where=where)
-    counted = stretched(as_array(True if where is None else where), x.shape)
+    counted = broadcast_to_shape(as_array(True if where is None else where), x.shape)
     count = lax.sub(cast(count_nonzero(counted, axes, keepdims), total.dtype), float(ddof))
     return cast(_over_count(total, count, root), dtypes.real_part_dtype(x.dtype))
 
 
-@advised
+@advise_keywords
 @mixing_inside
 def std(
     a: ArrayLike,

@@ -22,6 +22,7 @@ from tapeless.tracer.numpy.norms import norm
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
+    broadcast_to_shape,
     cast,
     check_operands,
     common_shape,
@@ -29,7 +30,6 @@ from tapeless.tracer.numpy.promotion import (
     format_shape,
     promoted_dtypes,
     promoted_inexact_dtypes,
-    stretched,
 )
 from tapeless.tracer.numpy.reductions import checked_axes
 from tapeless.tracer.numpy.shaping import moveaxis
@@ -91,7 +91,7 @@ def _solve_all(a: Array, b: Array) -> Array:
 @core.compound
 def _solve(a: Array, b: Array) -> Array:
     batch = common_shape("solve", a.shape[:-2], b.shape[:-2])
-    a, b = (stretched(x, (*batch, *x.shape[-2:])) for x in (a, b))
+    a, b = (broadcast_to_shape(x, (*batch, *x.shape[-2:])) for x in (a, b))
     factors, _, permutation = factorization.lu(lax.stop_gradient(a))
     weak = a.aval.weak_type and b.aval.weak_type
     system = _system(a.aval.update(weak_type=weak), b.aval.update(weak_type=weak))
@@ -153,7 +153,9 @@ def pinv(
     if dtypes.is_complex(relative.dtype):
         raise TypeError(f"pinv: rtol must be real, not {relative.aval}.")
     batch = common_shape("pinv: rtol and matrices", relative.shape, x.shape[:-2])
-    return factorization.pinv(stretched(x, (*batch, *x.shape[-2:])), stretched(relative, batch), hermitian)
+    return factorization.pinv(
+        broadcast_to_shape(x, (*batch, *x.shape[-2:])), broadcast_to_shape(relative, batch), hermitian
+    )
 
 
 def _known_number(name: str, what: str, x: Any) -> float | None:
@@ -368,7 +370,7 @@ def matrix_rank(
 def _count_above(values: Array, rtol: ArrayLike) -> Array:
     """Count the singular values above `rtol` times the largest."""
     batch, last = values.shape[:-1], (values.ndim - 1,)
-    relative = stretched(cast(array_operand("matrix_rank", rtol), values.dtype), batch)
+    relative = broadcast_to_shape(cast(array_operand("matrix_rank", rtol), values.dtype), batch)
     bound = lax.mul(reduce_max(values, last) if values.size else reduce_sum(values, last), relative)
     bound = broadcast_in_dim(bound, values.shape, range(values.ndim - 1))
     return reduce_sum(lax.convert_element_type(lax.gt(values, bound), dtypes.default_dtype("i")), last)

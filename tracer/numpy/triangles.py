@@ -46,7 +46,7 @@ def determinant(factors: Any, pivots: Any) -> Array:
     return lax.mul(reduce_prod(diagonal_of(factors), (factors.ndim - 2,)), parity(pivots, factors.dtype))
 
 
-def permuted(x: Any, places: Any) -> Array:
+def permute_rows(x: Any, places: Any) -> Array:
     """Gather the rows of x [.., m, n] at positions [.., m]."""
     return take_along_axis(x, broadcast_in_dim(places, x.shape, range(x.ndim - 1)), x.ndim - 2)
 
@@ -54,11 +54,11 @@ def permuted(x: Any, places: Any) -> Array:
 def lu_solve(factors: Any, permutation: Any, b: Any, transposed: bool = False) -> Array:
     """Solve a @ x = b, or a^T @ x = b, by the factors of a from `lu`: return x [.., n, m]."""
     if not transposed:
-        half = triangular_solve(factors, permuted(b, permutation), left_side=True, lower=True, unit_diagonal=True)
+        half = triangular_solve(factors, permute_rows(b, permutation), left_side=True, lower=True, unit_diagonal=True)
         return triangular_solve(factors, half, left_side=True)
     half = triangular_solve(factors, b, left_side=True, transpose_a=True)
     x = triangular_solve(factors, half, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
-    return permuted(x, _inverse(permutation))
+    return permute_rows(x, _inverse(permutation))
 
 
 def _inverse(permutation: Any) -> Array:

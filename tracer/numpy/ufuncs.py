@@ -20,7 +20,7 @@ from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.joining import concatenate
 from tapeless.tracer.numpy.logic import choose_between
-from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check_no_out, inexact, stretched
+from tapeless.tracer.numpy.promotion import array_operand, as_array, broadcast_to_shape, cast, check_no_out, inexact
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.primitives import bits, control_flow, reduction
 from tapeless.tracer.primitives import elementwise as lax
@@ -119,7 +119,7 @@ class ufunc(metaclass=_IsUfunc):
         rows = [_rows(x, axes)]
         if where is not None:
             counted = as_array(reductions.checked_where(f"{self.__name__}.reduce", x, where))
-            rows.append(_rows(stretched(counted, x.shape), axes))
+            rows.append(_rows(broadcast_to_shape(counted, x.shape), axes))
         found = self._folded(rows, start)
         return expand_dims(found, axes) if keepdims else found
 
@@ -129,7 +129,7 @@ class ufunc(metaclass=_IsUfunc):
         if start is None:
             first, rows = reshape(slice_in_dim(rows[0], 0, 1), shape), [slice_in_dim(rows[0], 1, None)]
         else:
-            first = stretched(as_array(cast(start, self._result_dtype(rows[0], rows[0]))), shape)
+            first = broadcast_to_shape(as_array(cast(start, self._result_dtype(rows[0], rows[0]))), shape)
 
         def step(carry: Array, x: Array, counts: Array | None = None) -> tuple[Array]:
             found = self.function(carry, x)
@@ -187,7 +187,7 @@ class ufunc(metaclass=_IsUfunc):
 
         def step(carry: Array, k: Array, x: Array) -> tuple[Array]:
             inside = bits.bitwise_and(lax.gt(k, begin), lax.lt(k, end))
-            combined = self.function(carry, stretched(expand_dims(x, (0,)), carry.shape))
+            combined = self.function(carry, broadcast_to_shape(expand_dims(x, (0,)), carry.shape))
             return (choose_between(reshape(inside, shape), combined, carry),)
 
         carry = cast(found, self._result_dtype(found, found))
@@ -237,7 +237,7 @@ class ufunc(metaclass=_IsUfunc):
         """Combine indexed elements with those of b in turn, by flat positions; positions outside are dropped."""
         order = reshape(broadcasted_iota(np.int32, (x.size,), 0), x.shape)
         places = AtIndexer(order, indices).get(fill_value=x.size)
-        values = stretched(array_operand(f"{self.__name__}.at", b), places.shape)
+        values = broadcast_to_shape(array_operand(f"{self.__name__}.at", b), places.shape)
         flat = reshape(x, (x.size,))
 
         def step(carry: Array, place: Array, y: Array) -> tuple[Array]:
@@ -297,7 +297,7 @@ def _by_primitive(name: str, primitive: Callable[..., Array], identity: int, com
         if dtypes.is_inexact(x.dtype):
             raise TypeError(f"{name}.reduce: elements must be integers or booleans, not {x.aval}.")
         neutral = bool(identity) if dtypes.is_bool(x.dtype) else identity
-        return reductions.reduced(name, x, axis, keepdims, primitive, neutral, where, initial, combine)
+        return reductions.reduce_axes(name, x, axis, keepdims, primitive, neutral, where, initial, combine)
 
     return reduce
 
@@ -331,7 +331,7 @@ def _log_sum(
 
     def reduce(x: Array, axis: Axis, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None) -> Array:
         y = inexact(f"{name}.reduce", x)
-        return reductions.reduced(f"{name}.reduce", y, axis, keepdims, log_sum, -np.inf, where, initial, combine)
+        return reductions.reduce_axes(f"{name}.reduce", y, axis, keepdims, log_sum, -np.inf, where, initial, combine)
 
     return reduce
 

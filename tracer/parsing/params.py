@@ -172,7 +172,7 @@ def is_elementwise(primitive: Primitive) -> bool:
     return primitive.typing_rule.__module__ == kinds.__name__
 
 
-def completed(primitive: Primitive, given: dict[str, Any]) -> dict[str, Any]:
+def complete_params(primitive: Primitive, given: dict[str, Any]) -> dict[str, Any]:
     """Add default values of params that were left out.
 
     Tuples become the named tuples of the typing rule.

@@ -17,7 +17,7 @@ from tapeless.tracer import core, dtypes, linear_vars
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.extended_dtypes import KEY
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from tapeless.tracer.parsing.params import ParamReader, check_count, completed
+from tapeless.tracer.parsing.params import ParamReader, check_count, complete_params
 from tapeless.tracer.parsing.terms import TermOperands, read_ein
 from tapeless.tracer.parsing.tokens import Reader, Token, names_listed, read_element_type, read_type
 from tapeless.tracer.primitives.ein import ein_p
@@ -279,7 +279,7 @@ class _ProgramReader:
         import_rules(primitive.family)
         given = ", ".join(v.aval.str_short() for v in operands) or "nothing"
         self._checked(start, f"{primitive} of {given}", lambda: check_count(primitive, len(operands)))
-        params = self._checked(start, f"{primitive} of {given}", lambda: completed(primitive, params))
+        params = self._checked(start, f"{primitive} of {given}", lambda: complete_params(primitive, params))
         is_typed = primitive not in self._allowed.of_any_type
         if not is_typed:
             typed = tuple([self._written(d) for d in declared])

@@ -13,7 +13,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.kinds import joint_type
-from tapeless.tracer.primitives.operands import aligned, exact_integer
+from tapeless.tracer.primitives.operands import align_operands, exact_integer
 from tapeless.tracer.types import ShapedArray
 
 
@@ -39,32 +39,32 @@ def bitwise_not(x: ArrayLike) -> Array:
 
 def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute the bitwise and of x and y, elementwise; integers or booleans."""
-    return and_p.bind(*aligned(x, y))[0]
+    return and_p.bind(*align_operands(x, y))[0]
 
 
 def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute the bitwise or of x and y, elementwise; integers or booleans."""
-    return or_p.bind(*aligned(x, y))[0]
+    return or_p.bind(*align_operands(x, y))[0]
 
 
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute the bitwise exclusive or of x and y, elementwise; integers or booleans."""
-    return xor_p.bind(*aligned(x, y))[0]
+    return xor_p.bind(*align_operands(x, y))[0]
 
 
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """Shift the bits of x left by y, elementwise; integers. The result is 0 if y is negative or too large."""
-    return shift_left_p.bind(*aligned(x, y))[0]
+    return shift_left_p.bind(*align_operands(x, y))[0]
 
 
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """Shift the bits of x right by y, filling with zeros, elementwise; integers."""
-    return shift_right_logical_p.bind(*aligned(x, y))[0]
+    return shift_right_logical_p.bind(*align_operands(x, y))[0]
 
 
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """Shift the bits of x right by y, copying the sign bit, elementwise; integers."""
-    return shift_right_arithmetic_p.bind(*aligned(x, y))[0]
+    return shift_right_arithmetic_p.bind(*align_operands(x, y))[0]
 
 
 def population_count(x: ArrayLike) -> Array:

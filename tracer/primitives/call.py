@@ -43,7 +43,7 @@ def _list(avals: Sequence[ShapedArray]) -> str:
 
 
 class _CallPrimitive(Primitive):
-    """The primitive of calls, which libraries that take programs apart bind, too, with what `make_jaxpr` returns."""
+    """The primitive of calls. Libraries that take programs apart bind it, too, with results of `make_jaxpr`."""
 
     __slots__ = ()
 

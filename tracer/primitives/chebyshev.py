@@ -25,11 +25,11 @@ def chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
 
 def on_interval(x: Any, low: float, high: float, coefficients: Sequence[float]) -> Any:
     """Evaluate a Chebyshev series in x on the interval from `low` to `high`; beyond its ends the values at the ends."""
-    inside = clipped(x, low, high)
+    inside = clip_to_interval(x, low, high)
     return chebyshev(mul(sub(inside, 0.5 * (low + high)), 2.0 / (high - low)), coefficients)
 
 
-def clipped(x: Any, low: float, high: float) -> Any:
+def clip_to_interval(x: Any, low: float, high: float) -> Any:
     """Clip x to an interval, so that values that are not used do not overflow; nan stays."""
     above = select_n(gt(x, high), x, constant(high, aval_of(x)))
     return select_n(lt(above, low), above, constant(low, aval_of(x)))

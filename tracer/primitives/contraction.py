@@ -12,7 +12,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.advice import widths
-from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
@@ -20,7 +20,7 @@ from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers, c
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import canonical_axis, exact_integer, ndim, shape_of, without
 from tapeless.tracer.primitives.shape import rev, transpose
-from tapeless.tracer.primitives.windows import Padding, count, dilated, explicit_padding, per_axis
+from tapeless.tracer.primitives.windows import Padding, count, dilate_size, explicit_padding, per_axis
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -332,7 +332,9 @@ def conv_general_dilated(
         lhs,
         rhs,
         window_strides=strides,
-        padding=explicit_padding(name, padding, [*map(dilated, space, ld)], [*map(dilated, kernel, rd)], strides),
+        padding=explicit_padding(
+            name, padding, [*map(dilate_size, space, ld)], [*map(dilate_size, kernel, rd)], strides
+        ),
         lhs_dilation=ld,
         rhs_dilation=rd,
         dimension_numbers=numbers,
@@ -346,8 +348,8 @@ def conv_general_dilated(
 def _check_strides(name: str, strides: Sequence[int] | None, lhs: Any, n: int) -> None:
     if isinstance(strides, Sequence) and len(strides) != n:
         raise ValueError(
-            f"{called(name)}: window_strides {tuple(strides)} are {len(strides)}, but lhs {aval_of(lhs)} has {n} axes "
-            "of space, which are those besides batch and features."
+            f"{find_called(name)}: window_strides {tuple(strides)} are {len(strides)}, but lhs {aval_of(lhs)} has {n} "
+            "axes of space, which are those besides batch and features."
         )
 
 
@@ -421,7 +423,7 @@ def conv_transpose(
         dimension_numbers = _channels_last(ndim(lhs))
     numbers = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
     kernel = _space(rhs, numbers.rhs_spec)
-    wide = map(dilated, kernel, per_axis("conv_transpose", "rhs_dilation", rhs_dilation, len(kernel)))
+    wide = map(dilate_size, kernel, per_axis("conv_transpose", "rhs_dilation", rhs_dilation, len(kernel)))
     if isinstance(padding, str):
         padding = [transposed_padding(k, s, padding) for k, s in zip(wide, strides)]
     elif use_consistent_padding:

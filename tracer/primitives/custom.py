@@ -153,7 +153,7 @@ def _custom_vmap_type(*avals: ShapedArray, rule: Any, jaxpr: Jaxpr, n_consts: in
 
 
 def _mark(linear_in: tuple[bool, ...], *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[dict[str, Any], list[bool]]:
-    program = linear_vars.marked(jaxpr, linear_in)
+    program = linear_vars.mark_linear_cached(jaxpr, linear_in)
     every = getattr(rule, "linear", False)
     return {"rule": rule, "jaxpr": program, "n_consts": n_consts}, [every or v.linear for v in program.outvars]
 

@@ -57,7 +57,7 @@ def exact(name: str, d: Any, kind: type[Any]) -> Any:
     return type(d)(*(tuple(operator.index(i) for i in dims) for dims in d))
 
 
-def named(d: DimensionNumbers) -> str:
+def list_fields(d: DimensionNumbers) -> str:
     """List the fields that are not empty, for a message."""
     return ", ".join(f"{name} {dims}" for name, dims in zip(d._fields, d) if dims)
 

@@ -17,8 +17,8 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
 from tapeless.tracer.primitives import kinds
-from tapeless.tracer.primitives.kinds import joint_type, listed
-from tapeless.tracer.primitives.operands import aligned, exact_integer, matched
+from tapeless.tracer.primitives.kinds import joint_type, list_types
+from tapeless.tracer.primitives.operands import align_operands, exact_integer, match_dtypes
 from tapeless.tracer.types import ShapedArray, aval_of, exact
 
 
@@ -61,44 +61,44 @@ def neg(x: ArrayLike) -> Array:
 
 def add(x: ArrayLike, y: ArrayLike) -> Array:
     """Add x and y, elementwise; numbers of one dtype."""
-    return add_p.bind(*aligned(x, y))[0]
+    return add_p.bind(*align_operands(x, y))[0]
 
 
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """Subtract y from x, elementwise; numbers of one dtype."""
-    return sub_p.bind(*aligned(x, y))[0]
+    return sub_p.bind(*align_operands(x, y))[0]
 
 
 def difference(x: ArrayLike, y: ArrayLike) -> Array:
     """Subtract y from x, elementwise; floating point. Equal infinities have the difference 0, derivatives 1 and -1."""
-    return difference_p.bind(*aligned(x, y))[0]
+    return difference_p.bind(*align_operands(x, y))[0]
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: dtypes.DTypeLike | None = None) -> Array:
     """Multiply x and y, elementwise; numbers of one dtype, or converted to `out_dtype` before."""
     if out_dtype is not None:
         x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
-    return mul_p.bind(*aligned(x, y))[0]
+    return mul_p.bind(*align_operands(x, y))[0]
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
     """Divide x by y, elementwise; integers are divided towards zero."""
-    return div_p.bind(*aligned(x, y))[0]
+    return div_p.bind(*align_operands(x, y))[0]
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute the remainder of x / y, rounded towards zero, elementwise; real. Has the sign of x, as C's fmod."""
-    return rem_p.bind(*aligned(x, y))[0]
+    return rem_p.bind(*align_operands(x, y))[0]
 
 
 def max(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute the greater of x and y, elementwise; nan if either is; complex numbers by real, then imaginary part."""
-    return max_p.bind(*aligned(x, y))[0]
+    return max_p.bind(*align_operands(x, y))[0]
 
 
 def min(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute the lesser of x and y, elementwise; nan if either is; complex numbers by real, then imaginary part."""
-    return min_p.bind(*aligned(x, y))[0]
+    return min_p.bind(*align_operands(x, y))[0]
 
 
 def sign(x: ArrayLike) -> Array:
@@ -142,7 +142,7 @@ round_p: Final = Primitive("round", _round_type)
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Find the floating point number next to x1 in the direction of x2, elementwise; x2 if they are equal."""
-    return nextafter_p.bind(*aligned(x1, x2))[0]
+    return nextafter_p.bind(*align_operands(x1, x2))[0]
 
 
 # ---- powers --------------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ integer_pow_p: Final = Primitive("integer_pow", _integer_pow_type)
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute x to the power y, elementwise: numbers of one dtype, or y an integer. 0 to the power 0 is 1."""
     mixed = type(y) is int or (type(x) in (float, builtins.complex) and dtypes.is_integer(aval_of(y).dtype))
-    return pow_p.bind(*((x, y) if mixed else aligned(x, y)))[0]
+    return pow_p.bind(*((x, y) if mixed else align_operands(x, y)))[0]
 
 
 def _pow_type(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -330,7 +330,7 @@ def atan(x: ArrayLike) -> Array:
 
 def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute the angle of the point (y, x), elementwise; floating point, between -pi and pi."""
-    return atan2_p.bind(*aligned(x, y))[0]
+    return atan2_p.bind(*align_operands(x, y))[0]
 
 
 def sinh(x: ArrayLike) -> Array:
@@ -393,7 +393,7 @@ def conj(x: ArrayLike) -> Array:
 
 def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """Make complex numbers x + i y, elementwise; float32 or float64, both the same."""
-    return complex_p.bind(*aligned(x, y))[0]
+    return complex_p.bind(*align_operands(x, y))[0]
 
 
 def _complex_type(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -418,32 +418,32 @@ is_finite_p: Final = _predicate("is_finite", kinds.FLOAT)
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether x = y, elementwise; nan equals nothing."""
-    return eq_p.bind(*aligned(x, y))[0]
+    return eq_p.bind(*align_operands(x, y))[0]
 
 
 def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether x differs from y, elementwise; nan differs from everything."""
-    return ne_p.bind(*aligned(x, y))[0]
+    return ne_p.bind(*align_operands(x, y))[0]
 
 
 def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether x < y, elementwise; real or boolean."""
-    return lt_p.bind(*aligned(x, y))[0]
+    return lt_p.bind(*align_operands(x, y))[0]
 
 
 def le(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether x <= y, elementwise; real or boolean."""
-    return le_p.bind(*aligned(x, y))[0]
+    return le_p.bind(*align_operands(x, y))[0]
 
 
 def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether x > y, elementwise; real or boolean."""
-    return gt_p.bind(*aligned(x, y))[0]
+    return gt_p.bind(*align_operands(x, y))[0]
 
 
 def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """Tell whether x >= y, elementwise; real or boolean."""
-    return ge_p.bind(*aligned(x, y))[0]
+    return ge_p.bind(*align_operands(x, y))[0]
 
 
 def is_finite(x: ArrayLike) -> Array:
@@ -468,7 +468,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     one = len(cases) == 1 and dtypes.is_bool(dtype)
     if one or (dtypes.is_integer(dtype) and dtype != np.int32):
         which = convert_element_type(which, np.int32)
-    return select_n_p.bind(which, *[matched(x, typed)[0] if typed is not None else x for x in cases])[0]
+    return select_n_p.bind(which, *[match_dtypes(x, typed)[0] if typed is not None else x for x in cases])[0]
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
@@ -485,10 +485,10 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
 
 def _check_choice(name: str, pred: ShapedArray, *cases: ShapedArray) -> None:
-    """Raise what is wrong with a choice of two, which are in the order of `where`."""
+    """Raise an error for a wrong choice of two operands, given in the order of `where`."""
     joint_type(name, cases)
     if pred.dtype != kinds.BOOL:
-        raise TypeError(f"{name}: pred must be bool, not {pred}, to choose between {listed(cases)}.")
+        raise TypeError(f"{name}: pred must be bool, not {pred}, to choose between {list_types(cases)}.")
     kinds.joint_shape(name, (pred, *cases))
 
 
@@ -497,9 +497,9 @@ def _select_n_type(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray
         raise TypeError(f"select_n: there is no case for {which} to choose.")
     out = joint_type("select_n", cases)
     if which.dtype not in (kinds.BOOL, "int32"):
-        raise TypeError(f"select_n: the choice must be bool or int32, not {which}, among {listed(cases)}.")
+        raise TypeError(f"select_n: the choice must be bool or int32, not {which}, among {list_types(cases)}.")
     if which.dtype == kinds.BOOL and len(cases) != 2:
-        raise TypeError(f"select_n: a bool, {which}, chooses between 2 cases, not {len(cases)}: {listed(cases)}.")
+        raise TypeError(f"select_n: a bool, {which}, chooses between 2 cases, not {len(cases)}: {list_types(cases)}.")
     return (out.update(shape=kinds.joint_shape("select_n", (which, *cases))),)
 
 
@@ -515,13 +515,15 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
       max: [...] or a scalar; the upper bound, which wins where the bounds are in the wrong order.
     Raises: TypeError, ValueError if types differ; all are named.
     """
-    return clamp_p.bind(matched(min, x)[0], x, matched(x, max)[1])[0]
+    return clamp_p.bind(match_dtypes(min, x)[0], x, match_dtypes(x, max)[1])[0]
 
 
 def _clamp_type(lower: ShapedArray, x: ShapedArray, upper: ShapedArray) -> tuple[ShapedArray, ...]:
     out = joint_type("clamp", (lower, x, upper), kinds.ORDERED)
     if out.shape != x.shape:
-        raise ValueError(f"clamp: bounds must be scalars, or have the operand's shape: {listed((lower, x, upper))}.")
+        raise ValueError(
+            f"clamp: bounds must be scalars, or have the operand's shape: {list_types((lower, x, upper))}."
+        )
     return (out,)
 
 

@@ -14,7 +14,7 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.bits import bitwise_and, bitwise_or
 from tapeless.tracer.primitives.elementwise import add, div, eq, gt, log, log1p, lt, ne, select_n, sub
-from tapeless.tracer.primitives.operands import aligned, constant
+from tapeless.tracer.primitives.operands import align_operands, constant
 from tapeless.tracer.types import aval_of
 
 
@@ -39,37 +39,37 @@ def gamma(x: ArrayLike) -> Array:
 
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """Compute gamma(a) gamma(b) / gamma(a + b) without overflow on the way. Source: DLMF 5.12.1."""
-    return beta_p.bind(*aligned(a, b))[0]
+    return beta_p.bind(*align_operands(a, b))[0]
 
 
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """Compute log |beta(a, b)| without cancellation between large logarithms. Source: DLMF 5.12.1."""
-    return betaln_p.bind(*aligned(a, b))[0]
+    return betaln_p.bind(*align_operands(a, b))[0]
 
 
 def comb(n: ArrayLike, k: ArrayLike) -> Array:
     """Compute the binomial coefficient 1 / ((n + 1) beta(n - k + 1, k + 1)), 0 <= k <= n. Source: DLMF 1.2.6."""
-    return comb_p.bind(*aligned(n, k))[0]
+    return comb_p.bind(*align_operands(n, k))[0]
 
 
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Compute Pochhammer's symbol gamma(z + m) / gamma(z). Source: DLMF 5.2.5."""
-    return poch_p.bind(*aligned(z, m))[0]
+    return poch_p.bind(*align_operands(z, m))[0]
 
 
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute x log(y); 0 where x is 0, unless y is nan."""
-    return xlogy_p.bind(*aligned(x, y))[0]
+    return xlogy_p.bind(*align_operands(x, y))[0]
 
 
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute x log(1 + y); 0 where x is 0, unless y is nan."""
-    return xlog1py_p.bind(*aligned(x, y))[0]
+    return xlog1py_p.bind(*align_operands(x, y))[0]
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """Compute p log(p/q) - p + q without cancellation, for p, q >= 0. Source: scipy.special.kl_div."""
-    return kl_div_p.bind(*aligned(p, q))[0]
+    return kl_div_p.bind(*align_operands(p, q))[0]
 
 
 def log_ratio(p: ArrayLike, q: ArrayLike) -> Array:

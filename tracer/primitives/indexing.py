@@ -22,12 +22,12 @@ from tapeless.tracer.primitives.dimension_numbers import (
     check_indices,
     exact,
     faults,
-    named,
+    list_fields,
     scatter_faults,
     windows_shape,
 )
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt, neg, rem, select_n
-from tapeless.tracer.primitives.operands import canonical_axis, matched, ndim, shape_of
+from tapeless.tracer.primitives.operands import canonical_axis, match_dtypes, ndim, shape_of
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, squeeze, static_shape
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol
 
@@ -85,7 +85,7 @@ def dynamic_update_slice(
     Source: StableHLO spec, dynamic_update_slice; negative starts as in JAX.
     """
     starts = _from_front(shape_of(operand), _scalars(start_indices), allow_negative_indices)
-    return dynamic_update_slice_p.bind(*matched(operand, update), *starts)[0]
+    return dynamic_update_slice_p.bind(*match_dtypes(operand, update), *starts)[0]
 
 
 def _dynamic_update_slice_type(
@@ -279,7 +279,7 @@ def _gather_type(
     mode: GatherScatterMode,
     fill_value: Any,
 ) -> tuple[ShapedArray, ...]:
-    given = f"operand {operand}, indices {indices}, slice_sizes {slice_sizes}, {named(dimension_numbers)}"
+    given = f"operand {operand}, indices {indices}, slice_sizes {slice_sizes}, {list_fields(dimension_numbers)}"
     check_indices("gather", indices, given)
     fault = next(faults(operand, indices, dimension_numbers, slice_sizes), None)
     if fault:
@@ -381,7 +381,7 @@ def scatter_sub(
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """Subtract `updates` from windows of `operand`; numbers. Arguments and errors: see `scatter`."""
-    operand, updates = matched(operand, updates)
+    operand, updates = match_dtypes(operand, updates)
     given = (operand, scatter_indices, neg(updates), dimension_numbers)
     return _scatter(scatter_add_p, *given, indices_are_sorted, unique_indices, mode)
 
@@ -444,7 +444,7 @@ def _scatter(
     unique_indices: bool,
     mode: str | GatherScatterMode | None,
 ) -> Array:
-    operand, updates = matched(operand, updates)
+    operand, updates = match_dtypes(operand, updates)
     return primitive.bind(
         operand,
         indices,
@@ -467,7 +467,7 @@ def _scatter_primitive(name: str, *, numbers_only: bool = True, takes_keys: bool
         indices_are_sorted: bool,
         mode: GatherScatterMode,
     ) -> tuple[ShapedArray, ...]:
-        given = f"operand {operand}, indices {indices}, updates {updates}, {named(dimension_numbers)}"
+        given = f"operand {operand}, indices {indices}, updates {updates}, {list_fields(dimension_numbers)}"
         if operand.dtype != updates.dtype:
             told = f"{name}: operand and updates differ in dtype: {given}. Convert with astype."
             raise mismatch(told, operand, updates)

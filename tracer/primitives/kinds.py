@@ -63,13 +63,13 @@ def joint_type(name: str, avals: tuple[ShapedArray, ...], kinds: str = ANY) -> S
     dtype, shape, weak = avals[0].dtype, avals[0].shape, avals[0].weak_type
     for aval in avals[1:]:
         if aval.dtype != dtype:
-            raise mismatch(f"{name}: operands differ in dtype: {listed(avals)}. Convert with astype.", *avals)
+            raise mismatch(f"{name}: operands differ in dtype: {list_types(avals)}. Convert with astype.", *avals)
         if aval.shape != shape:
             shape = joint_shape(name, avals)
         weak = weak and aval.weak_type
     what, allowed = _KINDS[kinds]
     if not allowed(dtype):
-        raise TypeError(f"{name}: the operand must be {what}, not {listed(avals)}.{_ADVICE.get(kinds, '')}")
+        raise TypeError(f"{name}: the operand must be {what}, not {list_types(avals)}.{_ADVICE.get(kinds, '')}")
     return ShapedArray(shape, dtype, weak)
 
 
@@ -77,10 +77,10 @@ def joint_shape(name: str, avals: tuple[ShapedArray, ...]) -> tuple[int, ...]:
     """Find the shape that operands share, apart from rank 0. Raises: ValueError if shapes differ; all are named."""
     shapes = {aval.shape for aval in avals if aval.shape}
     if len(shapes) > 1:
-        raise ValueError(f"{name}: operands differ in shape: {listed(avals)}. Broadcast them first.")
+        raise ValueError(f"{name}: operands differ in shape: {list_types(avals)}. Broadcast them first.")
     return shapes.pop() if shapes else ()
 
 
-def listed(avals: tuple[ShapedArray, ...]) -> str:
+def list_types(avals: tuple[ShapedArray, ...]) -> str:
     """Join types for a message: `float32[3] and float32[]`."""
     return " and ".join(map(str, avals))

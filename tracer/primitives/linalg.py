@@ -3,12 +3,12 @@
 from typing import Final
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.advice.widths import mismatch
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.elementwise import add, conj, mul
-from tapeless.tracer.primitives.kinds import listed
+from tapeless.tracer.primitives.kinds import list_types
 from tapeless.tracer.primitives.operands import constant, ndim
 from tapeless.tracer.primitives.shape import expand_dims, squeeze, transpose
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -100,14 +100,14 @@ triangular_solve_p: Final = Primitive("triangular_solve", _triangular_solve_type
 def check_square(who: str, x: ShapedArray, given: str) -> None:
     """Check that x is a square matrix of a dtype that LAPACK has. Raises: ValueError, TypeError."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"{called(who)}: the matrix must be square, [.., n, n]: {given}.")
+        raise ValueError(f"{find_called(who)}: the matrix must be square, [.., n, n]: {given}.")
     check_dtype(who, x, given)
 
 
 def check_matrix(who: str, x: ShapedArray) -> None:
     """Check that x has at least two axes and a dtype that LAPACK has. Raises: ValueError, TypeError."""
     if x.ndim < 2:
-        raise ValueError(f"{called(who)}: a matrix has at least two axes, [.., m, n]: {x}.")
+        raise ValueError(f"{find_called(who)}: a matrix has at least two axes, [.., m, n]: {x}.")
     check_dtype(who, x, f"{x}")
 
 
@@ -142,7 +142,7 @@ def tridiagonal_solve(
 def _tridiagonal_solve_type(
     dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray, *, perturb_singular: bool
 ) -> tuple[ShapedArray, ...]:
-    given = listed((dl, d, du, b))
+    given = list_types((dl, d, du, b))
     if len({x.dtype for x in (dl, d, du, b)}) > 1:
         raise mismatch(f"tridiagonal_solve: operands differ in dtype: {given}. Convert with astype.", dl, d, du, b)
     check_dtype("tridiagonal_solve", d, given)

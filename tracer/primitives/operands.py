@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.advice.called_functions import prefixed
+from tapeless.tracer.advice.called_functions import prefix_called
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer, primitive_named
 from tapeless.tracer.errors import AxisError, ConcretizationTypeError
@@ -42,11 +42,11 @@ def _constant(value: Any, like: ShapedArray) -> Any:
         raise TypeError(f"the number {value!r} has no place in an operation of {like}: convert it first.")
     if dtypes.is_bool(dtype) and value not in (0, 1):
         raise TypeError(f"the number {value!r} has no place in an operation of {like}: convert one of them first.")
-    number = converted(value, dtype)
+    number = convert_number(value, dtype)
     return weak_number(number) if like.weak_type else number
 
 
-def converted(value: Any, dtype: np.dtype[Any]) -> Exact:
+def convert_number(value: Any, dtype: np.dtype[Any]) -> Exact:
     """Convert a number to a scalar array of `dtype`, as `astype` does; infinite if it is too large.
 
     Raises: OverflowError or ValueError for a number that does not fit an integer dtype; TypeError for a complex number
@@ -74,7 +74,7 @@ def check_numbers_fit(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Non
             dtypes.check_fits(int(bound), dtype)
 
 
-def matched(x: Any, y: Any) -> tuple[Any, Any]:
+def match_dtypes(x: Any, y: Any) -> tuple[Any, Any]:
     """Convert a Python number to the dtype of the other operand; two numbers stay."""
     if type(x) in _PYTHON_SCALARS:
         if type(y) in _PYTHON_SCALARS:
@@ -85,12 +85,12 @@ def matched(x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def aligned(x: Any, y: Any) -> tuple[Any, Any]:
-    """Give two operands of an elementwise operation one dtype, as `matched` does, and one shape.
+def align_operands(x: Any, y: Any) -> tuple[Any, Any]:
+    """Give two operands of an elementwise operation one dtype, as `match_dtypes` does, and one shape.
 
     Axes of length 1 are repeated. Scalars and other shapes stay as they are; the typing rule refuses the latter.
     """
-    x, y = matched(x, y)
+    x, y = match_dtypes(x, y)
     ours, theirs = aval_of(x).shape, aval_of(y).shape
     if ours == theirs or len(ours) != len(theirs):
         return x, y
@@ -129,7 +129,7 @@ def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     """Return `axis` counted from the front. Raises: TypeError if it is no integer, AxisError if it is out of range."""
     i = exact_integer(axis, name)
     if not -ndim <= i < ndim:
-        raise AxisError(f"{prefixed(name)} {i} is out of range for an array of {ndim} axes.")
+        raise AxisError(f"{prefix_called(name)} {i} is out of range for an array of {ndim} axes.")
     return i + ndim if i < 0 else i
 
 
@@ -140,14 +140,14 @@ def exact_integer(value: Any, name: str) -> int:
     except ConcretizationTypeError:
         raise
     except TypeError:
-        raise TypeError(f"{prefixed(name)} must be an integer, not {value!r}.") from None
+        raise TypeError(f"{prefix_called(name)} must be an integer, not {value!r}.") from None
 
 
 def exact_bool(value: Any, name: str) -> bool:
     """Convert the parameter `name` to True or False. Raises: TypeError if it is anything else, such as a name."""
     if isinstance(value, (int, np.bool_, Array)):
         return bool(value)
-    raise TypeError(f"{prefixed(name)} must be True or False, not {value!r}.")
+    raise TypeError(f"{prefix_called(name)} must be True or False, not {value!r}.")
 
 
 def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
@@ -156,7 +156,7 @@ def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
         return tuple(range(ndim))
     found = tuple(sorted(canonical_axis(a, ndim, name) for a in listed_axes(axes)))
     if len(set(found)) < len(found):
-        raise ValueError(f"{prefixed(name)} {tuple(axes)} names an axis twice.")
+        raise ValueError(f"{prefix_called(name)} {tuple(axes)} names an axis twice.")
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.advice.widths import mismatch
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive, Tracer
@@ -22,9 +22,9 @@ from tapeless.tracer.primitives.operands import (
     argsort,
     canonical_axes,
     canonical_axis,
-    converted,
+    convert_number,
     exact_integer,
-    matched,
+    match_dtypes,
     ndim,
     shape_of,
 )
@@ -40,7 +40,7 @@ def static_shape(shape: Any, name: str) -> tuple[int, ...]:
     """
     sizes = static_ints(shape, name, "shape")
     if sizes and min(sizes) < 0:
-        raise ValueError(f"{called(name)}: shape {sizes} has a negative size.")
+        raise ValueError(f"{find_called(name)}: shape {sizes} has a negative size.")
     return sizes
 
 
@@ -52,9 +52,9 @@ def static_ints(items: Any, name: str, what: str) -> tuple[int, ...]:
         told = str(error).removeprefix("the integer value of a traced array")
         if what != "shape" or told == str(error):
             raise
-        raise type(error)(f"{called(name)}: the size given by a traced array{told}") from None
+        raise type(error)(f"{find_called(name)}: the size given by a traced array{told}") from None
     except TypeError:
-        raise TypeError(f"{called(name)}: {what} must be a sequence of integers, not {items!r}.") from None
+        raise TypeError(f"{find_called(name)}: {what} must be a sequence of integers, not {items!r}.") from None
 
 
 def as_sizes(shape: Any) -> Any:
@@ -121,7 +121,7 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None, *, shar
     if dtype is None or (aval.dtype == dtype and not aval.weak_type):
         scalar = fill_value
     elif not isinstance(fill_value, Array):
-        scalar = converted(np.asarray(fill_value)[()], dtype)
+        scalar = convert_number(np.asarray(fill_value)[()], dtype)
     else:
         scalar = convert_element_type(fill_value, dtype)
     return broadcast_in_dim_p.bind(scalar, shape=static_shape(as_sizes(shape), "full"), dims=())[0]
@@ -323,7 +323,7 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: PaddingCon
     Source: StableHLO spec, pad.
     """
     config = tuple(static_ints(triple, "pad", "padding_config") for triple in padding_config)
-    operand, value = matched(operand, padding_value)
+    operand, value = match_dtypes(operand, padding_value)
     return pad_p.bind(operand, value, padding_config=config)[0]
 
 

@@ -25,7 +25,7 @@ from tapeless.tracer.primitives.elementwise import (
     sub,
 )
 from tapeless.tracer.primitives.gamma_functions import kl_div
-from tapeless.tracer.primitives.operands import aligned, constant
+from tapeless.tracer.primitives.operands import align_operands, constant
 from tapeless.tracer.types import aval_of
 
 
@@ -79,12 +79,12 @@ def digamma(x: ArrayLike) -> Array:
 
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """Compute the derivative of order m of digamma at x; m holds integers, in the dtype of x. Source: A&S 6.4.1."""
-    return polygamma_p.bind(*aligned(m, x))[0]
+    return polygamma_p.bind(*align_operands(m, x))[0]
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """Compute the Hurwitz zeta function: the sum over k >= 0 of (q + k)^-x; x > 1. Source: A&S 23.2.1, DLMF 25.11.1."""
-    return zeta_p.bind(*aligned(x, q))[0]
+    return zeta_p.bind(*align_operands(x, q))[0]
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
@@ -92,17 +92,17 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
 
     Source: A&S 6.5.1.
     """
-    return igamma_p.bind(*aligned(a, x))[0]
+    return igamma_p.bind(*align_operands(a, x))[0]
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """Compute the regularized upper incomplete gamma function, 1 - igamma(a, x). Source: A&S 6.5.3."""
-    return igammac_p.bind(*aligned(a, x))[0]
+    return igammac_p.bind(*align_operands(a, x))[0]
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """Compute the derivative of igamma by its first operand; nan unless a > 0 and x >= 0."""
-    return igamma_grad_a_p.bind(*aligned(a, x))[0]
+    return igamma_grad_a_p.bind(*align_operands(a, x))[0]
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
@@ -110,7 +110,7 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
 
     dx/da = -(dP/da) / (dP/dx). Source: Figurnov, Mohamed & Mnih 2018, implicit reparameterization.
     """
-    return random_gamma_grad_p.bind(*aligned(a, x))[0]
+    return random_gamma_grad_p.bind(*align_operands(a, x))[0]
 
 
 def igamma_density(a: ArrayLike, x: ArrayLike) -> Array:
@@ -167,9 +167,9 @@ def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def _three(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> tuple[ArrayLike, ...]:
-    a, b = aligned(a, b)
-    a, x = aligned(a, x)
-    return a, *aligned(b, x)
+    a, b = align_operands(a, b)
+    a, x = align_operands(a, x)
+    return a, *align_operands(b, x)
 
 
 def beta_weight(a: ArrayLike, b: ArrayLike, x: ArrayLike, y: ArrayLike, less: ArrayLike = 0.0) -> Array:

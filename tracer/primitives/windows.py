@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.primitives import elementwise as e
@@ -21,14 +21,14 @@ Padding = tuple[tuple[int, int], ...]
 # ---- sizes ---------------------------------------------------------------------------------------------------
 
 
-def dilated(size: int, dilation: int) -> int:
+def dilate_size(size: int, dilation: int) -> int:
     """Return the length of an axis with `dilation - 1` holes between its elements."""
     return (size - 1) * dilation + 1 if size else 0
 
 
 def count(size: int, window: int, stride: int, padding: tuple[int, int], base_dilation: int, dilation: int) -> int:
     """Count the positions of a window along an axis of length `size`."""
-    room = dilated(size, base_dilation) + sum(padding) - dilated(window, dilation)
+    room = dilate_size(size, base_dilation) + sum(padding) - dilate_size(window, dilation)
     return room // stride + 1 if room >= 0 else 0
 
 
@@ -49,13 +49,13 @@ def explicit_padding(
         return _named_padding(name, padding.upper(), shape, window, strides)
     if not isinstance(padding, Iterable) or not all(isinstance(pair, Iterable) for pair in padding):
         raise TypeError(
-            f"{called(name)}: padding is 'SAME', 'SAME_LOWER', 'VALID' or a pair (before, after) for each of the "
+            f"{find_called(name)}: padding is 'SAME', 'SAME_LOWER', 'VALID' or a pair (before, after) for each of the "
             f"{len(shape)} axes of the windows, not {padding!r}."
         )
     pairs = tuple(tuple(exact_integer(v, f"{name}: padding") for v in pair) for pair in padding)
     if len(pairs) != len(shape) or any(len(pair) != 2 for pair in pairs):
         raise ValueError(
-            f"{called(name)}: padding {pairs} is not a pair for each of the {len(shape)} axes of the windows."
+            f"{find_called(name)}: padding {pairs} is not a pair for each of the {len(shape)} axes of the windows."
         )
     return tuple((before, after) for before, after in pairs)
 
@@ -67,7 +67,7 @@ def _named_padding(
         return ((0, 0),) * len(shape)
     if kind not in ("SAME", "SAME_LOWER"):
         raise ValueError(
-            f"{called(name)}: padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, not {kind!r}."
+            f"{find_called(name)}: padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, not {kind!r}."
         )
     total = [max(0, (-(-n // s) - 1) * s + w - n) for n, w, s in zip(shape, window, strides)]
     if kind == "SAME":
@@ -95,12 +95,12 @@ def per_axis(name: str, what: str, values: Any, n: int) -> tuple[int, ...]:
     if not isinstance(values, (Iterable, type(None))):
         example = (1,) * (n - 2) + (values, values) if name.startswith("reduce_window") and n > 2 else (values,) * n
         wanted = f"{what} must be integers, one for each of {n} axes, such as {example}"
-        raise TypeError(f"{called(name)}: {wanted}, not the number {values!r}.")
+        raise TypeError(f"{find_called(name)}: {wanted}, not the number {values!r}.")
     exact = (1,) * n if values is None else tuple(exact_integer(v, f"{name}: {what}") for v in values)
     if len(exact) != n:
-        raise ValueError(f"{called(name)}: {what} must be integers, one for each of {n} axes, not {exact}.")
+        raise ValueError(f"{find_called(name)}: {what} must be integers, one for each of {n} axes, not {exact}.")
     if any(v < 1 for v in exact):
-        raise ValueError(f"{called(name)}: {what} {exact} must be positive, one for each of {n} axes.")
+        raise ValueError(f"{find_called(name)}: {what} {exact} must be positive, one for each of {n} axes.")
     return exact
 
 
@@ -120,7 +120,7 @@ def window_params(
     base = per_axis(name, "base_dilation", base_dilation, n)
     dilation = per_axis(name, "window_dilation", window_dilation, n)
     # "SAME" counts the elements before zeros come between them, as JAX's does
-    pairs = explicit_padding(name, padding, shape, [*map(dilated, window, dilation)], strides)
+    pairs = explicit_padding(name, padding, shape, [*map(dilate_size, window, dilation)], strides)
     return {
         "window_dimensions": window,
         "window_strides": strides,

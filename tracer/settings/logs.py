@@ -17,7 +17,7 @@ def warn(message: str) -> None:
     importlib.import_module("logging").getLogger("tapeless").warning(message)  # loaded when there is something to log
 
 
-def timed(event: Callable[[], Event], work: Callable[[], T], result: Callable[[T], str]) -> T:
+def time_work(event: Callable[[], Event], work: Callable[[], T], result: Callable[[T], str]) -> T:
     """Run work, and notify listeners; with `config.log_compiles`, log how long it took, and what `result` says."""
     if not config.log_compiles and not listeners:
         return work()

@@ -16,7 +16,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def scoped(
+def call_in_scope(
     var: ContextVar[T], value: T, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs
 ) -> Result:
     """Call `f(*args, **params)` while `var` is `value`."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.argument_checks import check_arrays, check_callable
 from tapeless.arguments.flat_vectors import ravel_pytree
 from tapeless.batch.vmap import vmap
 from tapeless.compile.jit import jit

@@ -17,7 +17,7 @@ from tapeless.custom.jvp import custom_jvp
 from tapeless.custom.linear_solves import custom_linear_solve
 from tapeless.lax.householder import householder_product
 from tapeless.lax.matrix_functions import lu_pivots_to_permutation
-from tapeless.scipy.matrices.systems import solved
+from tapeless.scipy.matrices.systems import solve_system
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -311,7 +311,7 @@ def lu_solve(
             return tnp.conj(triangles.lu_solve(factors, rows, tnp.conj(right), transposed=True))
         return triangles.lu_solve(factors, rows, right, transposed=trans == 1)
 
-    return solved("lu_solve", x, b, solve)
+    return solve_system("lu_solve", x, b, solve)
 
 
 # ---- parts ---------------------------------------------------------------------------------------------------

@@ -16,11 +16,11 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.promotion import (
     as_array,
+    broadcast_to_shape,
     common_shape,
     number_operand,
     promoted_dtypes,
     promoted_inexact_dtypes,
-    stretched,
 )
 
 # ---- from vectors --------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class _Places:
 
 @core.compound
 def _elements_at(*parts: Any, batch: tuple[int, ...], places: _Places) -> Any:
-    return tnp.concatenate([stretched(x, (*batch, x.shape[-1])) for x in parts], -1)[..., places.places]
+    return tnp.concatenate([broadcast_to_shape(x, (*batch, x.shape[-1])) for x in parts], -1)[..., places.places]
 
 
 # ---- from a size ---------------------------------------------------------------------------------------------

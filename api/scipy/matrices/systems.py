@@ -13,7 +13,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import decompositions, systems
 from tapeless.tracer.numpy.decompositions import matrix_operand
-from tapeless.tracer.numpy.promotion import array_operand, common_shape, promoted_inexact_dtypes, stretched
+from tapeless.tracer.numpy.promotion import array_operand, broadcast_to_shape, common_shape, promoted_inexact_dtypes
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import factorization, linalg, spectral
 from tapeless.tracer.primitives.contraction import Precision, full_matmul
@@ -66,7 +66,7 @@ def cho_solve(
         half = triangular_solve(c, b, left_side=True, lower=bool(lower), **first)
         return triangular_solve(c, half, left_side=True, lower=bool(lower), **second)
 
-    return solved("cho_solve", c, b, solve)
+    return solve_system("cho_solve", c, b, solve)
 
 
 # ---- triangular and general systems --------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def solve_triangular(
         turned = {"transpose_a": transposed, "conjugate_a": conjugated}
         return triangular_solve(a, b, left_side=True, lower=lower, unit_diagonal=unit_diagonal, **turned)
 
-    return solved("solve_triangular", a, b, solve)
+    return solve_system("solve_triangular", a, b, solve)
 
 
 def solve(
@@ -135,7 +135,7 @@ def solve(
     return cho_solve(cho_factor(a, lower), b)
 
 
-def solved(name: str, a: Any, b: Any, solve: Callable[[Array, Array], Array]) -> Array:
+def solve_system(name: str, a: Any, b: Any, solve: Callable[[Array, Array], Array]) -> Array:
     """Promote and check operands, broadcast leading axes, and call `solve`; b is [.., n, m], or a vector [n]."""
     x, y = (array_operand(name, v) for v in promoted_inexact_dtypes(name, a, b))
     given = f"{x.aval} and {y.aval}"
@@ -145,7 +145,7 @@ def solved(name: str, a: Any, b: Any, solve: Callable[[Array, Array], Array]) ->
     if columns.ndim < 2 or columns.shape[-2] != x.shape[-1]:
         raise ValueError(f"{name}: the right side must be [.., n, m], or [n], with n = {x.shape[-1]}: {given}.")
     batch = common_shape(name, x.shape[:-2], columns.shape[:-2])
-    found = solve(*(stretched(v, (*batch, *v.shape[-2:])) for v in (x, columns)))
+    found = solve(*(broadcast_to_shape(v, (*batch, *v.shape[-2:])) for v in (x, columns)))
     return found[..., 0] if vector else found
 
 
@@ -429,5 +429,5 @@ def polar(
 def _polar(x: Any, *, right: bool) -> Any:
     u, s, vh = spectral.svd(x, full_matrices=False)
     vectors = adjoint(vh) if right else u
-    scaled = lax.mul(vectors, stretched(s.astype(x.dtype)[..., None, :], vectors.shape))
+    scaled = lax.mul(vectors, broadcast_to_shape(s.astype(x.dtype)[..., None, :], vectors.shape))
     return full_matmul(u, vh), full_matmul(scaled, adjoint(vectors))

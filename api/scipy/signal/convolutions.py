@@ -7,7 +7,7 @@ from typing import Any
 from tapeless.numpy import fft
 from tapeless.tracer import core, dtypes
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.advice.called_functions import called
+from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.promotion import array_operand, number_operand, promoted_inexact_dtypes
 from tapeless.tracer.primitives.contraction import conv_general_dilated
@@ -112,12 +112,12 @@ def _checked(axis: int, x: Array) -> int:
 def _operands(name: str, in1: Any, in2: Any, mode: str, axes: Sequence[int] | None = None) -> tuple[Array, Array]:
     x, y = (array_operand(name, v) for v in promoted_inexact_dtypes(name, in1, in2))
     if mode not in ("full", "same", "valid"):
-        raise ValueError(f"{called(name)}: mode must be 'full', 'same' or 'valid', not {mode!r}.")
+        raise ValueError(f"{find_called(name)}: mode must be 'full', 'same' or 'valid', not {mode!r}.")
     if x.ndim != y.ndim or not x.size or not y.size:
-        raise ValueError(f"{called(name)}: arrays with elements and as many axes, not {x.aval} and {y.aval}.")
+        raise ValueError(f"{find_called(name)}: arrays with elements and as many axes, not {x.aval} and {y.aval}.")
     pairs = [p for i, p in enumerate(zip(x.shape, y.shape)) if axes is None or i in [a % x.ndim for a in axes]]
     if mode == "valid" and not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
-        raise ValueError(f"{called(name)}: for mode 'valid' one must be within the other: {x.aval} and {y.aval}.")
+        raise ValueError(f"{find_called(name)}: for mode 'valid' one must be within the other: {x.aval} and {y.aval}.")
     return x, y
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.scipy.stats.evaluation import between, elementwise, formula_of, log_probability, on_support, standardized
+from tapeless.scipy.stats.evaluation import between, elementwise, formula_of, log_probability, on_support, standardize
 from tapeless.scipy.stats.saddle_point import is_large, log_gamma, log_powers
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -22,7 +22,7 @@ def at_x(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Ar
 def logpdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the beta density at x, elementwise; -inf outside of the support."""
     valid = (a > 0) & (b > 0)
-    y, a, b = standardized(x, loc, scale, valid), tnp.where(valid, a, 1), tnp.where(valid, b, 1)
+    y, a, b = standardize(x, loc, scale, valid), tnp.where(valid, a, 1), tnp.where(valid, b, 1)
 
     def formula(y: Any) -> Any:
         n = a + b - 1
@@ -41,28 +41,28 @@ def pdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def cdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     """Compute the beta distribution function (cdf) at x, elementwise: the probability of at most x."""
-    y = standardized(x, loc, scale, (a > 0) & (b > 0))
+    y = standardize(x, loc, scale, (a > 0) & (b > 0))
     return between(y, 0, 1, (0, 1), lambda y: betainc(a, b, y))
 
 
 @at_x
 def logcdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of `cdf` at x, elementwise."""
-    y = standardized(x, loc, scale, (a > 0) & (b > 0))
+    y = standardize(x, loc, scale, (a > 0) & (b > 0))
     return between(y, 0, 1, (-np.inf, 0), lambda y: log_probability(betainc(a, b, y), betaincc(a, b, y)))
 
 
 @at_x
 def sf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     """Compute the beta survival function at x, elementwise: the probability of more than x."""
-    y = standardized(x, loc, scale, (a > 0) & (b > 0))
+    y = standardize(x, loc, scale, (a > 0) & (b > 0))
     return between(y, 0, 1, (1, 0), lambda y: betaincc(a, b, y))
 
 
 @at_x
 def logsf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the survival function `sf` at x, elementwise."""
-    y = standardized(x, loc, scale, (a > 0) & (b > 0))
+    y = standardize(x, loc, scale, (a > 0) & (b > 0))
     return between(y, 0, 1, (0, -np.inf), lambda y: log_probability(betaincc(a, b, y), betainc(a, b, y)))
 
 

@@ -11,7 +11,7 @@ from tapeless.scipy.stats.evaluation import (
     log_probability,
     only,
     quantile,
-    standardized,
+    standardize,
 )
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
@@ -22,7 +22,7 @@ __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 @at_x
 def logpdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the Cauchy density at x, elementwise."""
-    y = standardized(x, loc, scale)
+    y = standardize(x, loc, scale)
     return -math.log(math.pi) - tnp.log(scale) - log1p_square(y)
 
 
@@ -35,26 +35,26 @@ def pdf(x: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def cdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the Cauchy distribution function (cdf) at x, elementwise: the probability of at most x."""
-    return _below(standardized(x, loc, scale))
+    return _below(standardize(x, loc, scale))
 
 
 @at_x
 def logcdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of `cdf` at x, elementwise."""
-    y = standardized(x, loc, scale)
+    y = standardize(x, loc, scale)
     return log_probability(_below(y), _below(-y))
 
 
 @at_x
 def sf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the Cauchy survival function at x, elementwise: the probability of more than x."""
-    return _below(-standardized(x, loc, scale))
+    return _below(-standardize(x, loc, scale))
 
 
 @at_x
 def logsf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the survival function `sf` at x, elementwise."""
-    y = standardized(x, loc, scale)
+    y = standardize(x, loc, scale)
     return log_probability(_below(-y), _below(y))
 
 

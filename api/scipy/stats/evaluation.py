@@ -96,7 +96,7 @@ def at_x(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array: ...
 def at_q(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array: ...
 
 
-def standardized(x: Any, loc: Any, scale: Any, valid: Any = True) -> Any:
+def standardize(x: Any, loc: Any, scale: Any, valid: Any = True) -> Any:
     """Compute (x - loc) / scale; nan where the scale is not positive, or where other parameters are not `valid`."""
     return only(valid & (scale > 0), (x - loc) / tnp.where(scale > 0, scale, 1))
 
@@ -122,7 +122,7 @@ def between(y: Any, low: float, high: float, outside: tuple[float, float], formu
     return on_support(y, (y >= low) & (y <= high), values, 0.5, formula)
 
 
-def clipped(y: Any, low: Any, high: Any) -> Any:
+def clip_to_interval(y: Any, low: Any, high: Any) -> Any:
     """Clip y to an interval, on which the derivative is 1, ends included; nan stays."""
     return tnp.where(y < low, low, tnp.where(y > high, high, y))
 

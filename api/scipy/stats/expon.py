@@ -7,13 +7,13 @@ import numpy as np
 from tapeless.scipy.stats.evaluation import (
     at_q,
     at_x,
-    clipped,
+    clip_to_interval,
     formula_of,
     log1m_exp,
     on_support,
     only,
     quantile,
-    standardized,
+    standardize,
 )
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
@@ -24,7 +24,7 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 @at_x
 def logpdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the exponential density at x, elementwise; -inf outside of the support."""
-    y = standardized(x, loc, scale)
+    y = standardize(x, loc, scale)
     return on_support(y, y >= 0, -np.inf, 1, lambda y: -y) - tnp.log(scale)
 
 
@@ -43,7 +43,7 @@ def cdf(x: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def logcdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of `cdf` at x, elementwise."""
-    y = standardized(x, loc, scale)
+    y = standardize(x, loc, scale)
     return on_support(y, y >= 0, -np.inf, 1, log1m_exp)
 
 
@@ -56,7 +56,7 @@ def sf(x: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def logsf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the survival function `sf` at x, elementwise."""
-    return -clipped(standardized(x, loc, scale), 0, np.inf)
+    return -clip_to_interval(standardize(x, loc, scale), 0, np.inf)
 
 
 @at_q

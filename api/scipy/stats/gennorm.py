@@ -3,7 +3,7 @@
 from typing import Any
 
 from tapeless.scipy.special_functions.from_lax import gammainc, gammaincc, gammaln
-from tapeless.scipy.stats.evaluation import elementwise, formula_of, standardized
+from tapeless.scipy.stats.evaluation import elementwise, formula_of, standardize
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -19,7 +19,7 @@ def at_x(x: ArrayLike, beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 @at_x
 def logpdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the generalized normal density at x, elementwise."""
-    y, beta = standardized(x, loc, scale, beta > 0), tnp.where(beta > 0, beta, 1)
+    y, beta = standardize(x, loc, scale, beta > 0), tnp.where(beta > 0, beta, 1)
     return tnp.log(0.5 * beta) - gammaln(1 / beta) - tnp.power(tnp.abs(y), beta) - tnp.log(scale)
 
 
@@ -32,7 +32,7 @@ def pdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def cdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
     """Compute the generalized normal distribution function (cdf) at x, elementwise: the probability of at most x."""
-    y, beta = standardized(x, loc, scale, beta > 0), tnp.where(beta > 0, beta, 1)
+    y, beta = standardize(x, loc, scale, beta > 0), tnp.where(beta > 0, beta, 1)
     power = tnp.power(tnp.abs(y), beta)
     flat = power < dtypes.finfo(y.dtype).tiny  # it may underflow where the probability up to y does not: DLMF 8.7.1
     power = tnp.where(flat, 1, power)

@@ -12,7 +12,7 @@ from tapeless.scipy.stats.evaluation import (
     on_support,
     only,
     quantile,
-    standardized,
+    standardize,
 )
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -28,7 +28,7 @@ def at_p(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array: ...
 @at_x
 def logpdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the minimum Gumbel density at x, elementwise."""
-    y = -standardized(x, loc, scale)
+    y = -standardize(x, loc, scale)
     return on_support(y, tnp.isfinite(y), -np.inf, 0, lambda y: -y - tnp.exp(-y)) - tnp.log(scale)
 
 
@@ -48,7 +48,7 @@ def cdf(x: Any, loc: Any, scale: Any) -> Any:
 def logcdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of `cdf` at x, elementwise."""
     # log(1 - exp(-t)) with t = exp(y) is y - t/2 where t is small.
-    y = standardized(x, loc, scale)
+    y = standardize(x, loc, scale)
     small = y < -20
     return tnp.where(small, y - 0.5 * tnp.exp(tnp.where(small, y, 0)), log1m_exp(tnp.exp(tnp.where(small, 0, y))))
 
@@ -62,7 +62,7 @@ def sf(x: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def logsf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the survival function `sf` at x, elementwise."""
-    return -tnp.exp(standardized(x, loc, scale))
+    return -tnp.exp(standardize(x, loc, scale))
 
 
 @at_p

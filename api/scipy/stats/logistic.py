@@ -3,7 +3,7 @@
 from typing import Any
 
 from tapeless.scipy.special_functions.from_lax import expit, logit
-from tapeless.scipy.stats.evaluation import at_x, formula_of, only, quantile, standardized
+from tapeless.scipy.stats.evaluation import at_x, formula_of, only, quantile, standardize
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
@@ -13,7 +13,7 @@ __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 @at_x
 def logpdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the logistic density at x, elementwise."""
-    y = tnp.abs(standardized(x, loc, scale))
+    y = tnp.abs(standardize(x, loc, scale))
     return -y - 2 * tnp.log1p(tnp.exp(-y)) - tnp.log(scale)
 
 
@@ -26,13 +26,13 @@ def pdf(x: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def cdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logistic distribution function (cdf) at x, elementwise: the probability of at most x."""
-    return expit(standardized(x, loc, scale))
+    return expit(standardize(x, loc, scale))
 
 
 @at_x
 def sf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logistic survival function at x, elementwise: the probability of more than x."""
-    return expit(-standardized(x, loc, scale))
+    return expit(-standardize(x, loc, scale))
 
 
 @at_x

@@ -8,7 +8,7 @@ from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
-from tapeless.tracer.numpy.promotion import as_array, common_shape, promoted_inexact_dtypes, stretched
+from tapeless.tracer.numpy.promotion import as_array, broadcast_to_shape, common_shape, promoted_inexact_dtypes
 from tapeless.tracer.primitives.linalg import cholesky, triangular_solve
 
 __all__ = ["logpdf", "pdf"]
@@ -60,8 +60,8 @@ def _logpdf(x: Any, mean: Any, cov: Any) -> Any:
         white = triangular_solve(factor, columns, left_side=True, lower=True)
         squares = tnp.sum(white * white, axis=0).reshape(batch)
     else:
-        factors = stretched(factor, (*batch, n, n))
-        white = triangular_solve(factors, stretched(y, (*batch, n))[..., None], left_side=True, lower=True)
+        factors = broadcast_to_shape(factor, (*batch, n, n))
+        white = triangular_solve(factors, broadcast_to_shape(y, (*batch, n))[..., None], left_side=True, lower=True)
         squares = tnp.sum(white * white, axis=(-2, -1))
     logarithm = tnp.sum(tnp.log(tnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
     return -0.5 * squares - 0.5 * n * math.log(2 * math.pi) - logarithm

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from tapeless.scipy.special_functions.from_lax import log_ndtr, ndtr, ndtri
-from tapeless.scipy.stats.evaluation import at_q, at_x, formula_of, only, standardized
+from tapeless.scipy.stats.evaluation import at_q, at_x, formula_of, only, standardize
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
@@ -14,7 +14,7 @@ __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 @at_x
 def logpdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the normal density at x, elementwise."""
-    y = standardized(x, loc, scale)
+    y = standardize(x, loc, scale)
     return -0.5 * (y * y) - tnp.log(scale) - 0.5 * math.log(2 * math.pi)
 
 
@@ -27,25 +27,25 @@ def pdf(x: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def cdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the normal distribution function (cdf) at x, elementwise: the probability of at most x."""
-    return ndtr(standardized(x, loc, scale))
+    return ndtr(standardize(x, loc, scale))
 
 
 @at_x
 def logcdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of `cdf` at x, elementwise."""
-    return log_ndtr(standardized(x, loc, scale))
+    return log_ndtr(standardize(x, loc, scale))
 
 
 @at_x
 def sf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the normal survival function at x, elementwise: the probability of more than x."""
-    return ndtr(-standardized(x, loc, scale))
+    return ndtr(-standardize(x, loc, scale))
 
 
 @at_x
 def logsf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the survival function `sf` at x, elementwise."""
-    return log_ndtr(-standardized(x, loc, scale))
+    return log_ndtr(-standardize(x, loc, scale))
 
 
 @at_q

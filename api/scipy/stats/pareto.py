@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 
 from tapeless.scipy.stats.evaluation import (
-    clipped,
+    clip_to_interval,
     elementwise,
     formula_of,
     log1m_exp,
     on_support,
     only,
     quantile,
-    standardized,
+    standardize,
 )
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -32,7 +32,7 @@ def at_q(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
 @at_x
 def logpdf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the Pareto density at x, elementwise; -inf outside of the support."""
-    y = standardized(x, loc, scale, b > 0)
+    y = standardize(x, loc, scale, b > 0)
     return on_support(y, y >= 1, -np.inf, 1, lambda y: tnp.log(b) - (b + 1) * tnp.log(y)) - tnp.log(scale)
 
 
@@ -51,7 +51,7 @@ def cdf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def logcdf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of `cdf` at x, elementwise."""
-    y = standardized(x, loc, scale, b > 0)
+    y = standardize(x, loc, scale, b > 0)
     return on_support(y, y >= 1, -np.inf, 2, lambda y: log1m_exp(b * tnp.log(y)))
 
 
@@ -64,7 +64,7 @@ def sf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the survival function `sf` at x, elementwise."""
-    return -b * tnp.log(clipped(standardized(x, loc, scale, b > 0), 1, np.inf))
+    return -b * tnp.log(clip_to_interval(standardize(x, loc, scale, b > 0), 1, np.inf))
 
 
 @at_q

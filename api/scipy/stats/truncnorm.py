@@ -7,13 +7,13 @@ import numpy as np
 
 from tapeless.scipy.special_functions.from_lax import erf, log_ndtr, ndtr
 from tapeless.scipy.stats.evaluation import (
-    clipped,
+    clip_to_interval,
     elementwise,
     formula_of,
     log1m_exp,
     log_probability,
     on_support,
-    standardized,
+    standardize,
 )
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -29,7 +29,7 @@ def at_x(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Ar
 @at_x
 def logpdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the truncated normal density at x, elementwise; -inf outside of the support."""
-    y = standardized(x, loc, scale, a < b)
+    y = standardize(x, loc, scale, a < b)
 
     def formula(y: Any) -> Any:
         return -0.5 * (y * y) - 0.5 * math.log(2 * math.pi) - _log_mass(a, b) - tnp.log(scale)
@@ -52,7 +52,7 @@ def cdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def logcdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of `cdf` at x, elementwise."""
-    y = clipped(standardized(x, loc, scale, a < b), a, b)
+    y = clip_to_interval(standardize(x, loc, scale, a < b), a, b)
     low, high = _log_mass(a, y) - _log_mass(a, b), _log_mass(y, b) - _log_mass(a, b)
     by_complement = low > -0.1
     return tnp.where(by_complement, tnp.log1p(-tnp.exp(tnp.where(by_complement, high, -1))), low)

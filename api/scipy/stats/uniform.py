@@ -4,7 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.scipy.stats.evaluation import at_q, at_x, clipped, formula_of, on_support, only, quantile, standardized
+from tapeless.scipy.stats.evaluation import (
+    at_q,
+    at_x,
+    clip_to_interval,
+    formula_of,
+    on_support,
+    only,
+    quantile,
+    standardize,
+)
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 
@@ -14,7 +23,7 @@ __all__ = ["cdf", "logpdf", "pdf", "ppf"]
 @at_x
 def logpdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the uniform density at x, elementwise; -inf outside of the support."""
-    y = standardized(x, loc, scale)
+    y = standardize(x, loc, scale)
     return on_support(y, (y >= 0) & (y <= 1), -np.inf, 0.5, lambda y: 0 * y) - tnp.log(scale)
 
 
@@ -27,7 +36,7 @@ def pdf(x: Any, loc: Any, scale: Any) -> Any:
 @at_x
 def cdf(x: Any, loc: Any, scale: Any) -> Any:
     """Compute the uniform distribution function (cdf) at x, elementwise: the probability of at most x."""
-    return clipped(standardized(x, loc, scale), 0, 1)
+    return clip_to_interval(standardize(x, loc, scale), 0, 1)
 
 
 @at_q

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from tapeless.scipy.special_functions.from_lax import i0e
-from tapeless.scipy.stats.evaluation import elementwise, formula_of, standardized
+from tapeless.scipy.stats.evaluation import elementwise, formula_of, standardize
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
@@ -19,7 +19,7 @@ def at_x(x: ArrayLike, kappa: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 
 @at_x
 def logpdf(x: Any, kappa: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the von Mises density at x, elementwise."""
-    y, kappa = standardized(x, loc, scale, kappa >= 0), tnp.where(kappa >= 0, kappa, 0)
+    y, kappa = standardize(x, loc, scale, kappa >= 0), tnp.where(kappa >= 0, kappa, 0)
     return -2 * kappa * tnp.square(tnp.sin(0.5 * y)) - tnp.log(i0e(kappa)) - math.log(2 * math.pi) - tnp.log(scale)
 
 

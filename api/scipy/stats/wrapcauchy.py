@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.scipy.stats.evaluation import elementwise, formula_of, on_support, standardized
+from tapeless.scipy.stats.evaluation import elementwise, formula_of, on_support, standardize
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
@@ -24,7 +24,7 @@ def at_x(x: ArrayLike, c: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
 def logpdf(x: Any, c: Any, loc: Any, scale: Any) -> Any:
     """Compute the logarithm of the wrapped Cauchy density at x, elementwise; -inf outside of the support."""
     valid = (c > 0) & (c < 1)
-    y, c = standardized(x, loc, scale, valid), tnp.where(valid, c, 0.5)
+    y, c = standardize(x, loc, scale, valid), tnp.where(valid, c, 0.5)
 
     def formula(y: Any) -> Any:
         nearness = tnp.square(1 - c) + 4 * c * tnp.square(tnp.sin(0.5 * y))  # 1 + c² - 2 c cos(y)

@@ -151,7 +151,7 @@ def test_calls_of_lapack_are_noted():
         return tl.lax.linalg.tridiagonal_solve(x, x, x, b, perturb_singular=True)
 
     for f, args in ((solve, (X, X[:, None])), (tnp.linalg.det, (np.eye(2),))):
-        header, _ = saved_programs.unpacked("test", saved(f, *args))
+        header, _ = saved_programs.unpack_file("test", saved(f, *args))
         assert header["lapack"]
 
 
@@ -161,14 +161,14 @@ DOUBLE = saved(lambda x: 2 * x, X)
 
 
 def rewritten(**changes):
-    header, parts = saved_programs.unpacked("test", DOUBLE)
+    header, parts = saved_programs.unpack_file("test", DOUBLE)
     for path, value in changes.items():
         *names, last = path.split("__")
         at = header
         for name in names:
             at = at[name]
         at[last] = value
-    return saved_programs.packed(header, parts)
+    return saved_programs.pack_file(header, parts)
 
 
 @pytest.mark.parametrize(

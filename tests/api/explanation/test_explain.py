@@ -12,7 +12,7 @@ import tapeless.numpy as tnp
 from tapeless import checkpoint_policies as policies
 from tapeless import lax
 from tapeless.explanation.tables import Phase, Row
-from tapeless.explanation.text import WIDTH, keys_text, wrapped
+from tapeless.explanation.terminal_text import WIDTH, keys_text, wrapped
 from tapeless.interpreters.analysis import cost as counting
 from tests.messages import dotted, place, raises
 

@@ -144,9 +144,9 @@ def along(jaxpr: Jaxpr, taken: int) -> Jaxpr:
     for eqn in jaxpr.eqns:
         branches = eqn.params.get("branches")
         inner = branches[taken] if branches else Jaxpr(eqn.invars, [eqn], eqn.outvars)  # type: ignore[arg-type]
-        given = [strict_form.read(v, env) for v in (eqn.invars[1:] if branches else eqn.invars)]
+        given = [strict_form.look_up(v, env) for v in (eqn.invars[1:] if branches else eqn.invars)]
         env.update(zip(eqn.outvars, to.inline(inner, given, None)))
-    return jaxpr.replace(eqns=to.eqns, outvars=[strict_form.read(v, env) for v in jaxpr.outvars])
+    return jaxpr.replace(eqns=to.eqns, outvars=[strict_form.look_up(v, env) for v in jaxpr.outvars])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -193,7 +193,7 @@ def plain(jaxpr: Jaxpr) -> Jaxpr:
     """A strict program as one that can be run: values have one name, however many of them there are."""
     to, env = strict_form.StrictBuilder(), dict[Any, Any](zip(jaxpr.invars, jaxpr.invars))
     for eqn in jaxpr.eqns:
-        given = [strict_form.read(v, env) for v in eqn.invars]
+        given = [strict_form.look_up(v, env) for v in eqn.invars]
         if eqn.primitive in (strict_form.dup, strict_form.lit):
             env.update(zip(eqn.outvars, given * 2))
         elif eqn.primitive is strict_form.lzero:
@@ -204,7 +204,7 @@ def plain(jaxpr: Jaxpr) -> Jaxpr:
         elif eqn.primitive is not strict_form.drop:
             to.eqns.append(eqn.replace(invars=given, params=map_subjaxprs(plain, eqn.params)))
             env.update(zip(eqn.outvars, eqn.outvars))
-    return jaxpr.replace(eqns=to.eqns, outvars=[strict_form.read(v, env) for v in jaxpr.outvars])
+    return jaxpr.replace(eqns=to.eqns, outvars=[strict_form.look_up(v, env) for v in jaxpr.outvars])
 
 
 def in_a_loop_in_a_branch(x: Any, a: Any) -> Any:

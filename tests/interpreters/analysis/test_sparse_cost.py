@@ -10,7 +10,7 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters import limits
 from tapeless.interpreters.analysis import cost, operation_counts, sparse_cost, sparsity, sparsity_rules
-from tapeless.interpreters.analysis.sparsity import Known
+from tapeless.interpreters.analysis.sparsity import SparsityFact
 from tapeless.interpreters.index_rows import Combination, rows
 from tapeless.tracer.types import aval_of
 from tests.interpreters import structured_programs
@@ -192,13 +192,13 @@ def test_the_halves_of_a_derivative_share_what_is_known():
 def check_supports(f: Any, args: Any) -> None:
     """Where a result is said to be zero, or zero or one, it is, and what is said of its elements."""
     closed = tl.make_jaxpr(f)(*args)
-    given = [sparsity.known(x, static=True) for x in closed.consts]
-    anything = [Known(v.aval) for v in closed.jaxpr.invars[len(given) :]]
+    given = [sparsity.abstract_constant(x, static=True) for x in closed.consts]
+    anything = [SparsityFact(v.aval) for v in closed.jaxpr.invars[len(given) :]]
     _, outs = sparse_cost.run(closed.jaxpr, [*given, *anything])
     results = by_steps(closed.jaxpr, [*closed.consts, *tl.tree.leaves(args)])
     for k, y in zip(outs, results, strict=True):
         assert not np.any(numpys(y)[~k.mask])
-        brackets = numpys(y)[sparsity.whole(k.binary, k.aval)]
+        brackets = numpys(y)[sparsity.broadcast_mask(k.binary, k.aval)]
         assert np.all((brackets == 0) | (brackets == 1))
         if k.value is not None:
             np.testing.assert_allclose(k.value, numpys(y), rtol=2e-7)  # a rounding of float32

@@ -7,7 +7,13 @@ import pytest
 
 from tapeless.interpreters import partial_eval
 from tapeless.interpreters.jvp import jvp_jaxpr
-from tapeless.interpreters.residuals.rematerialization import EXCLUDED, Offload, save_all, save_none, split
+from tapeless.interpreters.residuals.rematerialization import (
+    EXCLUDED,
+    Offload,
+    plan_rematerialization,
+    save_all,
+    save_none,
+)
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import control_flow as control
@@ -48,7 +54,9 @@ def test_straight_line():
 def test_only_what_is_needed_is_asked_for():
     asked = []
     f = program(lambda x: [sin(x), cos(sin(x))])
-    split(f, f.outvars[:1], lambda primitive, *avals, **params: asked.append((str(primitive), avals, params)))
+    plan_rematerialization(
+        f, f.outvars[:1], lambda primitive, *avals, **params: asked.append((str(primitive), avals, params))
+    )
     assert asked == [("sin", (SCALAR,), {})]
 
 
@@ -73,7 +81,7 @@ def test_what_is_offloaded_is_moved_away_and_back():
     f = program(lambda x: [mul(sin(x), cos(sin(x)))])
     assert planned(f, moving("sin")) == (["move", "move"], ["move", "move", "cos", "mul"])
     assert planned(f, moving("cos")) == (["input", "move"], ["move", "sin", "mul"])
-    plan = split(f, f.outvars, moving("cos"))
+    plan = plan_rematerialization(f, f.outvars, moving("cos"))
     assert [str(eqn.primitive) for eqn in plan.eqns] == ["sin", "sin", "cos", "move", "mul"]
     away, back = plan.eqns[3], plan.again[0]
     assert (away.params, back.params) == ({"src": "here", "dst": "there"}, {"src": "there", "dst": "here"})
@@ -97,7 +105,7 @@ def test_what_is_moved_already_is_not_moved_again():
 def test_programs_inside_move_what_they_offload():
     inner = program(lambda x: [mul(sin(x), cos(x))])
     call_inner = program(lambda x: call.jit(inner, x))
-    plan = split(call_inner, call_inner.outvars, moving("sin", "cos"))
+    plan = plan_rematerialization(call_inner, call_inner.outvars, moving("sin", "cos"))
     assert inside(plan.eqns[0]) == ["sin", "move", "cos", "move", "mul"]
     assert sorted(inside(plan.again[0])) == ["move", "move", "mul"]
     known, again = scanned(moving("sin"), lambda h, x: [mul(sin(h), x), cos(sin(h))])
@@ -120,7 +128,7 @@ def test_calls_are_split():
 def test_the_same_call_is_split_into_the_same_programs():
     inner = program(lambda x: [mul(sin(x), cos(x))])
     f = program(lambda x: call.jit(inner, *call.jit(inner, x)))
-    plan = split(f, f.outvars, saving("cos"))
+    plan = plan_rematerialization(f, f.outvars, saving("cos"))
     first, second = plan.again
     assert first.params["jaxpr"] is second.params["jaxpr"] and first.params["jaxpr"] is not inner
     first, second = plan.eqns
@@ -132,7 +140,7 @@ def scanned(policy: Any, body: Any, wanted: Any = slice(None)) -> tuple[Any, Any
     step = program(body, SCALAR, SCALAR)
     jaxpr = program(lambda h, xs: control.scan(step, [], [h], [xs], length=3)[wanted], SCALAR, VECTOR)
     planned(jaxpr, policy)
-    plan = split(jaxpr, jaxpr.outvars, policy)
+    plan = plan_rematerialization(jaxpr, jaxpr.outvars, policy)
     return plan.eqns[0], plan.again[0] if plan.again else None
 
 

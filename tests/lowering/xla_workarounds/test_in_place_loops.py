@@ -29,7 +29,7 @@ def write(b, value, i):
 
 def ordered(f, *args) -> in_place_loops.Order:
     jaxpr = program(f, *args)
-    return in_place_loops.order(jaxpr, in_place_loops.written(jaxpr))
+    return in_place_loops.order(jaxpr, in_place_loops.find_written(jaxpr))
 
 
 def test_reads_come_before_the_write():
@@ -48,7 +48,7 @@ def test_a_write_of_what_was_read_waits_for_nothing_else():
 
 def test_programs_without_both_stand_as_they_are():
     jaxpr = program(lambda b, v, i: (tnp.sin(v), write(b, v, i)), X, X[:1], 0)
-    assert in_place_loops.order(jaxpr, in_place_loops.written(jaxpr)).eqns is jaxpr.eqns
+    assert in_place_loops.order(jaxpr, in_place_loops.find_written(jaxpr)).eqns is jaxpr.eqns
 
 
 def test_what_goes_in_a_circle_stands_as_it_is():
@@ -58,7 +58,7 @@ def test_what_goes_in_a_circle_stands_as_it_is():
         return write(new_a, read(b, i) + read(new_a, i), i), write(new_b, read(a, i) + read(new_b, i), i)
 
     jaxpr = program(f, X, X, 0)
-    eqns, _ = in_place_loops.order(jaxpr, in_place_loops.written(jaxpr))
+    eqns, _ = in_place_loops.order(jaxpr, in_place_loops.find_written(jaxpr))
     assert sorted(names(eqns)) == sorted(names(jaxpr.eqns))
     made = {*jaxpr.invars}
     for eqn in eqns:

@@ -181,7 +181,7 @@ def test_operations_compute_in_device_memory(f: Any, how: str):
     """Also in branches, loops and calls; and the values are those of the program with its moves as they are."""
     w, x = np.random.default_rng(0).normal(size=(2, 4, 4)).astype(np.float32)
     before = program(TRANSFORMATIONS[how](f), w, x)
-    after = check(emit.prepared(before, platform="gpu"))
+    after = check(emit.prepare_program(before, platform="gpu"))
     assert set(assert_placed(after)) == {"device"}
     assert "move" in str(after)
     pairs = zip(*[tl.jit(functools.partial(eval_jaxpr, jaxpr))((w, x)) for jaxpr in (after, before)], strict=True)

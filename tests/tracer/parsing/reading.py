@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tapeless.differentiate.equivalence import form_of
-from tapeless.programs.program_parsing import read
+from tapeless.programs.program_parsing import read_with_known_objects
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
 from tapeless.tracer.printing import is_record
 
@@ -12,7 +12,7 @@ from tapeless.tracer.printing import is_record
 def assert_read_back(jaxpr: Jaxpr) -> Jaxpr:
     """The text of a program is read as an equivalent program, with the same text. Returns: that program."""
     text = str(jaxpr)
-    found = read("test", text, objects_of(jaxpr)).jaxpr
+    found = read_with_known_objects("test", text, objects_of(jaxpr)).jaxpr
     assert str(found) == text
     assert form_of(found) is form_of(jaxpr), text
     return found

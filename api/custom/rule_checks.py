@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tapeless.custom.symbolic_zeros import SymbolicZero
-from tapeless.differentiate.tangents import typed
+from tapeless.differentiate.tangents import convert_tangent
 from tapeless.interpreters.analysis.linearity import check_linear
 from tapeless.interpreters.zero import Zero
 from tapeless.tracer import dtypes, pytree, source
@@ -56,12 +56,12 @@ def fitting(t: Any, want: ShapedArray, who: str, of: str) -> Any:
     Raises: TypeError naming both types, in the name of `who`, if it is of another one.
     """
     if type(t) is SymbolicZero:
-        return Zero(want) if t.aval.shape == want.shape else typed(t, want, who, of)
+        return Zero(want) if t.aval.shape == want.shape else convert_tangent(t, want, who, of)
     have = aval_of(t)
     another = have.dtype != want.dtype and dtypes.is_complex(have.dtype) <= dtypes.is_complex(want.dtype)
     if want.weak_type and have.shape == want.shape and another:
         return convert_element_type(t, want.dtype)
-    return typed(t, want, who, of)
+    return convert_tangent(t, want, who, of)
 
 
 def attempt(trace: Callable[[], Any]) -> Any:

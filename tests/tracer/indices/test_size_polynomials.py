@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapeless.tracer.indices.polynomials import Polynomial, interpolated
+from tapeless.tracer.indices.size_polynomials import Polynomial, interpolate_polynomial
 
 N, M = Polynomial.of("n"), Polynomial.of("m")
 powers = st.dictionaries(st.sampled_from("mn"), st.integers(1, 2), max_size=2).map(lambda p: tuple(sorted(p.items())))
@@ -28,7 +28,7 @@ def test_text_is_an_expression(p: Polynomial, x: dict[str, int]):
 
 @given(polynomials, st.tuples(st.integers(-4, 9), st.integers(-4, 9)))
 def test_interpolation(p: Polynomial, start: tuple[int, int]):
-    assert interpolated(("m", "n"), start, 4, lambda x: int(p.at({"m": x[0], "n": x[1]}))) == p
+    assert interpolate_polynomial(("m", "n"), start, 4, lambda x: int(p.at({"m": x[0], "n": x[1]}))) == p
 
 
 @pytest.mark.parametrize(

@@ -55,10 +55,10 @@ def check_callable(who: str, fun: Any, name: str = "", expected: str = "a functi
     """Check that `fun`, the argument `name` of `who` or the first that is expected, is callable. Raises: TypeError."""
     if not callable(fun):
         said = f"{name} must be" if name else "expected"
-        raise TypeError(f"{who}: {said} {expected}, not {shown(fun)}.")
+        raise TypeError(f"{who}: {said} {expected}, not {describe_value(fun)}.")
 
 
-def shown(x: Any) -> str:
+def describe_value(x: Any) -> str:
     """Print a value for a message in short: of arrays their types, which may be all that is known of them."""
     if _is_array(x):
         return f"an array {aval_of(x)}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.argument_checks import check_arrays, check_callable
 from tapeless.batch.vmap import vmap
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree

@@ -134,7 +134,7 @@ def _sum_text(terms: Mapping[Monomial, Fraction]) -> str:
 Point = tuple[int, ...]
 
 
-def interpolated(
+def interpolate_polynomial(
     names: Sequence[str], start: Point, degree: int, value: Callable[[Point], int | Fraction]
 ) -> Polynomial:
     """Interpolate a polynomial of total degree at most `degree` from its values at `start` and upwards.
