@@ -59,7 +59,7 @@ class Substitution(NamedTuple):
     producer: Sum
 
 
-class Composed(NamedTuple):
+class ComposedTerms(NamedTuple):
     """The terms of a composition, in order and not merged, and the limit that ended it before its end, if one did."""
 
     terms: list[Term]
@@ -83,7 +83,7 @@ class Composer(NamedTuple):
     factors: Limit | None = None
     stays: Axes = NO_AXES
 
-    def composed(self, reader: Sequence[Term], step: Step) -> Composed:
+    def composed(self, reader: Sequence[Term], step: Step) -> ComposedTerms:
         """Take steps until all terms stay, or a limit is passed."""
         todo, done, compositions = [*reversed(reader)], list[Term](), 0
         while todo:
@@ -95,14 +95,14 @@ class Composer(NamedTuple):
             if isinstance(found, Substitution):
                 compositions += len(found.producer)
                 if self.compositions is not None and compositions > self.compositions:
-                    return Composed(done, self.compositions)
+                    return ComposedTerms(done, self.compositions)
                 found = substituted(t, found.at, found.producer, self.stays)
             todo += reversed(found)
             if self.pending is not None and len(todo) + len(done) > self.pending:
-                return Composed(done, self.pending)
-        return Composed(done, None)
+                return ComposedTerms(done, self.pending)
+        return ComposedTerms(done, None)
 
-    def inlined(self, reader: Sequence[Term], operand: int, producer: Sum) -> Composed:
+    def inlined(self, reader: Sequence[Term], operand: int, producer: Sum) -> ComposedTerms:
         """Substitute a sum for an operand of another, as `composed` does."""
 
         def step(t: Term) -> Substitution | None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapeless.interpreters.terms.compose import Composed, Composer, NumberedAtoms, Substitution
+from tapeless.interpreters.terms.compose import ComposedTerms, Composer, NumberedAtoms, Substitution
 from tapeless.tracer.jaxpr import Var
 from tapeless.tracer.terms.affine import variables
 from tapeless.tracer.terms.limits import Limit
@@ -70,7 +70,7 @@ def test_terms_stay_in_order():
 
     reader = (product_of(0, 3), product_of(9), product_of(0))
     found = Composer().composed(reader, step)
-    assert found == Composed([product_of(*ks) for ks in ((1, 3), (2, 3), (7,), (8,), (1,), (2,))], None)
+    assert found == ComposedTerms([product_of(*ks) for ks in ((1, 3), (2, 3), (7,), (8,), (1,), (2,))], None)
 
 
 def test_atoms_are_numbered_as_they_are_met():
