@@ -388,8 +388,8 @@ def test_a_step_that_accumulates_few_narrow_numbers_converts_no_array(name):
 
 
 MEASURES = {  # each put out of action, and a loop that then copies
-    "settling": ("unsettled", lambda jaxpr, overwritten: {}, "swaps"),
-    "settling in a call": ("unsettled", lambda jaxpr, overwritten: {}, "swaps_through_calls"),
+    "settling": ("find_unsettled", lambda jaxpr, overwritten: {}, "swaps"),
+    "settling in a call": ("find_unsettled", lambda jaxpr, overwritten: {}, "swaps_through_calls"),
     "waiting": ("order", lambda jaxpr, overwritten: in_place_loops.Order(jaxpr.eqns, {}), "sets"),
     "branches in place": ("homes", lambda branches: [], "writes_in_a_branch"),
 }

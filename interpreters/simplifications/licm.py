@@ -3,7 +3,7 @@
 The pass moves linear equations, and the primal ones that these depend on. Rules of users that need not be linear, or
 have effects, stay: a cotangent that is clipped at every step is not clipped once. If the loop reads only a part of a
 moved result, its cotangent per step is a part, too: for `x[::-1][i]` the reverse loop would otherwise add a whole array
-at every step. In primal loops, residuals/placement.py moves the equations that residuals need, XLA the others.
+at every step. In primal loops, residuals/locations.py moves the equations that residuals need, XLA the others.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -17,7 +17,7 @@ from tapeless.tracer import source
 _ROOT = __name__.rpartition(".tracer.")[0]
 # Namespaces of functions of arrays, with those in them. What transforms functions, or runs them, is not renamed.
 _PUBLIC = tuple(f"{_ROOT}.{name}" for name in ("numpy", "lax", "nn", "random", "scipy", "image", "ops"))
-_DEFINED = (*_PUBLIC, f"{_ROOT}.tracer", f"{_ROOT}.batch.reductions")
+_DEFINED = (*_PUBLIC, f"{_ROOT}.tracer", f"{_ROOT}.batch.user_reductions")
 # Modules of classes whose methods compute: these are called functions, too.
 _CLASSES = (*_PUBLIC, *(f"{_ROOT}.tracer.{name}" for name in ("kernel_density", "grid_interpolation", "rotations")))
 

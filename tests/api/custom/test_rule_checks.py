@@ -234,7 +234,7 @@ def test_errors_of_rules_name_their_place():
         with pytest.raises(TypeError) as caught:
             tl.grad(f)(X)
         assert str(caught.value).endswith(f", {line}")
-        assert str(caught.value).count("\n  At tests/api/custom/test_checks.py:") == 1
+        assert str(caught.value).count("\n  At tests/api/custom/test_rule_checks.py:") == 1
 
 
 @pytest.mark.parametrize(
