@@ -384,7 +384,8 @@ def _is_the_same_stacked(eqn: Equation) -> bool:
     row = index_row(eqn)
     shape = eqn.outvars[0].aval.shape
     alike = all((type(x) is Literal and not x.aval.shape) or x.aval.shape == shape for x in eqn.invars)
-    return row is not None and row.combination is Combination.POINTWISE and alike
+    is_stacked = any(type(x) is not Literal for x in eqn.invars)  # a result of numbers alone has no axis of steps
+    return row is not None and row.combination is Combination.POINTWISE and alike and is_stacked
 
 
 def _loop_with(sinking: Sinking, eqn: Equation, body: Body, within: Within, places: Places, out: Out) -> Equation:

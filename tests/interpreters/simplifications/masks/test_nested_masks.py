@@ -84,3 +84,27 @@ def test_masks_of_positions_inside_of_bodies():
     x = np.array([[-0.5]])
     again = tl.checkpoint(f, policy=tl.checkpoint_policies.budget(200))
     assert tl.jit(lambda x: tl.vjp(again, x)[1](x)[0])(x) == 0
+
+
+def test_a_branch_of_a_step_that_numbers_alone_choose():
+    """The chosen branch has no axis of steps, though what it is given has one."""
+
+    def step(c, p):
+        k = tnp.arange(1).reshape(()).astype("int32")
+        y = lax.switch(k, [lambda a: a * tnp.sin(p), lambda a: a[0] * a, tnp.cos], c)
+        return 0.5 * y + c, y * p
+
+    def unrolled(c):
+        ys = list[Any]()
+        for p in x:
+            c, y = step(c, p)
+            ys.append(y)
+        return c, tnp.stack(ys)
+
+    def slope(f):
+        loss = lambda x: sum(tnp.sum(tnp.sin(y)) for y in f(x))  # noqa: E731
+        return tl.grad(lambda x: tnp.sum(tl.grad(loss)(x) ** 2))
+
+    x = np.arange(1.0, 4)
+    loop = lambda c: lax.scan(step, c, x)  # noqa: E731
+    np.testing.assert_allclose(tl.jit(slope(loop))(x), slope(unrolled)(x), rtol=1e-9)
