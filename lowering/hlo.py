@@ -176,7 +176,7 @@ class Function:
 
         A thread of XLA's pool that computes a batch of factorizations, or a Fourier transform, hands parts of it to the
         pool and waits for them. If all threads wait, none computes the parts, and the program never ends: so do twelve
-        batches of Cholesky factorizations on two cores (jaxlib 0.10.2 to 0.12.0). See docs/xla_defects.md.
+        batches of Cholesky factorizations on two cores (jaxlib 0.10.2). See docs/xla_defects.md.
         """
         if self.platform != "cpu":
             return self.ops(name, operands, outs, attributes, region)
