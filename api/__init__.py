@@ -124,12 +124,12 @@ _LATE = {
     "custom.vjp": "custom_vjp",
     "differentiate.fwd_and_bwd": "fwd_and_bwd",
     "differentiate.jacobians": "hessian jacfwd jacobian jacrev",
+    "differentiate.opaque": "Opaque",
     "differentiate.residuals": "print_saved_residuals saved_residuals",
     "differentiate.unzip": "check_linear cost program_size residual_bytes strict_form transpose_jaxpr unzip work",
     "explanation.explanation": "explain",
     "host.callbacks": "effects_barrier io_callback pure_callback",
     "host.environment": "print_environment_info",
-    "index.opaque": "Opaque",
     "interpreters.terms": "_lower_ein",
     "like_jax.pmap": "pmap",
     "like_jax.processes": "host_count host_id host_ids",
@@ -187,6 +187,7 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.custom.vjp import custom_vjp
     from tapeless.differentiate.fwd_and_bwd import fwd_and_bwd
     from tapeless.differentiate.jacobians import hessian, jacfwd, jacobian, jacrev
+    from tapeless.differentiate.opaque import Opaque
     from tapeless.differentiate.residuals import print_saved_residuals, saved_residuals
     from tapeless.differentiate.unzip import (
         check_linear,
@@ -201,7 +202,6 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.explanation.explanation import explain
     from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
     from tapeless.host.environment import print_environment_info
-    from tapeless.index.opaque import Opaque
     from tapeless.like_jax.pmap import pmap
     from tapeless.like_jax.processes import host_count, host_id, host_ids
     from tapeless.like_jax.shim import as_jax
@@ -237,7 +237,7 @@ else:
         "like_jax.shim": "as_jax",
         "differentiate.residuals": "print_saved_residuals saved_residuals",
         "compile.profile": "profile",
-        "index.opaque": "Opaque",
+        "differentiate.opaque": "Opaque",
         "programs.loading": "load",
         "saving.trees": "save",
         "tracer.numpy.dynamic_windows": "ds",

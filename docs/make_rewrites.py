@@ -15,8 +15,8 @@ import numpy as np
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters import simplifications, simplify, writer
-from tapeless.interpreters.simplifications import if_conversion, matchers
+from tapeless.interpreters import simplify, writer
+from tapeless.interpreters.simplifications import if_conversion, matchers, pass_order
 from tapeless.interpreters.simplifications.fusion import affine_indexing
 from tapeless.interpreters.simplifications.matchers import Licence, Rewrite
 from tapeless.interpreters.simplifications.rewrites import BROADCASTS, REWRITES
@@ -305,7 +305,7 @@ def positions() -> Iterator[str]:
 def passes() -> Iterator[str]:
     """Write a section for each pass."""
     yield "# Passes\n"
-    for run in simplifications.programs:
+    for run in pass_order.programs:
         name = simplify.name_of(run)
         before = PASSES[name]()
         yield f"## {name}\n\n{_opening(sys.modules[run.__module__])}\n"

@@ -27,10 +27,11 @@ from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.late_imports import LateModule
 
 if TYPE_CHECKING:
-    from tapeless.interpreters import limits, simplifications
+    from tapeless.interpreters import limits
+    from tapeless.interpreters.simplifications import pass_order
 else:
     limits = LateModule("tapeless.interpreters.limits")
-    simplifications = LateModule("tapeless.interpreters.simplifications")
+    pass_order = LateModule("tapeless.interpreters.simplifications.pass_order")
 
 
 def simplified(jaxpr: Jaxpr) -> Jaxpr:
@@ -76,13 +77,13 @@ class AfterPass(NamedTuple):
 
 
 def after_passes(jaxpr: Jaxpr, finite_inputs: bool = True) -> Iterator[AfterPass]:
-    """Yield the program after each pass that changes it; the rules run first, then the passes of `simplifications`."""
-    every = [_RuleRuns().run, *(simplifications.programs if finite_inputs else simplifications.bodies)]
-    found, idle = simplifications.first(jaxpr), 0
+    """Yield the program after each pass that changes it; the rules run first, then the passes of `pass_order`."""
+    every = [_RuleRuns().run, *(pass_order.programs if finite_inputs else pass_order.bodies)]
+    found, idle = pass_order.first(jaxpr), 0
     if found is not jaxpr:
-        yield AfterPass(name_of(simplifications.first), found)
+        yield AfterPass(name_of(pass_order.first), found)
     for run in islice(cycle(every), limits.ROUNDS * len(every)):
-        is_done = found is jaxpr and run is simplifications.first  # it has just found nothing in this very program
+        is_done = found is jaxpr and run is pass_order.first  # it has just found nothing in this very program
         after = found if is_done else run(found)
         if after is found:
             idle += 1

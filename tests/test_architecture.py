@@ -35,7 +35,7 @@ MODULES_IMPORTED = 175  # of ours, by `import tapeless`: what few programs use i
 
 
 def is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+    return isinstance(node, ast.If) and re.fullmatch(r"(_?typing\.)?TYPE_CHECKING", ast.unparse(node.test)) is not None
 
 
 def imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
@@ -165,6 +165,34 @@ def test_no_cycle_between_modules():
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail("imports form a cycle: " + " <- ".join(error.args[1]))
+
+
+def loaded_with(name: str) -> set[str]:
+    """The modules that are imported with a module, packages of the modules included."""
+    found, todo = set[str](), [name]
+    while todo:
+        if (name := todo.pop()) not in found and name in MODULE_OF_NAME:
+            found.add(name)
+            imports = MODULE_OF_NAME[name].imports(under_type_checking=False)
+            todo += [name.rpartition(".")[0], *filter(None, map(resolve, imports))]
+    return found
+
+
+def test_packages_that_import_their_own_modules_are_imported_before_these():
+    """A thread that imports such a module first holds it, waits for the package, and another may wait the other way."""
+    early = loaded_with("tapeless")
+    inits = [m for m in MODULES if m.path.name == "__init__.py" and m.name not in early]
+    eager = [m.name for m in inits if any(n.startswith(f"{m.name}.") for n in m.imports(under_type_checking=False))]
+    wrong = [
+        f"{module}:{node.lineno}: import from {package}, or the module by `from {package} import`"
+        for package in eager
+        for module in MODULES
+        if not f"{module.name}.".startswith(f"{package}.")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and f"{node.module}".startswith(f"{package}.")
+    ]
+    assert eager
+    assert not wrong
 
 
 def room(name: str) -> str:

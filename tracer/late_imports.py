@@ -39,7 +39,8 @@ def complete_namespace(namespace: dict[str, Any], names: Mapping[str, str] = _NO
         return found
 
     namespace["__getattr__"] = find
-    namespace["__dir__"] = lambda: sorted({*namespace["__all__"], *filter(_is_special, namespace)})
+    # A copy of the names, since other threads may find some meanwhile.
+    namespace["__dir__"] = lambda: sorted({*namespace["__all__"], *filter(_is_special, tuple(namespace))})
 
 
 def imports_from(frame: FrameType) -> bool:

@@ -12,8 +12,8 @@ import numpy as np
 
 from tapeless.arguments.argument_checks import check_callable
 from tapeless.compile.jit import jit
+from tapeless.differentiate.opaque import apply_opaque
 from tapeless.index.constant_names import constant_names
-from tapeless.index.opaque import apply_opaque
 from tapeless.index.spaces import check_symmetries, periodic_text, symmetry_text
 from tapeless.interpreters.formulas.definition_text import application_text, definition_text
 from tapeless.interpreters.formulas.index_expressions import index_expressions, printed_where_read

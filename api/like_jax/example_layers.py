@@ -8,8 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from tapeless.nn import activations
-from tapeless.nn.initializers import glorot_normal, normal, ones, zeros
+from tapeless.nn import activations, initializers
 from tapeless.random import samplers
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.keys.prng_keys import split
@@ -37,8 +36,8 @@ def dense(out_dim: int, W_init: Any = None, b_init: Any = None) -> Layer:
 
     def init(rng: Any, input_shape: Shape) -> tuple[Shape, Any]:
         for_weights, for_bias = split(rng)
-        weights = (W_init or glorot_normal())(for_weights, (input_shape[-1], out_dim))
-        return (*input_shape[:-1], out_dim), (weights, (b_init or normal())(for_bias, (out_dim,)))
+        weights = (W_init or initializers.glorot_normal())(for_weights, (input_shape[-1], out_dim))
+        return (*input_shape[:-1], out_dim), (weights, (b_init or initializers.normal())(for_bias, (out_dim,)))
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
         weights, bias = params
@@ -107,10 +106,10 @@ def _convolution(
         spatial = [c for c in of_kernel if c not in "OI"]
         found = dict(zip(spatial, sizes(tuple(given[c] for c in spatial)))) | {"N": given["N"], "C": out_chan}
         kernel = dict(zip(spatial, filter_shape, strict=True)) | {"O": out_chan, "I": given["C"]}
-        draw = W_init or glorot_normal(of_kernel.index("I"), of_kernel.index("O"))
+        draw = W_init or initializers.glorot_normal(of_kernel.index("I"), of_kernel.index("O"))
         for_weights, for_bias = split(rng)
         weights = draw(for_weights, tuple(kernel[c] for c in of_kernel))
-        bias = (b_init or normal(1e-6))(for_bias, tuple(out_chan if c == "C" else 1 for c in of_outputs))
+        bias = (b_init or initializers.normal(1e-6))(for_bias, tuple(out_chan if c == "C" else 1 for c in of_outputs))
         return tuple(found[c] for c in of_outputs), (weights, bias)
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
@@ -125,8 +124,8 @@ def batch_norm(
     epsilon: float = 1e-5,
     center: bool = True,
     scale: bool = True,
-    beta_init: Any = zeros,
-    gamma_init: Any = ones,
+    beta_init: Any = initializers.zeros,
+    gamma_init: Any = initializers.ones,
 ) -> Layer:
     """Make the layer that gives inputs the mean 0 and the variance 1 over `axis`, then scales and shifts them."""
     axes = (axis,) if isinstance(axis, int) else tuple(axis)

@@ -16,7 +16,7 @@ from tapeless.compile.placement import device_put
 from tapeless.custom.primitives import FunctionPrimitive
 from tapeless.lax import elements, householder, matrix_functions, shapes
 from tapeless.lax import own_primitive_names as names
-from tapeless.random.gamma_family import gamma, loggamma
+from tapeless.random import gamma, loggamma
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
 from tapeless.tracer.primitives import elementwise, indexing, shape, sorting, spectral, windows

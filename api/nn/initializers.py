@@ -7,13 +7,12 @@ BackProp"; Glorot & Bengio 2010; He et al. 2015; Saxe et al. 2014 (orthogonal); 
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
+from tapeless.random import orthogonal as random_orthogonal
 from tapeless.random import samplers
-from tapeless.random.arguments import Shape
-from tapeless.random.matrices import orthogonal as random_orthogonal
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
@@ -44,6 +43,8 @@ __all__ = [
     "xavier_uniform",
     "zeros",
 ]
+
+Shape: TypeAlias = Sequence[int]
 
 
 _Axes = int | Sequence[int]

@@ -6,12 +6,11 @@ elements at once, until the last of them is accepted.
 """
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tapeless.batch.vmap import vmap
 from tapeless.control_flow.branches_and_loops import while_loop
 from tapeless.custom.jvp import custom_jvp
-from tapeless.nn.activations import softmax
 from tapeless.random.arguments import KeyLike, Shape, check_broadcast, count_of, parameter, request
 from tapeless.random.samplers import exponential, normal, rademacher, uniform
 from tapeless.random.transforms import broadcast_parameter, request_with, two
@@ -21,9 +20,15 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.keys.prng_keys import children
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives.operands import ndim, shape_of
 from tapeless.tracer.primitives.special import digamma, random_gamma_grad
 from tapeless.tracer.types import exact
+
+if TYPE_CHECKING:
+    from tapeless.nn import activations
+else:  # which imports this package
+    activations = LateModule("tapeless.nn.activations")
 
 
 def gamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -170,7 +175,7 @@ def dirichlet(key: KeyLike, alpha: ArrayLike, shape: Shape | None = None, dtype:
     batch, n = shape_of(alpha)[:-1], shape_of(alpha)[-1]
     key, sizes, dtype = request("dirichlet", key, batch if shape is None else shape, dtype, "f")
     check_broadcast("dirichlet", sizes, **{"alpha without its last axis": batch})
-    return softmax(loggamma(key, alpha, (*sizes, n), dtype), -1)
+    return activations.softmax(loggamma(key, alpha, (*sizes, n), dtype), -1)
 
 
 def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:

@@ -1,6 +1,6 @@
 """Special functions under the names of `scipy.special`: `tapeless.scipy.special`."""
 
-from tapeless.nn.activations import logsumexp
+from tapeless.nn import logsumexp
 from tapeless.scipy.special_functions.entropies import boxcox, boxcox1p, entr, kl_div, rel_entr, xlog1py, xlogy
 from tapeless.scipy.special_functions.from_lax import (
     bernoulli,

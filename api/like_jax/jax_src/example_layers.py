@@ -22,9 +22,10 @@ from tapeless.like_jax.example_layers import (
     shape_dependent,
     sum_pool,
 )
-from tapeless.nn.activations import (
+from tapeless.nn import (
     elu,
     gelu,
+    initializers,
     leaky_relu,
     log_softmax,
     relu,
@@ -34,12 +35,15 @@ from tapeless.nn.activations import (
     softplus,
     standardize,
 )
-from tapeless.nn.initializers import glorot_normal, normal, ones, zeros
 from tapeless.tracer import numpy as tnp
 
 logsoftmax: Final = log_softmax
+glorot_normal: Final = initializers.glorot_normal
 glorot: Final = glorot_normal
+normal: Final = initializers.normal
 randn: Final = normal
+ones: Final = initializers.ones
+zeros: Final = initializers.zeros
 Dense: Final = dense
 Dropout: Final = dropout
 BatchNorm: Final = batch_norm

@@ -14,7 +14,7 @@ import numpy as np
 
 from tapeless.control_flow.branches_and_loops import fori_loop, while_loop
 from tapeless.custom.linear_solves import custom_linear_solve
-from tapeless.index.sparse import SparseArray
+from tapeless.index import SparseArray
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike

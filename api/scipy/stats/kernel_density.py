@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.nn.activations import logsumexp
-from tapeless.random.samplers import choice
-from tapeless.random.transforms import multivariate_normal as draw_normal
+from tapeless.nn import logsumexp
+from tapeless.random import choice
+from tapeless.random import multivariate_normal as draw_normal
 from tapeless.scipy.special_functions.from_lax import ndtr
 from tapeless.scipy.special_functions.gamma_relatives import check_real
 from tapeless.scipy.stats import multivariate_normal
