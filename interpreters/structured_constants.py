@@ -69,8 +69,10 @@ def _written(w: Writer, s: Structure, aval: ShapedArray) -> Atom:
 
 def structure(x: Any) -> Structure | None:
     """Find the structure of a NumPy array; None if it has none."""
-    axes = [d for d in range(x.ndim) if not _is_repeated(x, d)] if x.size else []
-    if not x.size or min([x.shape[d] for d in axes], default=x.size) < limits.STRUCTURE:
+    if not x.size or not float(x.item(0)).is_integer() or not float(x.item(-1)).is_integer():
+        return None  # a glance, as all elements of a structure are integers
+    axes = [d for d in range(x.ndim) if not _is_repeated(x, d)]
+    if min([x.shape[d] for d in axes], default=x.size) < limits.STRUCTURE:
         return None
     y = x[tuple([slice(None) if d in axes else 0 for d in range(x.ndim)])]
     found = None if dtypes.is_bool(x.dtype) else _affine(y)
