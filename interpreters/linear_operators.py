@@ -9,12 +9,12 @@ from typing import Any
 
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.linearize import LinearizedJaxpr, hoist_primal_equations, with_inputs
+from tapeless.interpreters.partial_eval import with_linear_equations
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import dtypes
 from tapeless.tracer.check import checked
 from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
-from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.primitives.elementwise import conj, conj_p, convert_element_type_p, imag_p, real_p
 from tapeless.tracer.staging import trace_closed
@@ -114,7 +114,7 @@ def _written(
         return [y for y in results if type(y) is not Zero]
 
     traced = trace_closed(flat, [*map(aval_of, residuals), *in_avals], what="linearize")
-    jaxpr = simplified(mark_linear(traced, [*[False] * n, *[True] * len(in_avals)]))
+    jaxpr = simplified(with_linear_equations(traced, (*[False] * n, *[True] * len(in_avals)), all_linear=True))
     values = dict(zip(jaxpr.invars, residuals))
     closed = with_inputs(hoist_primal_equations(jaxpr, values), values, jaxpr.invars[n:]).replace(name="linear")
     needed = [values[v] for v in closed.invars if not v.linear]

@@ -15,7 +15,8 @@ from tapeless.interpreters.inline import inline_calls
 from tapeless.interpreters.residuals import rematerialization
 from tapeless.interpreters.residuals.rematerialization import Policy, save_all
 from tapeless.interpreters.simplify import simplified, simplified_body
-from tapeless.tracer import core, passes, source
+from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.tracer import core, linear_vars, passes, source
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
@@ -61,9 +62,12 @@ def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save
     return _remembered(inline_calls(jaxpr), linear_in, policy, (False,) * len(jaxpr.outvars), simplified)
 
 
-def with_linear_equations(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
-    """Return the program that `unzip_jaxpr` simplifies and cuts: each equation is either primal or linear."""
-    return _separated(inline_calls(jaxpr), linear_in, (False,) * len(jaxpr.outvars)).program
+def with_linear_equations(jaxpr: Jaxpr, linear_in: tuple[bool, ...], all_linear: bool = False) -> Jaxpr:
+    """Return the program that `unzip_jaxpr` simplifies and cuts: each equation is either primal or linear.
+
+    all_linear: whether every result must be linear; else primal results come first.
+    """
+    return _separated(inline_calls(jaxpr), linear_in, (all_linear,) * len(jaxpr.outvars)).program
 
 
 def linear_results(
@@ -124,24 +128,35 @@ class UnzipTrace(WritingTrace):
         """Inline calls in the bodies of an equation; here nothing is left to inline, as the whole jaxpr was inlined."""
         return params
 
-    def record(
-        self,
-        primitive: Primitive,
-        args: Sequence[Any],
-        params: dict[str, Any],
-        linear_out: Sequence[bool] | None = None,
-    ) -> tuple[Any, ...]:
-        """Append an equation to the linear jaxpr; return its results, of which `linear_out` flags the linear ones."""
-        atoms = [x.variable if type(x) is LinearTracer and x.owner is self else self.primal_atom(x) for x in args]
-        avals = primitive.type(tuple([a.aval for a in atoms]), params)
-        outvars = [Var(aval, linear) for aval, linear in zip(avals, linear_out or [True] * len(avals))]
-        self._eqns.append(Equation(primitive, atoms, params, outvars, source.current()))
-        return tuple([LinearTracer(self, v) for v in outvars])
+    def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        """Append an equation with linear operands to the linear jaxpr; return its results.
+
+        A result that depends on no linear operand, as the carry of a loop that begins as a zero and stays one, is
+        returned as a primal zero: no equation reads a nonlinear result of a linear one.
+        """
+        eqn = self._append(primitive, args, params, True)
+        if not primitive.carries_programs:
+            return tuple([LinearTracer(self, v) for v in eqn.outvars])
+        linear = linear_vars.linear_results(eqn)
+        outvars = [v if yes else Var(v.aval) for v, yes in zip(eqn.outvars, linear, strict=True)]
+        self._eqns[-1] = eqn.replace(outvars=outvars)
+        return tuple([LinearTracer(self, v) if v.linear else self._primal_zero(v.aval) for v in outvars])
 
     def zero(self, aval: ShapedArray) -> Any:
         """Write a zero of this type into the linear jaxpr."""
         scalar = constant(0, aval.update(shape=()))
-        return self.record(broadcast_in_dim_p, [scalar], {"shape": aval.shape, "dims": ()}, [False])[0]
+        eqn = self._append(broadcast_in_dim_p, [scalar], {"shape": aval.shape, "dims": ()}, False)
+        return LinearTracer(self, eqn.outvars[0])
+
+    def _append(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], linear: bool) -> Equation:
+        atoms = [x.variable if type(x) is LinearTracer and x.owner is self else self.primal_atom(x) for x in args]
+        outvars = [Var(aval, linear) for aval in primitive.type(tuple([a.aval for a in atoms]), params)]
+        eqn = Equation(primitive, atoms, params, outvars, source.current())
+        self._eqns.append(eqn)
+        return eqn
+
+    def _primal_zero(self, aval: ShapedArray) -> Any:
+        return core.under(self.parent, instantiate, Zero(aval))
 
     def is_linear(self, x: Any) -> bool:
         """Tell whether `x` is a linear value of this trace."""

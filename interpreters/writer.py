@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 from tapeless.tracer import passes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
+from tapeless.tracer.flags import where_true
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects, map_carried
-from tapeless.tracer.linear_vars import linear_results, mark_linear
+from tapeless.tracer.linear_vars import linear_results
 from tapeless.tracer.primitives.elementwise import convert_element_type_p
 from tapeless.tracer.primitives.reduction import reduce_sum_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p, slice_p
@@ -117,7 +118,19 @@ class Writer:
             params = map_carried(self._body, eqn)
             if params is not eqn.params:
                 self.changed, now = True, now.replace(params=params)
-        self.keep(now)
+        self.keep(self._without_lost(now) if self.sparser and now.linear else now)
+
+    def _without_lost(self, eqn: Equation) -> Equation:
+        """Substitute zeros for results that no longer depend on a linear operand, as those of a loop of zeros.
+
+        The bodies stay as they are: their linear inputs take zeros, too.
+        """
+        lost = [v.linear and not yes for v, yes in zip(eqn.outvars, linear_results(eqn), strict=True)]
+        for v in where_true(lost, eqn.outvars):
+            self.substitute(v, filled(self, 0, v.aval))
+        return (
+            eqn.replace(outvars=[Var(v.aval) if yes else v for v, yes in zip(eqn.outvars, lost)]) if any(lost) else eqn
+        )
 
     def _is_idle(self, eqn: Equation, wanted: frozenset[Primitive] | None) -> bool:
         """Tell whether no rule can replace an equation, by its operands alone: a quick test, as that holds for most."""
@@ -176,11 +189,13 @@ class Writer:
     def inlined(self, program: Jaxpr, operands: Sequence[Atom]) -> list[Atom]:
         """Inline a call: write the equations of its program by the rules, and return the results."""
         now: dict[Atom, Atom] = dict(zip(program.invars, operands, strict=True))
+        linear = any(v.linear for v in operands)  # else linear marks are of another use of the program
         for eqn in program.eqns:
             here = eqn.replace(invars=[now.get(v, v) for v in eqn.invars])
-            outs = [Var(v.aval, linear) for v, linear in zip(eqn.outvars, linear_results(here))]
+            outs = [Var(v.aval, yes) for v, yes in zip(eqn.outvars, linear_results(here))]
             self.visit(here.replace(outvars=outs))
-            now.update(zip(eqn.outvars, map(self.now, outs)))
+            for v, out in zip(eqn.outvars, outs):
+                now[v] = filled(self, 0, v.aval) if linear and v.linear and not out.linear else self.now(out)
         return [now.get(v, v) for v in program.outvars]
 
     def made_by(self, v: Atom, primitive: Primitive) -> Equation | None:
@@ -270,12 +285,11 @@ def reinfer_linearity(before: Jaxpr, after: Jaxpr) -> Jaxpr:
     Linear results keep their mark, since callers rely on it.
     Returns: the new program, or `before` if the mark of a result would change, or if restoring it undid the rewrite.
     """
-    if after.carrying or any(map(_is_of_zeros, after.eqns)):  # bodies may have fewer linear values, too
+    if after.carrying or any(map(_is_of_zeros, after.eqns)):
         w = Writer(after)
         w.sparser = True
         w.visit_all()
-        outvars = [w.now(v) for v in after.outvars]
-        after = mark_linear(passes.dead_code(after.replace(eqns=w.eqns, outvars=outvars)))
+        after = passes.dead_code(after.replace(eqns=w.eqns, outvars=[w.now(v) for v in after.outvars]))
     lost = [not new.linear and old.linear for new, old in zip(after.outvars, before.outvars, strict=True)]
     if not any(lost):
         same = all(new.linear == old.linear for new, old in zip(after.outvars, before.outvars, strict=True))

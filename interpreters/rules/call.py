@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 from tapeless.interpreters import (
@@ -79,11 +79,12 @@ def call_transposed(
       running: for every operand the running cotangent that the program is to add to, or None.
     Returns: for every operand its cotangent, which may be `Zero`; None if the operand is not linear.
     """
-    some, linear, added = are_nonzero(cts), list(map(is_linear, args)), [total is not None for total in running]
+    some, linear, added = are_nonzero(cts), jaxpr.linear_in, [total is not None for total in running]
     program, reached = transpose.transpose_jaxpr(jaxpr, some, tuple(where_true(linear, added)))
     pulled = iter(call(program, where_false(linear, args), where_true(some, cts), where_true(added, running)))
-    each = iter(reached)
-    return tuple([(next(pulled) if next(each) else Zero(x.aval)) if is_linear(x) else None for x in args])
+    found = [next(pulled) if yes else None for yes in reached]
+    each = merge_lists(linear, found, repeat(None))
+    return tuple([(Zero(x.aval) if ct is None else ct) if is_linear(x) else None for ct, x in zip(each, args)])
 
 
 def _jit_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr) -> Any:

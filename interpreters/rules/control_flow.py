@@ -128,7 +128,7 @@ def _while_partial_eval(
     linear_in = (*of_test, *of_consts, *of_carry)
     params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
     marked = linear_vars.marked_params(Equation(c.while_p, [Var(aval_of(x)) for x in args], params, ()), linear_in)[0]
-    pushed = trace.record(c.while_p, args, marked, of_carry)
+    pushed = trace.record(c.while_p, args, marked)
     return merge_lists(of_carry, where_true(of_carry, pushed), results)
 
 
@@ -175,7 +175,7 @@ def _scan_transpose(
     reached = _reached(jaxpr, cts, n_consts, n_carry)
     linear = split_list(jaxpr.linear_in, n_consts, n_carry)
     kept, _, elements = [where_false(flags, xs) for flags, xs in zip(linear, split_list(args, n_consts, n_carry))]
-    taken = [(totals.take(i), x.aval) for i, (x, yes) in enumerate(zip(args, reached.consts)) if yes]
+    taken = [(totals.take(i), aval_of(x)) for i, (x, yes) in enumerate(zip(args, reached.consts)) if yes]
     running = [instantiate(Zero(aval)) if total is None else total for total, aval in taken]
     arriving = [instantiate(ct) for ct in where_true(reached.carry, cts[:n_carry])]
     pulled = c.scan(

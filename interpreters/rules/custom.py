@@ -461,10 +461,10 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
 
 def _custom_vmap_transpose(cts: Any, *args: Any, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
     """Transpose a linear custom_vmap function: a custom_vmap function whose rule is the transpose of the rule."""
-    nonzero, linear_in = are_nonzero(cts), tuple(map(transpose.is_linear, args))
+    nonzero, linear_in = are_nonzero(cts), jaxpr.linear_in  # of which some operands may be zeros, which are not linear
     if not isinstance(rule, _LinearRule):  # a user's, whose arguments have another order
         rule = _LinearRule(rule, linear_in, (True,) * len(cts), n_consts)
-    avals = [x.aval for x in where_true(linear_in, args)]
+    avals = where_true(linear_in, jaxpr.in_avals)
     program = transpose.transpose_jaxpr(jaxpr, nonzero, wanted=(True,) * len(avals))[0]
     given = [*where_false(linear_in, args), *where_true(nonzero, cts)]
     pulled = c.custom_vmap(_Transposed(rule, nonzero, avals), program, [], given)
