@@ -109,14 +109,20 @@ def compiled_in_turn(
     """Compile with both libraries in turn, as often as the budget allows; the fastest counts."""
     began, samples = perf_counter(), []
     while not samples or (len(samples) < COMPILATIONS and perf_counter() - began < budget):
-        samples.append([compiled(lib, f, args) for lib, f, args in zip(libraries, functions, arguments)])
+        name = f"sample_{len(samples)}"  # equal programs of one name may be found in memory
+        samples.append([compiled(lib, f, args, name) for lib, f, args in zip(libraries, functions, arguments)])
     (ours, our_bytes), (baseline, its_bytes) = (min(of_one) for of_one in zip(*samples))
     return {"compile": (ours, baseline), "memory": (our_bytes, its_bytes)}
 
 
-def compiled(lib: ModuleType, f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[float, float]:
+def compiled(lib: ModuleType, f: Callable[..., Any], args: tuple[Any, ...], name: str) -> tuple[float, float]:
     """Measure the seconds of compiling, and the bytes that the compiled program needs, arguments included."""
-    lowered = lib.jit(f).lower(*args)
+
+    def program(*args: Any) -> Any:
+        return f(*args)
+
+    program.__name__ = name
+    lowered = lib.jit(program).lower(*args)
     began = perf_counter()
     done = lowered.compile()
     took = perf_counter() - began
