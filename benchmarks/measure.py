@@ -10,7 +10,7 @@ import importlib
 import json
 import resource
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -54,7 +54,7 @@ def steady(lib: ModuleType, f: Callable[..., Any], args: tuple[Any, ...]) -> Thu
 
 def fastest_in_turn(thunks: Sequence[Thunk], repeats: int, budget: float) -> tuple[float, float]:
     """Return the fastest samples of both: what else a machine does makes a sample slower, and none faster."""
-    ours, baseline = in_turn(*thunks, repeats, budget)
+    ours, baseline = in_turn(thunks[0], thunks[1], repeats, budget)
     return min(ours), min(baseline)
 
 
@@ -79,7 +79,7 @@ def seconds_per_call(thunk: Thunk) -> float:
     return took / number
 
 
-def together(pair: Pair, case: Case, columns: Collection[str], repeats: int, budget: float) -> Measured:
+def together(pair: Pair, case: Case, columns: Set[str], repeats: int, budget: float) -> Measured:
     """Compare the values of both libraries, and measure them in turn."""
     both = (pair.ours, pair.baseline)
     for lib in both:

@@ -63,8 +63,8 @@ def chain(lib: ModuleType, f: Callable[..., Any]) -> Callable[..., Any]:
     """Run a chain of Hamiltonian Monte Carlo (Neal 2011) on a log-density whose last datum is a key."""
     tnp = lib.numpy
 
-    def sample(position: Any, *data: Any) -> Any:
-        *data, key = data
+    def sample(position: Any, *data_and_key: Any) -> Any:
+        *data, key = data_and_key
         slope = lib.grad(lambda q: f(q, *data, key))
 
         def leap(state: Any, _: Any) -> Any:
