@@ -1,10 +1,11 @@
 """Benchmarks: each module asks one question of Tapeless and of its baseline, JAX, side by side.
 
     pip install '.[bench]'
-    python -m benchmarks.trace        how long until a gradient is a program?
+    python -m benchmarks              how do whole programs compare, from Python to the last of many calls?
     python -m benchmarks.dispatch     what does one small call cost?
     python -m benchmarks.importing    what does the import cost?
-    python -m benchmarks.steady       how fast is the compiled gradient?
+    python -m benchmarks.steady       how fast are single operations, compiled, and their gradients?
+    python -m benchmarks.growth       how do gradients grow with the size of the problem?
     python -m benchmarks.index        do programs by elements run as those in bulk?
 
 `--control` puts JAX on both sides (numpy, for importing): as far as those ratios are from 1, so far are the others to

@@ -8,6 +8,7 @@ named.
 import argparse
 import gc
 import importlib
+import math
 import os
 import platform
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ from importlib.metadata import version
 from statistics import median
 from time import perf_counter
 from types import ModuleType
+
+import numpy as np
 
 Thunk = Callable[[], object]
 
@@ -53,9 +56,27 @@ class Pair:
         """Time the thunks that `prepare` returns for either library, in turn; each repeats the work `per` times."""
         ours, baseline = prepare(self.ours), prepare(self.baseline)
         ours(), baseline()  # compiles, fills caches
-        samples = [(sample(ours), sample(baseline)) for _ in range(repeats)]
-        mine, theirs = zip(*samples, strict=True)
+        mine, theirs = in_turn(ours, baseline, repeats)
         return Row(name, median(mine) / per, median(theirs) / per, target)
+
+    def agree(self, prepare: Callable[[ModuleType], Thunk], tolerance: float = 2e-3) -> None:
+        """Compare the leaves of both results, relative to the greatest entry: float32, sums in another order."""
+        results = [self.baseline.tree.leaves(prepare(self.ours)()), self.baseline.tree.leaves(prepare(self.baseline)())]
+        floor = 1e-3 * max(np.abs(leaf).max(initial=0) for leaf in results[1])  # of leaves that are zero but rounded
+        for mine, theirs in zip(*results, strict=True):
+            scale = max(np.abs(theirs).max(initial=0), floor)
+            np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance * scale)
+
+
+def in_turn(
+    ours: Thunk, baseline: Thunk, repeats: int, budget: float = math.inf
+) -> tuple[Sequence[float], Sequence[float]]:
+    """Sample two thunks in turn; fewer times, but at least three, if that exceeds the budget of seconds."""
+    began, samples = perf_counter(), [(sample(ours), sample(baseline))]
+    while len(samples) < repeats and (len(samples) < 3 or perf_counter() - began < budget):
+        samples.append((sample(ours), sample(baseline)))
+    mine, theirs = zip(*samples, strict=True)
+    return mine, theirs
 
 
 def sample(thunk: Thunk) -> float:

@@ -117,8 +117,14 @@ class DeviceArray(ShardMethods, Array):
 
     def block_until_ready(self) -> "DeviceArray":
         """Wait until the array is computed, and return it. Raises: the error of its computation."""
-        self._await()
-        host.raising(self.live().block_until_ready)
+        if forking.forked:
+            self._await()
+        try:
+            host.raising(self.buf.block_until_ready)
+        except RuntimeError:
+            if self.buf.is_deleted():  # asked now, and not before each wait
+                raise deleted_error(self.aval) from None
+            raise
         return self
 
     def on_device_size_in_bytes(self) -> int:
@@ -280,6 +286,9 @@ class _Deleted:
 
     def is_deleted(self) -> bool:
         return True
+
+    def block_until_ready(self) -> None:
+        raise deleted_error(self.aval)
 
 
 def deleted_error(aval: ShapedArray, who: str = "this array") -> RuntimeError:

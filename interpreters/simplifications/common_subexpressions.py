@@ -52,6 +52,19 @@ def key_of(primitive: Primitive, operands: Sequence[Atom], params: Mapping[str, 
     return primitive, tuple(named), tuple(sorted(given, key=hash) if primitive in COMMUTATIVE else given)
 
 
+def equal_but_for_names(a: Jaxpr, b: Jaxpr) -> bool:
+    """Tell whether two programs over the same inputs have equal equations in the same order, and equal results."""
+    if len(a.eqns) != len(b.eqns):
+        return False
+    names = dict[Atom, Atom](zip(b.invars, a.invars, strict=True))
+    for x, y in zip(a.eqns, b.eqns):
+        given = [names.get(v, v) for v in y.invars]
+        if x.linear != y.linear or key_of(x.primitive, x.invars, x.params) != key_of(y.primitive, given, y.params):
+            return False
+        names.update(zip(y.outvars, x.outvars))
+    return [_operand(v) for v in a.outvars] == [_operand(names.get(v, v)) for v in b.outvars]
+
+
 def _operand(x: Atom) -> Any:
     if type(x) is not Literal or isinstance(x.value, Array):
         return x

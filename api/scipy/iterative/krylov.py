@@ -149,7 +149,7 @@ def _system(who: str, a: Any, b: Any, x0: Any, maxiter: int | None, m: Any) -> _
 
 def _function(who: str, name: str, f: Any) -> Map:
     if f is None:
-        return lambda x: x
+        return _unchanged
     if callable(f):
         return f
     if hasattr(f, "tocoo"):
@@ -165,6 +165,10 @@ def _function(who: str, name: str, f: Any) -> Map:
     if aval.ndim != 2 or aval.shape[0] != aval.shape[1]:
         raise ValueError(f"{who}: {name} must be a square matrix, not {aval}.")
     return lambda x: tnp.matmul(f, x, precision=_HIGHEST)
+
+
+def _unchanged(x: Any) -> Any:
+    return x
 
 
 def _relative(tol: Any, rtol: Any) -> Any:
@@ -183,8 +187,9 @@ def _conjugate_gradients(system: _Unknown, tol: Any, atol: Any, a: Map, b: Any) 
     least, x0 = _bound(tol, atol, b), _plus(system.x0, 0, b)  # nan where b is
 
     def going(state: Any) -> Any:
-        _, r, _, _, k = state
-        return (_norm(r) > least) & (k < system.maxiter)
+        _, r, gamma, _, k = state
+        size = tnp.sqrt(gamma) if system.m is _unchanged else _norm(r)  # it is known already: each sum is a pass over r
+        return (size > least) & (k < system.maxiter)
 
     def step(state: Any) -> Any:
         x, r, gamma, p, k = state

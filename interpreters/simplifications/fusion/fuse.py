@@ -18,6 +18,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from tapeless.interpreters import limits
+from tapeless.interpreters.simplifications.common_subexpressions import equal_but_for_names
 from tapeless.interpreters.simplifications.fusion import licence
 from tapeless.interpreters.simplifications.fusion.promising import StructuredValues, structure
 from tapeless.interpreters.simplifications.fusion.statements import (
@@ -258,7 +259,9 @@ class _Fusion:
                 if atom is not None and w.replace(eqn, atom):
                     continue
             w.keep(w.renamed(eqn))
-        return w.finish()
+        after = w.finish()
+        # A statement may be cheaper than the operations that it is written as, which were there before.
+        return self._jaxpr if equal_but_for_names(self._jaxpr, after) else after
 
 
 def as_one_ein(w: Writer, terms: Sum, atoms: Sequence[Atom], aval: ShapedArray, precision: Any) -> Atom:

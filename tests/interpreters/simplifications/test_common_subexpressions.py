@@ -7,7 +7,10 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters.simplifications.common_subexpressions import without_common_subexpressions
+from tapeless.interpreters.simplifications.common_subexpressions import (
+    equal_but_for_names,
+    without_common_subexpressions,
+)
 
 VECTOR = tl.ShapeDtypeStruct((3,), "float32")
 
@@ -39,3 +42,21 @@ def test_others_stay(f: Any):
 def test_the_same_object_if_there_are_none():
     jaxpr = tl.make_jaxpr(tnp.sin)(VECTOR).jaxpr
     assert without_common_subexpressions(jaxpr) is jaxpr
+
+
+def test_programs_are_equal_but_for_names():
+    programs = {
+        "sum": lambda x: tnp.sin(x) + tnp.cos(x),
+        "sum of zero": lambda x: x + 0.0,
+        "of minus zero": lambda x: x + -0.0,
+        "difference": lambda x: tnp.sin(x) - tnp.cos(x),
+        "turned": lambda x: tnp.cos(x) - tnp.sin(x),
+        "first": lambda x: (tnp.sin(x), tnp.cos(x))[0],
+        "one more": lambda x: (tnp.sin(x), tnp.cos(x)),
+        "in the other order": lambda x: (tnp.sin(x), tnp.cos(x))[::-1],
+        "input": lambda x: (x, x),
+    }
+    each = {name: [tl.make_jaxpr(f)(VECTOR).jaxpr for _ in range(2)] for name, f in programs.items()}
+    for name, (a, _) in each.items():
+        for other, (_, b) in each.items():
+            assert equal_but_for_names(a, b) == (name == other), (name, other)

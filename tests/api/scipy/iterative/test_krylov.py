@@ -103,3 +103,11 @@ def test_bad_input():
     ]:
         with pytest.raises(error, match=message):
             call()
+
+
+def test_conjugate_gradients_ask_for_the_size_of_the_residual_once_a_step():
+    """Without a preconditioner the step has computed it, and another pass over the residual takes as long as others."""
+    going = str(tl.make_jaxpr(lambda b: cg(lambda x: 3 * x, b)[0])(np.ones(N))).partition("@going")[2]
+    condition, _, rest = going.partition("in ")
+    assert "sqrt" in condition and "reduce_sum" not in condition and "dot_general" not in condition
+    assert rest.partition(" in ")[0].count("dot_general") == 2  # of the direction's image, and of the residual

@@ -11,7 +11,7 @@ from tapeless import lax
 from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion import fuse, statements
 from tapeless.interpreters.simplifications.fusion.statements import statement
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import after_passes, simplified
 from tapeless.interpreters.terms.compose import Composer
 from tapeless.tracer.primitives.contraction import Precision
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
@@ -358,3 +358,12 @@ def test_equal_structures_are_composed_once(f, n, most, monkeypatch):
         simplified(tl.make_jaxpr(f(length))(X).jaxpr)
         counts.append(len(composed))
     assert 0 < counts[1] <= counts[0] <= most
+
+
+def test_a_fusion_that_writes_what_was_there_changes_nothing():
+    """The statement of triangles within triangles is cheaper than they are, but is written as the same triangles."""
+    square = tl.ShapeDtypeStruct((4, 4), "float32")
+    for f in (lambda x: tnp.linalg.eigh(x)[1], lambda x: (x - tnp.tril(tnp.tril(x, -1)) / 2) @ x):
+        linear = tl.make_jaxpr(lambda x, f=f: tl.jvp(f, (tnp.triu(x),), (tnp.triu(x),)))(square).jaxpr
+        names = [done.name for done in after_passes(linear)]
+        assert names.count("fusion.fuse") <= 1
