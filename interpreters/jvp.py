@@ -244,7 +244,7 @@ def total(terms: Sequence[Any], out: Any) -> Any:
     return total
 
 
-@core.remembered
+@core.memoize_by_program
 def _jvp_jaxpr(
     jaxpr: Jaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[Any, ...], tuple[bool, ...]]:

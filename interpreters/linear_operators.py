@@ -9,10 +9,10 @@ from typing import Any
 
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.linearize import LinearizedJaxpr, hoist_primal_equations, with_inputs
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import dtypes
-from tapeless.tracer.check import checked
+from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.numpy import arithmetic
@@ -114,9 +114,9 @@ def _written(
         return [y for y in results if type(y) is not Zero]
 
     traced = trace_closed(flat, [*map(aval_of, residuals), *in_avals], what="linearize")
-    jaxpr = simplified(mark_linear(traced, [*[False] * n, *[True] * len(in_avals)]))
+    jaxpr = simplify_program(mark_linear(traced, [*[False] * n, *[True] * len(in_avals)]))
     values = dict(zip(jaxpr.invars, residuals))
     closed = with_inputs(hoist_primal_equations(jaxpr, values), values, jaxpr.invars[n:]).replace(name="linear")
     needed = [values[v] for v in closed.invars if not v.linear]
     out_avals = [aval_of(y) for y in results]
-    return LinearizedJaxpr(checked_linear(checked(closed), needed), needed, are_nonzero(results), out_avals)
+    return LinearizedJaxpr(checked_linear(check_if_configured(closed), needed), needed, are_nonzero(results), out_avals)

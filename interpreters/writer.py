@@ -103,7 +103,7 @@ class Writer:
         now = self.renamed(eqn)
         if self.sparser and _is_of_zeros(now):
             self.place, self.changed = eqn.source, True
-            self._same.update((v, filled(self, 0, v.aval)) for v in eqn.outvars)
+            self._same.update((v, fill_array(self, 0, v.aval)) for v in eqn.outvars)
             return
         rule = rules.get(eqn.primitive)
         if self._mixed:
@@ -207,13 +207,13 @@ def literal(value: Any, aval: ShapedArray) -> Literal:
     return Literal(scalar.dtype.type(value) if scalar.weak_type else exact(value, scalar.dtype), scalar)
 
 
-def filled(w: Writer, value: Any, aval: ShapedArray) -> Atom:
+def fill_array(w: Writer, value: Any, aval: ShapedArray) -> Atom:
     """Write a value of type `aval` whose elements all equal `value`."""
     scalar = literal(value, aval)
     return w.write(broadcast_in_dim_p, scalar, shape=aval.shape, dims=()) if aval.shape else scalar
 
 
-def typed(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
+def convert_type(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
     """Convert `x` to the dtype and weak type of `aval`."""
     if x.aval.dtype == aval.dtype and x.aval.weak_type == aval.weak_type:
         return x

@@ -21,27 +21,6 @@ PUBLIC = {
     ("tapeless.custom.primitive_batching", "defvectorized"),  # a name of JAX
     ("tapeless.tracer.numpy.sorting", "searchsorted"),  # a name of NumPy
 }
-# Rooms and modules whose functions are still named by participles.
-PARTICIPLES_LEFT = (
-    "interpreters/formulas/let_form.py",
-    "interpreters/formulas/raise_terms.py",
-    "interpreters/simplifications/fusion/",
-    "interpreters/simplifications/masks/",
-    "interpreters/simplifications/slicing/",
-    "interpreters/simplify.py",
-    "interpreters/terms/",
-    "interpreters/writer.py",
-    "tracer/bodies.py",
-    "tracer/caches.py",
-    "tracer/check.py",
-    "tracer/formulas/",
-    "tracer/jaxpr.py",
-    "tracer/passes.py",
-    "tracer/primitives/ein.py",
-    "tracer/printing.py",
-    "tracer/terms/",
-    "tracer/types.py",
-)
 
 
 def test_lists_are_fresh() -> None:
@@ -72,18 +51,8 @@ def test_a_class_outside_of_the_glossary_is_found() -> None:
 
 def test_functions_that_other_modules_import_are_not_participles() -> None:
     """`read`, `checked` or `moved` name a result; a verb and a noun, as `read_program`, say what happens to what."""
-    found = [
-        f"{path}: {name} is imported elsewhere: name it by a verb and a noun"
-        for path, name in _participles()
-        if not path.startswith(PARTICIPLES_LEFT)
-    ]
+    found = [f"{path}: {name} is imported elsewhere: name it by a verb and a noun" for path, name in _participles()]
     assert found == [], "\n".join(found)
-
-
-def test_rooms_that_are_left_have_participles() -> None:
-    paths = [path for path, _ in _participles()]
-    done = [left for left in PARTICIPLES_LEFT if not any(path.startswith(left) for path in paths)]
-    assert done == [], "take these out of PARTICIPLES_LEFT"
 
 
 @pytest.mark.parametrize("name", ["read", "written", "checked", "chosen", "kept"])

@@ -21,8 +21,8 @@ from tapeless.tracer.advice import widths
 from tapeless.tracer.advice.called_functions import find_called, name_called
 from tapeless.tracer.array import Array, Evaluator
 from tapeless.tracer.caches import ProgramCache as ProgramCache
+from tapeless.tracer.caches import memoize_by_program as memoize_by_program
 from tapeless.tracer.caches import program_cache as program_cache
-from tapeless.tracer.caches import remembered as remembered
 from tapeless.tracer.errors import (
     ConcretizationTypeError,
     InternalError,

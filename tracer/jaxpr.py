@@ -19,7 +19,7 @@ from tapeless.tracer import core, printing
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.source import Source, override
-from tapeless.tracer.types import ShapedArray, aval_of, incoming, kept
+from tapeless.tracer.types import ShapedArray, aval_of, incoming, take_array
 
 
 @final
@@ -65,7 +65,7 @@ class Literal:
 def _kept(value: Any, aval: ShapedArray) -> Any:
     if isinstance(value, np.generic):
         return value
-    return kept(incoming(value)) if isinstance(value, np.ndarray) else aval.dtype.type(value)
+    return take_array(incoming(value)) if isinstance(value, np.ndarray) else aval.dtype.type(value)
 
 
 Atom = Var | Literal
@@ -255,7 +255,7 @@ class Jaxpr:
           other options of JAX: for its own format, and not used.
         """
         text = self._text(source_info)
-        return printing.colored(text) if use_color else text
+        return printing.color_text(text) if use_color else text
 
     def _text(self, with_source: bool = False) -> str:
         return printing.jaxpr_text(self, with_source=with_source)
@@ -364,7 +364,7 @@ class ClosedJaxpr:
     def pretty_print(self, *, source_info: bool = False, use_color: bool = False, **_: Any) -> str:
         """Return the text of the program, as `Jaxpr.pretty_print` does."""
         text = printing.jaxpr_text(whole(self.jaxpr), n_constants=len(self.consts), with_source=source_info)
-        return printing.colored(text) if use_color else text
+        return printing.color_text(text) if use_color else text
 
     def __str__(self) -> str:
         return self.pretty_print()
@@ -380,7 +380,7 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield item
 
 
-def carried(eqn: "Equation") -> Iterable[Jaxpr]:
+def list_inner_jaxprs(eqn: "Equation") -> Iterable[Jaxpr]:
     """Return the programs that an equation carries; most carry none, which its primitive tells at once."""
     return subjaxprs(eqn.params) if eqn.primitive.carries_programs else ()
 
@@ -445,7 +445,7 @@ def effects(eqn: Equation) -> Effects:
     return own.union(*[effects_of(inner) for inner in subjaxprs(eqn.params)])
 
 
-@core.remembered
+@core.memoize_by_program
 def effects_of(jaxpr: Jaxpr) -> Effects:
     """Collect the effects of all equations of a program; cached for as long as it lives."""
     own = any(primitive.effect is not None for primitive in jaxpr.primitives)

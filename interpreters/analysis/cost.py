@@ -85,7 +85,7 @@ class Cost:
 _numbers = attrgetter(*[f.name for f in fields(Cost)])
 
 
-@core.remembered
+@core.memoize_by_program
 def cost(jaxpr: Jaxpr) -> Cost:
     """Count the cost of running a program once. Remembered for as long as it lives."""
     parts = [equation_cost(eqn) for eqn in jaxpr.eqns]

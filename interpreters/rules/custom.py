@@ -376,7 +376,7 @@ class _PrimalRule(_Part):
     def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
         out_mapped: list[bool] = []
         n = len(self.linear_out) - sum(self.linear_out)
-        residuals = passes.rearranged(self._jaxpr, range(len(args)), range(n, len(self._jaxpr.outvars)))
+        residuals = passes.rearrange_program(self._jaxpr, range(len(args)), range(n, len(self._jaxpr.outvars)))
 
         def outs(*xs: Any) -> list[Any]:
             zeros = [(instantiate(Zero(aval)), False) for aval in self._linear_avals]
@@ -449,7 +449,7 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
     n = len(outs) - halves.residuals
     unused = [aval_of(x) for x in primals]
     residuals = range(halves.residuals)
-    program = passes.rearranged(
+    program = passes.rearrange_program(
         halves.linear,
         [*residuals, *unused, *range(halves.residuals, len(halves.linear.invars))],
         range(len(halves.linear.outvars)),

@@ -37,7 +37,7 @@ writes: Table[bool] = Table("writes", "it writes operand 0 at indices", absent="
 # ---- overwritten variables, and the order of equations -------------------------------------------------------
 
 
-@core.remembered
+@core.memoize_by_program
 def find_written(jaxpr: Jaxpr) -> frozenset[Any]:
     """Find the variables whose elements some equation overwrites, itself or in its bodies."""
     return frozenset([v for eqn in jaxpr.eqns for v in _written_by(eqn)])
@@ -55,7 +55,7 @@ def _written_by(eqn: Equation) -> list[Any]:
     return found
 
 
-@core.remembered
+@core.memoize_by_program
 def overwrites(jaxpr: Jaxpr) -> bool:
     """Tell whether a program, or one that it runs, writes into parts of arrays."""
     return any(primitive in writes for primitive in jaxpr.primitives) or any(map(overwrites, jaxpr.programs))
@@ -246,7 +246,7 @@ def homes(branches: Sequence[Jaxpr]) -> list[int | None]:
     return [p if single.count(p) == 1 else None for p in single]
 
 
-@core.remembered
+@core.memoize_by_program
 def _updated(jaxpr: Jaxpr) -> list[int | None]:
     """Map each result to the input that it is, or that it is made of by overwriting elements; None if neither."""
     makers = {v: (eqn, i) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars)}

@@ -59,7 +59,7 @@ class Operands(NamedTuple):
     """Operands by number: their names and shapes, which of them are booleans, and which are free indices.
 
     `hints`: the user's names for indices of an axis of an operand. `stays`: axes whose indices stay summed over, as in
-    `solved`. `expressions`: operands that are printed as functions of their indices. `real`: real operands.
+    `solve_term`. `expressions`: operands that are printed as functions of their indices. `real`: real operands.
     """
 
     names: Sequence[str]

@@ -1,7 +1,7 @@
 """Limits: the numbers at which searches end, each with what it counts and what is lost beyond it.
 
-`Limit.is_passed` is the test; who listens (`noted`) is told of each limit that stopped something. Those of terms are
-here, all others in `interpreters/limits.py`.
+`Limit.is_passed` is the test; `collect_stops` lists the limits that stopped something. Those of terms are here, all
+others in `interpreters/limits.py`.
 """
 
 from collections.abc import Generator
@@ -57,7 +57,7 @@ _listener: ContextVar[list[Stop] | None] = ContextVar("listener of limits", defa
 
 
 @contextmanager
-def noted() -> Generator[list[Stop], None, None]:
+def collect_stops() -> Generator[list[Stop], None, None]:
     """Collect the limits that stop something inside of a `with` block, each with its place once."""
     found: list[Stop] = []
     token = _listener.set(found)

@@ -64,7 +64,7 @@ def _compares(jaxpr: Jaxpr) -> bool:
     return any(v.linear and dtypes.kind(v.aval.dtype) in "biu" for v in made)
 
 
-@core.remembered
+@core.memoize_by_program
 def chooses(jaxpr: Jaxpr) -> bool:
     """Tell whether a program, or a body in it, selects between linear values."""
     eqns = jaxpr.eqns if e.select_n_p in jaxpr.primitives else jaxpr.carrying

@@ -220,13 +220,13 @@ class Coefficients:
 
 def _repeated(region: Region | None, x: Atom, shape: Shape) -> Region | None:
     """Broadcast the masks of a region to a shape if `x`, which they are computed from, is a scalar."""
-    return region if x.aval.shape == shape else regions.moved(region, lambda mask: mask.repeated(shape, ()))
+    return region if x.aval.shape == shape else regions.move_masks(region, lambda mask: mask.repeated(shape, ()))
 
 
 def _read(region: Region | None, eqn: Equation) -> Region | None:
     """Read a region of the operand through an equation that moves elements, or reduces by `or`."""
     found = find_map(eqn)
-    return None if found is None else regions.viewed(region, [found])
+    return None if found is None else regions.view_masks(region, [found])
 
 
 def is_finite_nonzero(w: Writer, x: Atom) -> bool:

@@ -45,7 +45,7 @@ def covers(region: Region, part: Iterable[Alternative]) -> bool:
     return all(any(set(a) <= set(b) for a in region) for b in part)
 
 
-def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region | None:
+def move_masks(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region | None:
     """Move every mask of a region; `move` gives None for a mask that cannot be moved, which then holds everywhere."""
     if region is None:
         return None
@@ -54,16 +54,16 @@ def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region 
     return _bounded([a for a in alternatives if NEVER not in a])
 
 
-def translated(region: Region | None, meaning: Callable[[Mask], Region | None]) -> Region | None:
+def translate_masks(region: Region | None, meaning: Callable[[Mask], Region | None]) -> Region | None:
     """Substitute a region for each mask of a region; `meaning` returns None for everywhere."""
     if not region:
         return region
     return reduce(either, [reduce(both, map(meaning, a), None) for a in region])
 
 
-def viewed(region: Region | None, views: Sequence[Map]) -> Region | None:
+def view_masks(region: Region | None, views: Sequence[Map]) -> Region | None:
     """Read every mask of a region through views, one after another."""
-    return moved(region, lambda mask: mask.viewed(views)) if views else region
+    return move_masks(region, lambda mask: mask.viewed(views)) if views else region
 
 
 def _distinct(masks: Iterable[Mask]) -> Alternative:

@@ -16,15 +16,15 @@ from tapeless.interpreters.index_rows import Combination, IndexRow, index_row, i
 from tapeless.interpreters.simplifications.common_subexpressions import FENCES
 from tapeless.interpreters.terms.accesses import DigitAxis, axes_of
 from tapeless.interpreters.terms.index_arrays import index_array
-from tapeless.interpreters.terms.lower_views import Order, arranged, placed, viewed
+from tapeless.interpreters.terms.lower_views import Order, arrange_axes, place_in_box, read_view
 from tapeless.interpreters.terms.tiles import Box, fills_box, whole_box, written_box
-from tapeless.interpreters.writer import Writer, filled, literal
+from tapeless.interpreters.writer import Writer, fill_array, literal
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import dot_general_p
-from tapeless.tracer.primitives.ein import ein_p, reduced
+from tapeless.tracer.primitives.ein import ein_p, reduce_terms
 from tapeless.tracer.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p
 from tapeless.tracer.primitives.operands import argsort, without
 from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable, symbol, variables
@@ -37,7 +37,7 @@ from tapeless.tracer.terms.map import (
     make_view,
     view_along_variables,
 )
-from tapeless.tracer.terms.solve import solved, substituted
+from tapeless.tracer.terms.solve import solve_term, substitute_sum
 from tapeless.tracer.terms.term import Lookup, Sum, Term, looked_up, term, variables_of
 from tapeless.tracer.types import ShapedArray
 
@@ -82,11 +82,11 @@ class Starts:
 
 
 def is_readable(view: Map) -> bool:
-    """Tell whether `read` has operations for a view."""
+    """Tell whether `read_part` has operations for a view."""
     return _axes(view) is not None
 
 
-def read(w: Writer, x: Atom, view: Map, starts: Sequence[Atom]) -> Atom:
+def read_part(w: Writer, x: Atom, view: Map, starts: Sequence[Atom]) -> Atom:
     """Write the operations that read a view of a value: first a dynamic slice, if it has windows.
 
     Args:
@@ -101,13 +101,13 @@ def read(w: Writer, x: Atom, view: Map, starts: Sequence[Atom]) -> Atom:
     if index is not None:
         first = [literal(0, index) if start is None else start for start in symbols]
         x = w.write(dynamic_slice_p, x, *first, slice_sizes=tuple([a.size for a in axes]))
-    x, order = viewed(w, x, axes, view.shape)
+    x, order = read_view(w, x, axes, view.shape)
     return spread(w, x, order, view.shape)
 
 
 def spread(w: Writer, x: Atom, order: Order, shape: Shape) -> Atom:
     """Broadcast a value to a shape; its axes are the axes `order` of that."""
-    return arranged(w, x, order, tuple(range(len(shape))), shape)
+    return arrange_axes(w, x, order, tuple(range(len(shape))), shape)
 
 
 def _axes(view: Map) -> tuple[DigitAxis, ...] | None:
@@ -203,7 +203,7 @@ class _ViewTerm(NamedTuple):
     def put(self, w: Writer, x: Atom, axes: Sequence[DigitAxis], box: Box, around: Atom | None = None) -> Atom:
         """Write the part that the only factor reads into its place in a box, padded with the number `around`."""
         digits, sizes = tuple([d.variable for a in axes for d in a.digits]), self.term.sizes
-        return placed(w, arranged(w, x, self.reads[0][1], digits, sizes), axes, sizes, box, around)
+        return place_in_box(w, arrange_axes(w, x, self.reads[0][1], digits, sizes), axes, sizes, box, around)
 
 
 def _view_term(eqn: Equation, t: Term) -> _ViewTerm:
@@ -321,17 +321,17 @@ def read_in_boxes(eqn: Equation) -> tuple[int, ...]:
 def _summed(eqn: Equation, view: Map, terms: Sum, operands: Collection[int] | None = None) -> ResultPart:
     """Restrict the terms of an `ein` to the view, and operands, or all, to the box around all that they read of it."""
     aval, precision = eqn.outvars[0].aval.update(shape=view.shape), eqn.params["precision"]
-    read = reduced(substituted(view.term, 0, terms), [x.aval for x in eqn.invars], view.shape, aval.dtype)
+    read = reduce_terms(substitute_sum(view.term, 0, terms), [x.aval for x in eqn.invars], view.shape, aval.dtype)
     given = [eqn.invars[k].aval for k in read.operands]
     boxes = [_box(read.terms, k, x.shape) if operands is None or read.operands[k] in operands else identity_map(x.shape)
              for k, x in enumerate(given)]  # fmt: skip
     parts = [x.update(shape=box.shape) for x, box in zip(given, boxes)]
-    found = reduced([_in_boxes(t, boxes) for t in read.terms], parts, view.shape, aval.dtype)
+    found = reduce_terms([_in_boxes(t, boxes) for t in read.terms], parts, view.shape, aval.dtype)
     views = {read.operands[k]: boxes[k] for k in found.operands}
 
     def write(w: Writer, *xs: Atom) -> Atom:
         if not found.terms:
-            return filled(w, 0, aval)
+            return fill_array(w, 0, aval)
         return w.write(ein_p, *xs, **found.params(view.shape, aval.dtype, precision))
 
     return ResultPart(views, write)
@@ -373,7 +373,7 @@ def _iota(eqn: Equation, view: Map) -> ResultPart | None:
 
 def _batched(eqn: Equation, view: Map, terms: Sum, starts: Starts) -> ResultPart | None:
     """Apply the function to parts along its batch axes, then read the view of the result; None if none is smaller."""
-    known = [t for t in map(solved, terms) if t is not None]
+    known = [t for t in map(solve_term, terms) if t is not None]
     batch = [d for d, n in enumerate(view.of) if known and all(_is_batch(t, d, n) for t in known)]
     box = _box_along(batch, view)
     if box.shape == view.of:
@@ -394,7 +394,7 @@ def _batched(eqn: Equation, view: Map, terms: Sum, starts: Starts) -> ResultPart
         return None
 
     def write(w: Writer, *xs: Atom) -> Atom:
-        return read(w, w.write(eqn.primitive, *xs, **eqn.params), inner, starts.atoms)
+        return read_part(w, w.write(eqn.primitive, *xs, **eqn.params), inner, starts.atoms)
 
     return ResultPart(every, write, box.size)
 
