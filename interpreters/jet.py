@@ -235,9 +235,9 @@ class JetTracer(Tracer):
             self._derivative = JetTracer(trace, self.aval.tangent(), _Derivative(self))
         return self._derivative
 
-    def known(self) -> Any:
+    def concrete_value(self) -> Any:
         primal = core.under(self.owner.parent, self.coefficient, 0)
-        return None if type(primal) is Zero else primal.known() if isinstance(primal, Tracer) else primal
+        return None if type(primal) is Zero else primal.concrete_value() if isinstance(primal, Tracer) else primal
 
     def where(self) -> str:
         parts = [x.where() for x in self._known if isinstance(x, Tracer)]

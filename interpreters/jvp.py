@@ -129,9 +129,9 @@ class JVPTracer(Tracer):
         self.tangent: Final = tangent
         self.aval: ShapedArray = aval_of(primal)
 
-    def known(self) -> Any:
+    def concrete_value(self) -> Any:
         primal = self.primal
-        return primal.known() if isinstance(primal, Tracer) else primal
+        return primal.concrete_value() if isinstance(primal, Tracer) else primal
 
     def _shown(self) -> str:
         return self.primal._shown() if isinstance(self.primal, Tracer) else super()._shown()

@@ -63,7 +63,7 @@ class Writer:
         self._made: dict[Var, Equation] = {}
         self._same: dict[Var, Atom] = {}
         self._is_same = self._same.keys().isdisjoint  # are all of these atoms as they were?
-        self.place: Source | None = None  # source line of the equations that are written next
+        self.source: Source | None = None  # source line of the equations that are written next
 
     def rewritten(self, before: "Writer | None" = None) -> Jaxpr:
         """Rewrite the whole program by the rules. Args: as in `visit_all`."""
@@ -102,14 +102,14 @@ class Writer:
         """Write an equation of the old program: its replacement by a rule, or itself with its bodies simplified."""
         now = self.renamed(eqn)
         if self.sparser and _is_of_zeros(now):
-            self.place, self.changed = eqn.source, True
+            self.source, self.changed = eqn.source, True
             self._same.update((v, fill_array(self, 0, v.aval)) for v in eqn.outvars)
             return
         rule = rules.get(eqn.primitive)
         if self._mixed:
             self.linear = eqn.linear
         if rule is not None and not (eqn.primitive.carries_programs and effects(eqn)):
-            self.place = eqn.source
+            self.source = eqn.source
             found = rule.apply(self, *now.invars, **eqn.params)
             if found is not None and self.replace(eqn, found):
                 return
@@ -170,7 +170,7 @@ class Writer:
         if isinstance(found, (Var, Literal)) and found.aval is aval:
             return found
         out = Var(aval, any(v.linear for v in operands))
-        self.keep(Equation(primitive, operands, params, [out], self.place))
+        self.keep(Equation(primitive, operands, params, [out], self.source))
         return out
 
     def inlined(self, program: Jaxpr, operands: Sequence[Atom]) -> list[Atom]:

@@ -267,34 +267,34 @@ class Jaxpr:
 
 
 class OpenJaxpr(Jaxpr):
-    """A view of the program `whole` by JAX's convention: its constants are `constvars`, and not among `invars`.
+    """A view of `program` by JAX's convention: its constants are `constvars`, and not among `invars`.
 
-    For programs that take programs apart, as libraries for JAX do. Nothing of ours transforms it: `whole` is for that.
+    For programs that take programs apart, as libraries for JAX do. We transform `program` only, never the view.
     """
 
-    __slots__ = ("whole",)
+    __slots__ = ("program",)
 
-    def __init__(self, whole: Jaxpr, n_constants: int) -> None:
-        super().__init__(whole.invars[n_constants:], whole.eqns, whole.outvars, whole.name)
-        self.whole: Final = whole
+    def __init__(self, program: Jaxpr, n_constants: int) -> None:
+        super().__init__(program.invars[n_constants:], program.eqns, program.outvars, program.name)
+        self.program: Final = program
 
     @property
     def constvars(self) -> tuple[Var, ...]:
-        """The inputs of `whole` that the constants are the values of."""
-        return self.whole.invars[: len(self.whole.invars) - len(self.invars)]
+        """The inputs of `program` that the constants are the values of."""
+        return self.program.invars[: len(self.program.invars) - len(self.invars)]
 
     def replace(self, *, invars: Sequence[Var] | None = None, **fields: Any) -> "OpenJaxpr":
         """Return the program with some fields replaced; the constants stay."""
         inputs = (*self.constvars, *(self.invars if invars is None else invars))
-        return OpenJaxpr(self.whole.replace(invars=inputs, **fields), len(self.constvars))
+        return OpenJaxpr(self.program.replace(invars=inputs, **fields), len(self.constvars))
 
     def _text(self, with_source: bool = False) -> str:
-        return printing.jaxpr_text(self.whole, n_constants=len(self.constvars), with_source=with_source)
+        return printing.jaxpr_text(self.program, n_constants=len(self.constvars), with_source=with_source)
 
 
-def whole(jaxpr: Jaxpr) -> Jaxpr:
+def unwrap_program(jaxpr: Jaxpr) -> Jaxpr:
     """Return the program whose inputs are its constants and then its arguments: `jaxpr`, or what it is a view of."""
-    return jaxpr.whole if isinstance(jaxpr, OpenJaxpr) else jaxpr
+    return jaxpr.program if isinstance(jaxpr, OpenJaxpr) else jaxpr
 
 
 class ClosedJaxpr:
@@ -339,12 +339,12 @@ class ClosedJaxpr:
     @property
     def constvars(self) -> tuple[Var, ...]:
         """The inputs that the constants are the values of."""
-        return whole(self.jaxpr).invars[: len(self.consts)]
+        return unwrap_program(self.jaxpr).invars[: len(self.consts)]
 
     @property
     def invars(self) -> tuple[Var, ...]:
         """The inputs that are not constants."""
-        return whole(self.jaxpr).invars[len(self.consts) :]
+        return unwrap_program(self.jaxpr).invars[len(self.consts) :]
 
     @property
     def outvars(self) -> tuple[Atom, ...]:
@@ -363,7 +363,7 @@ class ClosedJaxpr:
 
     def pretty_print(self, *, source_info: bool = False, use_color: bool = False, **_: Any) -> str:
         """Return the text of the program, as `Jaxpr.pretty_print` does."""
-        text = printing.jaxpr_text(whole(self.jaxpr), n_constants=len(self.consts), with_source=source_info)
+        text = printing.jaxpr_text(unwrap_program(self.jaxpr), n_constants=len(self.consts), with_source=source_info)
         return printing.color_text(text) if use_color else text
 
     def __str__(self) -> str:

@@ -467,7 +467,7 @@ def with_squared_moduli(jaxpr: Jaxpr) -> Jaxpr:
     w = Writer(jaxpr)
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
-        w.place = eqn.source
+        w.source = eqn.source
         modulus = _squared(now)
         made = None if modulus is None else w.made_by(modulus, e.abs_p)
         z = None if made is None else made.invars[0]

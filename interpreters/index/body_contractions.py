@@ -46,7 +46,7 @@ def with_contractions(jaxpr: Jaxpr) -> Jaxpr:
     """Write each sum of products that nothing else reads as one `ein`, and each sum of what is a sum over entries."""
     w, read = Writer(jaxpr), uses(jaxpr)
     for eqn in jaxpr.eqns:
-        now, w.place = w.renamed(eqn), eqn.source
+        now, w.source = w.renamed(eqn), eqn.source
         found = _reduction(w, now, read)
         if found is None or not w.replace(eqn, found):
             w.keep(now)
@@ -88,7 +88,7 @@ def _statement(w: Writer, eqn: Equation, operands: NumberedAtoms) -> Statement |
     if row.combination is not Combination.TERMS or any(0 in x.aval.shape for x in eqn.invars):
         return None
     terms = [solve_term(t.with_operands(lambda k: operands.number(eqn.invars[k]))) for t in row.results[0]]
-    return Statement(*compress_numbers(tuple([t for t in terms if t is not None])), exact=True)
+    return Statement(*compress_numbers(tuple([t for t in terms if t is not None])), guarded=True)
 
 
 def _has_a_free_index(t: Term) -> bool:

@@ -91,7 +91,7 @@ class _Brackets:
     def visit(self, eqn: Equation) -> None:
         """Write an equation of the body."""
         w, now = self.w, self.w.renamed(eqn)
-        w.place = eqn.source
+        w.source = eqn.source
         product = self._product(now)
         found = self._written(now, product)
         if found is None or not w.replace(eqn, convert_type(w, found, eqn.outvars[0].aval)):

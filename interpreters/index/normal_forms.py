@@ -42,7 +42,7 @@ def _everywhere(change: Change) -> Callable[[Jaxpr], Jaxpr]:
     def changed(jaxpr: Jaxpr) -> Jaxpr:
         w = Writer(jaxpr)
         for eqn in jaxpr.eqns:
-            now, w.place = w.renamed(eqn), eqn.source
+            now, w.source = w.renamed(eqn), eqn.source
             if not change(w, now):
                 w.keep(now)
         return w.finish()

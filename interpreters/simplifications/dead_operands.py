@@ -22,7 +22,7 @@ def remove_dead_operands(jaxpr: Jaxpr) -> Jaxpr:
         return jaxpr
     w, demanded = Writer(jaxpr), _demanded(jaxpr, found)
     for eqn in jaxpr.eqns:
-        w.place = eqn.source
+        w.source = eqn.source
         now = _trimmed(w, eqn, found[eqn], demanded[_programs(found[eqn])]) if eqn in found else eqn
         w.changed |= now is not eqn
         w.keep(now)

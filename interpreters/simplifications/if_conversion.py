@@ -59,7 +59,7 @@ def _given(branch: Jaxpr, operands: Sequence[Atom]) -> Jaxpr:
 
 def _written(w: Writer, index: Atom, operands: Sequence[Atom], branches: tuple[Jaxpr, ...]) -> Sequence[Atom]:
     outs = [Var(v.aval) for v in branches[0].outvars]
-    w.keep(Equation(cond_p, (index, *operands), {"branches": branches}, outs, w.place))
+    w.keep(Equation(cond_p, (index, *operands), {"branches": branches}, outs, w.source))
     return outs
 
 

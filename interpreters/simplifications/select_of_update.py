@@ -76,17 +76,17 @@ def _writes(w: Writer, counts: dict[Any, int], written: Atom, array: Atom) -> li
     return found[::-1]
 
 
-def _written(w: Writer, choice: _ConditionalUpdate, place: Source | None) -> Atom:
+def _written(w: Writer, choice: _ConditionalUpdate, source: Source | None) -> Atom:
     """Write the chain of updates again, each with a select of what it writes; return the last result."""
     array = choice.array
     for write in choice.writes:
         k = _updates(write)
-        w.place = write.source
+        w.source = write.source
         updates, instead = write.invars[k], _instead(w, write, array)
         cases = (instead, updates) if choice.case else (updates, instead)
-        w.place = place
+        w.source = source
         chosen = w.write(select_n_p, choice.predicate, *cases)
-        w.place = write.source
+        w.source = write.source
         array = w.write(write.primitive, array, *write.invars[1:k], chosen, *write.invars[k + 1 :], **write.params)
     return array
 

@@ -60,7 +60,7 @@ class Accesses:
         around = _around(access, x.aval.shape, self._sizes)
         if any(map(any, around)):
             own = x.aval.size + self._box(access)
-            if limits.PADDING.is_passed(_size(x.aval.shape, around), self._w.place, unit=own):
+            if limits.PADDING.is_passed(_size(x.aval.shape, around), self._w.source, unit=own):
                 return self._gathered(x, access)
             x = pad_value(self._w, x, [(low, high, 0) for low, high in around], literal(0, x.aval))
             access = tuple([a + low for a, (low, _) in zip(access, around)])

@@ -113,7 +113,7 @@ def without_ein(jaxpr: Jaxpr) -> Jaxpr:
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
         if eqn.primitive is ein_p:
-            w.place = eqn.source
+            w.source = eqn.source
             w.substitute(eqn.outvars[0], _written_out(w, now))
         elif any(map(_has_ein, list_inner_jaxprs(eqn))):
             w.changed = True
@@ -149,7 +149,7 @@ def _summed(w: Writer, terms: Sequence[Term], operands: Sequence[Atom], out: Sha
     """Write a sum of terms as operations; truth values are counted."""
     is_truth = dtypes.is_bool(out.dtype)
     aval = out.update(dtype=_COUNTS) if is_truth else out
-    total = lower_sum(w, tuple(terms), operands.__getitem__, aval, precision, exact=True)
+    total = lower_sum(w, tuple(terms), operands.__getitem__, aval, precision, guarded=True)
     assert total is not None
     return w.write(e.ne_p, total, fill_array(w, 0, total.aval)) if is_truth else total
 

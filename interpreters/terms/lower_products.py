@@ -45,7 +45,7 @@ class Indexed(NamedTuple):
 class MaskedProduct(NamedTuple):
     """The sum of products of factors where all masks are true, over all variables but those of the result.
 
-    exact: no product is evaluated where a mask is false. Else one factor, or the result, has all variables of a mask.
+    guarded: no product is evaluated where a mask is false. Else one factor, or the result, has all variables of a mask.
     """
 
     factors: tuple[Indexed, ...]  # of one dtype; there may be none, whose product is 1
@@ -54,15 +54,15 @@ class MaskedProduct(NamedTuple):
     sizes: tuple[int, ...]
     aval: ShapedArray  # the type of one element of the result
     precision: Any  # of contractions; None for the full one
-    exact: bool
+    guarded: bool
 
 
 def write_product_sum(w: Writer, p: MaskedProduct) -> Indexed:
     """Write the sum, with an axis for each variable of the result that a factor or a mask has."""
     kept = frozenset(p.kept)
-    late = [m for m in p.masks if (m.labels <= kept if p.exact else not any(m.labels <= f.labels for f in p.factors))]
+    late = [m for m in p.masks if (m.labels <= kept if p.guarded else not any(m.labels <= f.labels for f in p.factors))]
     early = p._replace(masks=tuple([m for m in p.masks if m not in late]))
-    found = _chosen_early(w, early) if early.masks and p.exact else _in_factors(w, early)
+    found = _chosen_early(w, early) if early.masks and p.guarded else _in_factors(w, early)
     for mask in late:
         order = tuple([v for v in p.kept if v in found.labels | mask.labels])
         found = Indexed(select_where(w, _arranged(w, mask, order, p.sizes), _arranged(w, found, order, p.sizes)), order)
@@ -76,7 +76,7 @@ def _chosen_early(w: Writer, p: MaskedProduct) -> Indexed:
     if not exposed or not dtypes.is_inexact(p.aval.dtype):
         return _in_factors(w, p)
     parts = sum(size_along(x.labels, p.sizes) for x in (*p.factors, *p.masks)) + size_along(order, p.sizes)
-    if not limits.PRODUCTS.is_passed(size_along(_every(p), p.sizes), w.place, unit=parts):
+    if not limits.PRODUCTS.is_passed(size_along(_every(p), p.sizes), w.source, unit=parts):
         return Indexed(_whole(w, p), order)
     return Indexed(_if_finite(w, p, exposed), order)
 
@@ -173,12 +173,12 @@ class _Contraction:
 def _in_factors(w: Writer, p: MaskedProduct) -> Indexed:
     """Contract, with each mask as a select in all factors that have its variables, or else as a factor of 0 and 1.
 
-    If `p` is not exact, the mask is applied to the smallest such factor alone; there is one.
+    If `p` is not guarded, the mask is applied to the smallest such factor alone; there is one.
     """
     factors = list(p.factors)
     for mask in p.masks:
         having = [k for k, f in enumerate(factors) if mask.labels <= f.labels]
-        if not p.exact:
+        if not p.guarded:
             having = [min(having, key=lambda k: size_along(factors[k].order, p.sizes))]
         for k in having:
             f = factors[k]
@@ -232,7 +232,7 @@ def _program(p: MaskedProduct, operands: Sequence[Atom], write: Callable[[Writer
 
 def _applied(w: Writer, primitive: Any, operands: Sequence[Atom], params: Any, aval: ShapedArray) -> Atom:
     out = Var(aval, any(x.linear for x in operands))
-    w.keep(Equation(primitive, operands, params, [out], w.place))
+    w.keep(Equation(primitive, operands, params, [out], w.source))
     return out
 
 

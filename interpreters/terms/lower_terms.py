@@ -46,18 +46,18 @@ from tapeless.tracer.types import ShapedArray
 
 
 def lower_sum(
-    w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, exact: bool = False
+    w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, guarded: bool = False
 ) -> Atom | None:
     """Write a sum of terms as an array of type `aval`; None if a coefficient is no number of its dtype.
 
     Args:
       atoms: returns the value of an operand.
       precision: of contractions; None for the full one.
-      exact: no product is evaluated where its brackets fail. Else each term must have a plan (`plan.plan_term`).
+      guarded: no product is evaluated where its brackets fail. Else each term must have a plan (`plan.plan_term`).
     """
     if not terms:
         return fill_array(w, 0, aval)
-    lowerings = [_TermLowering(w, t, atoms, aval, precision, exact) for t in terms]
+    lowerings = [_TermLowering(w, t, atoms, aval, precision, guarded) for t in terms]
     if not all(each.has_number for each in lowerings):
         return None
     return convert_type(
@@ -99,10 +99,10 @@ class _TermLowering:
     """The lowering of one term."""
 
     def __init__(
-        self, w: Writer, t: Term, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, exact: bool
+        self, w: Writer, t: Term, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, guarded: bool
     ) -> None:
         self.w, self._term, self._atoms, self._aval = w, t, atoms, aval
-        self._precision, self._exact, self._scalar = precision, exact, aval.update(shape=())
+        self._precision, self._guarded, self._scalar = precision, guarded, aval.update(shape=())
         self._symbols: dict[Symbol, Atom] = {}
         place = placed_axes(t, aval.shape)
         self._accesses = Accesses(w, place.sizes, self._symbol)
@@ -125,7 +125,7 @@ class _TermLowering:
     def has_number(self) -> bool:
         """Tell whether the dtype holds the coefficient, so that multiplying by it equals repeated addition."""
         c, factors = self._term.coefficient, any(f.use is not Use.DIVIDED for f in self._term.factors)
-        if self._exact or c in (1, -1):
+        if self._guarded or c in (1, -1):
             return True
         if factors or dtypes.is_integer(self._aval.dtype):
             return count(self.w, c, self._scalar) is not None
@@ -153,7 +153,7 @@ class _TermLowering:
         scaled = self._scaled(factors, coefficient)
         kept = [v for v in self._wanted if v in steps.kept]
         kept = (*kept, *sorted(steps.kept.difference(kept)))
-        p = MaskedProduct(tuple(scaled), tuple(masks), kept, self.sizes, self._scalar, self._precision, self._exact)
+        p = MaskedProduct(tuple(scaled), tuple(masks), kept, self.sizes, self._scalar, self._precision, self._guarded)
         found = write_product_sum(self.w, p)
         return found if steps.scatter is None else self._scattered(found, steps.scatter, choice)
 
@@ -180,7 +180,7 @@ class _TermLowering:
 
     def _factor(self, f: Read) -> Indexed:
         x = self._atoms(f.operand)
-        if x.aval.dtype != self._aval.dtype or (self._exact and x.aval.weak_type):
+        if x.aval.dtype != self._aval.dtype or (self._guarded and x.aval.weak_type):
             x = convert_type(self.w, x, self._aval)
         x = self.w.write(e.conj_p, x) if f.use is Use.CONJUGATED and dtypes.is_complex(x.aval.dtype) else x
         return Indexed(*self._accesses.read(x, f.access))

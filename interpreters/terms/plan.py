@@ -107,17 +107,17 @@ def _cost_of_steps(steps: TermSteps, factors: Sequence[Labels], sizes: Sequence[
 
 @lru_cache(maxsize=4096)
 def cost_of(
-    terms: Sum, shapes: tuple[tuple[Shape, ...], ...], shape: Shape, exact: bool = False
+    terms: Sum, shapes: tuple[tuple[Shape, ...], ...], shape: Shape, guarded: bool = False
 ) -> ContractionCost | None:
     """Compute the cost of a sum of terms; None if one of them has no plan.
 
     Args:
-      exact: an `ein` computes them; the cost of a term without a plan is estimated by the variables of its factors.
+      guarded: an `ein` computes them; the cost of a term without a plan is estimated by the variables of its factors.
     """
     total = ContractionCost(max(len(terms) - 1, 0) * prod(shape), 0 if terms else prod(shape), 0)
     for t, of_factors in zip(terms, shapes, strict=True):
         plan = plan_term(t, of_factors, shape)
-        if plan is None and not exact:
+        if plan is None and not guarded:
             return None
         total = total.plus(_estimated(t, shape) if plan is None else plan.cost)
         if plan is not None and t.coefficient != 1:
@@ -128,10 +128,10 @@ def cost_of(
 
 
 @lru_cache(maxsize=4096)
-def cost_over(terms: Sum, operands: tuple[Shape, ...], shape: Shape, exact: bool = False) -> ContractionCost | None:
+def cost_over(terms: Sum, operands: tuple[Shape, ...], shape: Shape, guarded: bool = False) -> ContractionCost | None:
     """Compute the cost of a sum of terms over operands of these shapes, as `cost_of` does."""
     shapes = tuple([tuple([operands[k] for k, _ in t.reads]) for t in terms])
-    return cost_of(terms, shapes, shape, exact)
+    return cost_of(terms, shapes, shape, guarded)
 
 
 def _estimated(t: Term, shape: Shape) -> ContractionCost:

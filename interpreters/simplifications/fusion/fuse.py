@@ -140,7 +140,7 @@ class _Fusion:
         return self._made.get(x) if type(x) is Var else None
 
     def _cost(self, v: Var, found: Statement) -> ContractionCost | None:
-        return cost_over(found.terms, self._shapes(found), v.aval.shape, found.exact)
+        return cost_over(found.terms, self._shapes(found), v.aval.shape, found.guarded)
 
     def _shapes(self, found: Statement) -> tuple[Shape, ...]:
         return tuple([self._atoms[k].aval.shape for k in found.operands])
@@ -207,7 +207,8 @@ class _Fusion:
         if len(producer.terms) > 1 and not licence.only_moves(reader.terms) and not self._may_tear(v, producer):
             return None
         operands = tuple([every[k] for k in found.operands])
-        return Statement(found.terms, operands, reader.precision or producer.precision, reader.exact or producer.exact)
+        precision, guarded = reader.precision or producer.precision, reader.guarded or producer.guarded
+        return Statement(found.terms, operands, precision, guarded)
 
     def _may_tear(self, v: Var, producer: Statement) -> bool:
         literals = tuple([n for n, k in enumerate(producer.operands) if type(self._atoms[k]) is Literal])
@@ -251,9 +252,9 @@ class _Fusion:
         for eqn in self._jaxpr.eqns:
             found = changed.get(eqn.outvars[0]) if len(eqn.outvars) == 1 else None
             if found is not None:
-                w.place, aval = eqn.source, eqn.outvars[0].aval
+                w.source, aval = eqn.source, eqn.outvars[0].aval
                 given = [w.now(self._atoms[k]) for k in found.operands]
-                write = as_one_ein if found.exact else lower_alike
+                write = as_one_ein if found.guarded else lower_alike
                 atom = write(w, found.terms, given, aval, found.precision)
                 if atom is not None and w.replace(eqn, atom):
                     continue

@@ -45,13 +45,13 @@ class Statement(NamedTuple):
 
     operands: the number of each operand that the terms read, in rising order; the terms count these. So equal
       structures have the same terms, and what is computed of terms is computed once for all of them.
-    exact: terms are not evaluated where their brackets fail, as those of `ein`.
+    guarded: terms are not evaluated where their brackets fail, as those of `ein`.
     """
 
     terms: Sum
     operands: tuple[int, ...]
     precision: Any = None
-    exact: bool = False
+    guarded: bool = False
 
     @property
     def numbered_terms(self) -> Sum:

@@ -116,7 +116,7 @@ class Sinking:
             self._ask(eqn)
         self._noting = any(self._one_case(eqn) is not None for eqn in linear)
         for eqn in linear:
-            self.w.place = eqn.source
+            self.w.source = eqn.source
             self._visit(eqn)
         if not self.w.changed:
             return self.jaxpr
@@ -126,7 +126,7 @@ class Sinking:
 
     def _ask(self, eqn: Equation) -> None:
         """Add the regions where the linear operands of an equation are read, from those of its results."""
-        self.w.place = eqn.source
+        self.w.source = eqn.source
         out = [self.where.get(v, NOWHERE) for v in eqn.outvars]
         bodies = entered(eqn)
         if bodies is not None and (any(out) or _chooses_by(eqn)):

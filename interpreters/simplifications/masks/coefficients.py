@@ -143,10 +143,10 @@ class Coefficients:
         for alternative in region:
             each: Region | None = None
             for mask in alternative:
-                each = regions.both(each, self._literal(mask), exactly=True)
+                each = regions.both(each, self._literal(mask), unbounded=True)
                 if each is not None and len(each) > limits.EXPANDED:
                     return region
-            found = regions.either(found, each, exactly=True)
+            found = regions.either(found, each, unbounded=True)
         return region if found is not None and len(found) > limits.EXPANDED else found
 
     def _literal(self, mask: Mask) -> Region | None:
@@ -161,11 +161,11 @@ class Coefficients:
         eqn = self._w.definition(mask.which)
         if eqn is None or eqn.primitive not in _LOGIC:
             return regions.of(mask)
-        found = self._of_logic(mask, eqn, self._literal, exactly=True)
+        found = self._of_logic(mask, eqn, self._literal, unbounded=True)
         return regions.of(mask) if found is not None and len(found) > limits.EXPANDED else found
 
     def _of_logic(
-        self, mask: Mask, eqn: Equation, expand: Callable[[Mask], Region | None], exactly: bool = False
+        self, mask: Mask, eqn: Equation, expand: Callable[[Mask], Region | None], unbounded: bool = False
     ) -> Region | None:
         """Expand a mask by the `and`, `or` or `not` that computes its predicate, and its operands by `expand`."""
         if eqn.primitive is not_p:
@@ -178,7 +178,7 @@ class Coefficients:
             return _repeated(expand(Mask(x, mask.case, 2)), x, mask.shape)
 
         conjunction = (eqn.primitive is and_p) == (mask.case == 1)
-        return (regions.both if conjunction else regions.either)(*map(part, eqn.invars), exactly=exactly)
+        return (regions.both if conjunction else regions.either)(*map(part, eqn.invars), unbounded=unbounded)
 
     # ---- masks of operands -------------------------------------------------------------------------------------
 

@@ -23,21 +23,21 @@ def of(mask: Mask) -> Region:
     return ((mask,),)
 
 
-def both(region: Region | None, other: Region | None, exactly: bool = False) -> Region | None:
+def both(region: Region | None, other: Region | None, unbounded: bool = False) -> Region | None:
     """Intersect two regions, to their intersection or a superset, which is smaller to write; None is everywhere."""
     if region is None or other is None:
         return other if region is None else region
     found = [_distinct((*a, *b)) for a in region for b in other]
-    return _irredundant(found) if exactly else _bounded([a[: limits.TOGETHER] for a in found])
+    return _irredundant(found) if unbounded else _bounded([a[: limits.TOGETHER] for a in found])
 
 
-def either(region: Region | None, other: Region | None, exactly: bool = False) -> Region | None:
+def either(region: Region | None, other: Region | None, unbounded: bool = False) -> Region | None:
     """Join two regions, to their union or a superset, which is smaller to write; None is everywhere."""
     if region is None or other is None:
         return None
     if not region or not other or region == other:
         return region or other
-    return (_irredundant if exactly else _bounded)([*region, *other])
+    return (_irredundant if unbounded else _bounded)([*region, *other])
 
 
 def covers(region: Region, part: Iterable[Alternative]) -> bool:

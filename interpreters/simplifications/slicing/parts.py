@@ -61,7 +61,7 @@ class Starts:
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
 
-    def known(self, eqn: Equation, t: Term) -> Term:
+    def number_starts(self, eqn: Equation, t: Term) -> Term:
         """Renumber the symbols of a term of an equation as starts; literal starts become constants."""
         if not looked_up(t):
             return t
@@ -170,7 +170,7 @@ def restrict(eqn: Equation, view: Map, starts: Starts) -> ResultPart | None:
     is_free = eqn.primitive in FREE
     if not is_free and eqn.primitive not in _SUMS:
         return _elementwise(eqn, view, row) or _batched(eqn, view, terms, starts)
-    every = [starts.known(eqn, t) for t in (terms[:1] if eqn.primitive in _OVER else terms)]
+    every = [starts.number_starts(eqn, t) for t in (terms[:1] if eqn.primitive in _OVER else terms)]
     found = [compose_with_term(view, t) for t in every if _meets(t, view)]
     if None in found:
         return None
@@ -192,7 +192,7 @@ class _ViewTerm(NamedTuple):
     """A term that writes a view: for each factor the part that it reads, and the variable of each axis of that."""
 
     term: Term
-    reads: tuple[tuple[Map, Order], ...]
+    parts: tuple[tuple[Map, Order], ...]
 
     def place(self, shape: Shape) -> tuple[DigitAxis, ...] | None:
         """Return the digits of the result along each axis; None if a variable longer than 1 has no digit."""
@@ -203,12 +203,12 @@ class _ViewTerm(NamedTuple):
     def put(self, w: Writer, x: Atom, axes: Sequence[DigitAxis], box: Box, around: Atom | None = None) -> Atom:
         """Write the part that the only factor reads into its place in a box, padded with the number `around`."""
         digits, sizes = tuple([d.variable for a in axes for d in a.digits]), self.term.sizes
-        return place_in_box(w, arrange_axes(w, x, self.reads[0][1], digits, sizes), axes, sizes, box, around)
+        return place_in_box(w, arrange_axes(w, x, self.parts[0][1], digits, sizes), axes, sizes, box, around)
 
 
 def _view_term(eqn: Equation, t: Term) -> _ViewTerm:
-    reads = [view_along_variables(f.access, t.sizes, eqn.invars[f.operand].aval.shape) for f in t.factors]
-    return _ViewTerm(t, tuple(reads))
+    parts = [view_along_variables(f.access, t.sizes, eqn.invars[f.operand].aval.shape) for f in t.factors]
+    return _ViewTerm(t, tuple(parts))
 
 
 # ---- movement ------------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def _moved(eqn: Equation, view: Map, pieces: Sequence[_ViewTerm]) -> ResultPart 
     if not pieces:  # the padding number, or the array that is updated
         return _spread(1, _SCALAR, (), shape) if eqn.primitive is s.pad_p else ResultPart({0: view})
     if len(pieces) == 1 and pieces[0].term.out == variables(shape):
-        (f,), ((part, order),) = pieces[0].term.factors, pieces[0].reads
+        (f,), ((part, order),) = pieces[0].term.factors, pieces[0].parts
         is_all = f.access != () and len(order) == len([n for n in shape if n != 1])  # a scalar may be a literal
         if is_all:
             return ResultPart({f.operand: make_view(f.access, part.of, shape)})
@@ -237,7 +237,7 @@ def _spread(operand: int, part: Map, order: Order, shape: Shape) -> ResultPart:
 
 def _over(eqn: Equation, view: Map, piece: _ViewTerm, axes: Sequence[DigitAxis]) -> ResultPart | None:
     """Write one piece into padding, or over the view of an updated array; None if it does not fill its box there."""
-    part, whole = piece.reads[0][0], whole_box(view.shape)
+    part, whole = piece.parts[0][0], whole_box(view.shape)
     if eqn.primitive is s.pad_p:
         return ResultPart({0: part, 1: _SCALAR}, lambda w, x, number: piece.put(w, x, axes, whole, number))
     if not fills_box(axes, piece.term.sizes):
@@ -260,7 +260,7 @@ def _joined(pieces: Sequence[_ViewTerm], places: Sequence[Sequence[DigitAxis]], 
         put = [pieces[k].put(w, xs[k], places[k], boxes[k]) for k in order]
         return w.write(s.concatenate_p, *put, dimension=apart[0])
 
-    return ResultPart({p.term.factors[0].operand: p.reads[0][0] for p in pieces}, write)
+    return ResultPart({p.term.factors[0].operand: p.parts[0][0] for p in pieces}, write)
 
 
 # ---- functions of elements, sums, products -------------------------------------------------------------------
@@ -281,7 +281,7 @@ def _again(eqn: Equation, view: Map, pieces: Sequence[_ViewTerm]) -> ResultPart 
     if not pieces or 0 in pieces[0].term.sizes:
         return None
     (piece,), rank = pieces, len(view.shape)
-    orders = [order for _, order in piece.reads]
+    orders = [order for _, order in piece.parts]
     summed = {v for order in orders for v in order if v >= rank}
     params, kept = _along(eqn, orders, summed)
 
@@ -290,7 +290,7 @@ def _again(eqn: Equation, view: Map, pieces: Sequence[_ViewTerm]) -> ResultPart 
         x = xs[0] if is_idle else w.write(eqn.primitive, *xs, **eqn.params | params)
         return spread(w, x, kept, view.shape)
 
-    return ResultPart({k: part for k, (part, _) in enumerate(piece.reads)}, write)
+    return ResultPart({k: part for k, (part, _) in enumerate(piece.parts)}, write)
 
 
 def _along(eqn: Equation, orders: Sequence[Order], summed: Collection[Variable]) -> tuple[dict[str, Any], Order]:

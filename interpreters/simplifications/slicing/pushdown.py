@@ -151,9 +151,9 @@ class _Narrowing:
                 read_all(eqn.invars)  # as `_keep` does
             else:
                 self._visited.add(place)
-                self._w.place = eqn.source
+                self._w.source = eqn.source
                 self._visit(eqn, place)
-        self._w.place = None
+        self._w.source = None
 
     def _written(self, jaxpr: Jaxpr) -> Jaxpr:
         kept = {eqn: i for i, eqn in enumerate(self._jaxpr.eqns) if i not in self._visited} | self._kept
