@@ -60,16 +60,24 @@ def test_participles_are_found(name: str) -> None:
     assert _is_participle(name) and not _is_participle(f"{name}_once") and not _is_participle("write_module")
 
 
+def test_imports_are_found() -> None:
+    text = "from a.b import (\n    moved,  # why\n    read as take,\n)\nfrom a import c as d\nx = d.kept(y.told)\n"
+    assert [*_imports(text)] == [("a.b", "moved"), ("a.b", "read"), ("a", "c"), ("a.c", "kept")]
+
+
 @cache
 def _participles() -> list[tuple[str, str]]:
-    """Return the functions that are named by a participle and imported by another module: path, name."""
-    modules = {path: tree for layer in LAYERS for path, tree in _trees(layer)}
-    imported = {found for tree in modules.values() for found in _imports(tree)} - PUBLIC
+    """Return the functions that are named by a participle and imported by another module: path, name.
+
+    Texts are searched, not parsed: all files take 0.2 s, instead of 3 s.
+    """
+    texts = {path: path.read_text() for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))}
+    imported = {found for text in texts.values() for found in _imports(text)} - PUBLIC
     return [
-        (str(path.relative_to(ROOT)), node.name)
-        for path, tree in modules.items()
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and _is_participle(node.name) and (_module(path), node.name) in imported
+        (str(path.relative_to(ROOT)), name)
+        for path, text in texts.items()
+        for name in re.findall(r"^def ([a-z]+)\(", text, re.MULTILINE)
+        if _is_participle(name) and (_module(path), name) in imported
     ]
 
 
@@ -77,17 +85,16 @@ def _is_participle(name: str) -> bool:
     return name in IRREGULAR or bool(re.fullmatch("[a-z]+ed", name))
 
 
-def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _imports(text: str) -> Iterator[tuple[str, str]]:
     """Return what a module imports or reads from an imported module: (module, name)."""
-    nodes = list(ast.walk(tree))
     modules: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            modules |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-            yield from ((node.module, alias.name) for alias in node.names)
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
-            yield modules[node.value.id], node.attr
+    for module, names in re.findall(r"^\s*from ([\w.]+) import (\([^)]*\)|.*)$", text, re.MULTILINE):
+        for name, alias in re.findall(r"(\w+)(?: as (\w+))?", re.sub("#.*", "", names)):
+            modules[alias or name] = f"{module}.{name}"
+            yield module, name
+    for value, name in re.findall(r"\b(\w+)\.([a-z]+)\b", text):
+        if value in modules:
+            yield modules[value], name
 
 
 def _module(path: Path) -> str:
