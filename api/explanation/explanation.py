@@ -17,7 +17,7 @@ from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.residuals.rematerialization import Policy
 from tapeless.interpreters.simplify import AfterPass
 from tapeless.tracer.jaxpr import ClosedJaxpr
-from tapeless.tracer.terms.limits import Stop, collect_stops
+from tapeless.tracer.terms.term_limits import Stop, collect_stops
 
 # Passes of the simplifier over a linearized program: primal and linear equations as written, and after each pass.
 

@@ -12,15 +12,15 @@ from tapeless.differentiate.residuals import argument_names, flag_differentiated
 from tapeless.differentiate.unzip import Unzipped, unzip_program
 from tapeless.index.spaces import Space
 from tapeless.interpreters.analysis import cost as counting
-from tapeless.interpreters.index.bodies import IndexBody, recorded_bodies
+from tapeless.interpreters.index.index_bodies import IndexBody, recorded_bodies
 from tapeless.interpreters.index.normal_forms import tensor_ssa
 from tapeless.interpreters.simplify import simplify_program
 from tapeless.interpreters.terms.lower_ein import without_ein
 from tapeless.tracer.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
 from tapeless.tracer.primitives.ein import ein_p, operands_of
 from tapeless.tracer.printing import Names
-from tapeless.tracer.terms.printing import term_text
 from tapeless.tracer.terms.term import Term
+from tapeless.tracer.terms.term_printing import term_text
 
 
 class LoweredTerm(NamedTuple):

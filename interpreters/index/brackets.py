@@ -31,7 +31,7 @@ from tapeless.interpreters.index.entry_products import (
     times,
 )
 from tapeless.interpreters.index_rows import Combination, index_row
-from tapeless.interpreters.simplifications.constants import number
+from tapeless.interpreters.simplifications.constant_values import number
 from tapeless.interpreters.writer import Writer, convert_type, fill_array
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive, memoize_by_program

@@ -1,7 +1,7 @@
 """Passes of the index language, each with the predicate of the normal form that it attains.
 
 Search terms: A-normal form, lambda lifting, struct of arrays, tensor SSA, normal form, confluence. A pass maps a
-program to a program; bodies of equations are rewritten, too. `index/bodies.py` writes bodies as bulk operations while
+program to a program; bodies of equations are rewritten, too. `index_bodies.py` writes bodies as bulk operations while
 they are traced, which leaves little for the first passes. The simplifier runs steps of the later ones where they gain.
 Source: Bernstein et al. 2020, sections 5 and 6.
 """

@@ -7,7 +7,7 @@ residual is nan. A carry goes, with its result, if neither the result nor anothe
 
 from collections.abc import Mapping, Sequence
 
-from tapeless.interpreters.simplifications.constants import is_zero
+from tapeless.interpreters.simplifications.constant_values import is_zero
 from tapeless.interpreters.writer import Writer, fill_array
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.bodies import CARRY, BackwardAnalysis, Bodies, Body, bodies_of, rebuild_equation, without

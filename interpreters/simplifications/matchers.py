@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapeless.interpreters.simplifications.common_subexpressions import COMMUTATIVE
-from tapeless.interpreters.simplifications.constants import broadcast_scalar, number
+from tapeless.interpreters.simplifications.constant_values import broadcast_scalar, number
 from tapeless.interpreters.writer import Writer, fill_array
 from tapeless.tracer.core import Primitive, primitives_by_name
 from tapeless.tracer.jaxpr import Atom, Literal

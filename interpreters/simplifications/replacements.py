@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapeless.interpreters.simplifications.constants import broadcast_scalar, count, is_zero, number
+from tapeless.interpreters.simplifications.constant_values import broadcast_scalar, count, is_zero, number
 from tapeless.interpreters.writer import Writer, fill_array, literal
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.dtypes import is_bool

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives.ein import operands_of
-from tapeless.tracer.terms.limits import Limit
 from tapeless.tracer.terms.solve import NO_AXES, Axes, substitute_sum
 from tapeless.tracer.terms.term import Lookup, Sum, Term, Use
+from tapeless.tracer.terms.term_limits import Limit
 
 
 class NumberedAtoms:

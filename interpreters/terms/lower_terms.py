@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters.simplifications.constants import count
+from tapeless.interpreters.simplifications.constant_values import count
 from tapeless.interpreters.terms import lower_steps
 from tapeless.interpreters.terms.index_arrays import WIDE, index_array, where
 from tapeless.interpreters.terms.lower_accesses import Accesses

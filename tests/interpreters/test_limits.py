@@ -8,8 +8,8 @@ import tapeless.numpy as tnp
 from tapeless import interpreters
 from tapeless.interpreters import limits
 from tapeless.interpreters.simplify import simplify_program
-from tapeless.tracer.terms import limits as limits_of_terms
-from tapeless.tracer.terms.limits import Limit, collect_stops
+from tapeless.tracer.terms import term_limits as limits_of_terms
+from tapeless.tracer.terms.term_limits import Limit, collect_stops
 
 X = tnp.linspace(0.1, 1.0, 32)
 # Names of numbers that end no search: marks of what is unknown, ranges of dtypes, sizes of blocks, coefficients.

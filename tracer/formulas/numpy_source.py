@@ -7,9 +7,9 @@ from typing import Any
 from tapeless.tracer.formulas.periodic import Periods, wrap_accesses
 from tapeless.tracer.formulas.text import IndexNames, Operands, is_negative
 from tapeless.tracer.terms.affine import Affine, Symbol, Variable
-from tapeless.tracer.terms.printing import named_affine, signed_sum
 from tapeless.tracer.terms.solve import explicit
 from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Read, Sum, Term, Use
+from tapeless.tracer.terms.term_printing import named_affine, signed_sum
 
 MOST_LETTERS = 26
 

@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tapeless.tracer.terms.affine import Affine, Symbol, Variable, variables
-from tapeless.tracer.terms.printing import letters, named_affine, sides, signed_sum
 from tapeless.tracer.terms.solve import NO_AXES, Axes, explicit
 from tapeless.tracer.terms.term import (
     Bracket,
@@ -26,6 +25,7 @@ from tapeless.tracer.terms.term import (
     indices_of,
     variables_of,
 )
+from tapeless.tracer.terms.term_printing import letters, named_affine, sides, signed_sum
 
 FREE, BOUND = "abcdefghopqrstuv", "jklmnpqrstuvwi"
 

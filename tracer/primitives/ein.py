@@ -18,9 +18,9 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.contraction import Precisions, canonical_precision
 from tapeless.tracer.primitives.shape import full
-from tapeless.tracer.terms.printing import affine_text, read_text, term_text
 from tapeless.tracer.terms.solve import inside, is_inside, merge_terms, solve_term
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term
+from tapeless.tracer.terms.term_printing import affine_text, read_text, term_text
 from tapeless.tracer.types import ShapedArray, aval_of
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.terms.affine import Access, Affine, Sizes, Variable, variables
-from tapeless.tracer.terms.printing import term_text
 from tapeless.tracer.terms.term import (
     Bracket,
     Coefficient,
@@ -30,11 +29,12 @@ from tapeless.tracer.terms.term import (
     variables_of,
     with_indices,
 )
+from tapeless.tracer.terms.term_printing import term_text
 
 if TYPE_CHECKING:
-    from tapeless.tracer.terms import limits
+    from tapeless.tracer.terms import term_limits
 else:
-    limits = LateModule("tapeless.tracer.terms.limits")
+    term_limits = LateModule("tapeless.tracer.terms.term_limits")
 
 FALSE = NotNegative(Affine(-1))  # holds nowhere
 
@@ -361,7 +361,7 @@ def is_inside(t: Term, a: Affine, n: int) -> bool:
 
 def _holds(index: Affine, t: Term) -> bool:
     """Tell whether an index is known not to be negative where the brackets of a term hold."""
-    if _least(index, t.brackets, t.sizes, limits.COMBINED_BRACKETS) >= 0:
+    if _least(index, t.brackets, t.sizes, term_limits.COMBINED_BRACKETS) >= 0:
         return True
     return solve_term(t.with_brackets((*t.brackets, NotNegative(-index - 1)))) is None
 

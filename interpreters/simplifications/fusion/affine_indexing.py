@@ -18,7 +18,7 @@ import numpy as np
 
 from tapeless.interpreters import limits
 from tapeless.interpreters.index_rows import rows
-from tapeless.interpreters.simplifications.constants import is_zero, number
+from tapeless.interpreters.simplifications.constant_values import is_zero, number
 from tapeless.interpreters.simplifications.fusion.affine_values import UNKNOWN, Piece, Pieces, Values, at_access, bounds
 from tapeless.interpreters.simplifications.fusion.licence import find_summed, sums_in_any_order
 from tapeless.interpreters.simplifications.fusion.statements import statement

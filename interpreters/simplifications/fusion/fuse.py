@@ -35,8 +35,8 @@ from tapeless.interpreters.writer import Writer, convert_type, fill_array
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.contraction import canonical_precision
 from tapeless.tracer.primitives.ein import ein_p, operands_of, reduce_terms
-from tapeless.tracer.terms.limits import Limit
 from tapeless.tracer.terms.term import Sum, Term, term
+from tapeless.tracer.terms.term_limits import Limit
 from tapeless.tracer.types import ShapedArray
 
 

@@ -26,9 +26,9 @@ from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import gather_p, scatter_add_p
 from tapeless.tracer.primitives.reduction import cumsum_p, reduce_sum_p
 from tapeless.tracer.terms.affine import variables
-from tapeless.tracer.terms.limits import Limit
 from tapeless.tracer.terms.solve import compose_terms, merge_terms, solve_term
 from tapeless.tracer.terms.term import Bracket, Lookup, Sum, Term, looked_up, term
+from tapeless.tracer.terms.term_limits import Limit
 from tapeless.tracer.types import ShapedArray
 
 _Mask = tuple[int, tuple[int, ...], tuple[Bracket, ...]]  # an operand, its shape, and the brackets where it is true

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tapeless.interpreters import limits
-from tapeless.interpreters.simplifications.constants import number
+from tapeless.interpreters.simplifications.constant_values import number
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
 from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter, find_map, movement

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapeless.interpreters.index_rows import index_row
 from tapeless.interpreters.simplifications.common_subexpressions import key_of
-from tapeless.interpreters.simplifications.constants import number
+from tapeless.interpreters.simplifications.constant_values import number
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
 from tapeless.interpreters.simplifications.masks.mask import Mask, compose_views, is_of_each, plan_of
 from tapeless.interpreters.simplifications.masks.regions import Region

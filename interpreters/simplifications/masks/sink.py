@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tapeless.interpreters.index_rows import Combination, index_row
-from tapeless.interpreters.simplifications.masks import analysis, regions
-from tapeless.interpreters.simplifications.masks.analysis import Found, Out, Sinking
+from tapeless.interpreters.simplifications.masks import mask_analysis, regions
 from tapeless.interpreters.simplifications.masks.mask import Mask
+from tapeless.interpreters.simplifications.masks.mask_analysis import Found, Out, Sinking
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
 from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
 from tapeless.interpreters.writer import Writer
@@ -38,7 +38,7 @@ def sink_masks_in_body(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _sunk(jaxpr: Jaxpr, finite: Collection[Var]) -> Jaxpr:
-    if not analysis.chooses(jaxpr) or analysis.computes_masks(jaxpr):
+    if not mask_analysis.chooses(jaxpr) or mask_analysis.computes_masks(jaxpr):
         return jaxpr
     return Sinking(jaxpr, [None] * len(jaxpr.outvars), finite, sink_into_bodies).run()
 
@@ -89,7 +89,7 @@ def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, 
       finite: for each input, whether it is known to be finite.
     """
     truths = tuple([_truth(jaxpr, i, place) for i, place in enumerate(places)])
-    if analysis.computes_masks(jaxpr):
+    if mask_analysis.computes_masks(jaxpr):
         return Within(jaxpr, truths, (None,) * len(jaxpr.invars), False, {}, {})
     new = [t for t, is_new in zip(truths, _are_new(places)) if is_new and t is not None]
     read = [None if t is None else regions.of(Mask(t, 1, 2)) for t in truths]

@@ -20,9 +20,9 @@ from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.ein import ein, ein_p
 from tapeless.tracer.primitives.reduction import cumsum_p
 from tapeless.tracer.terms.affine import Affine, variables
-from tapeless.tracer.terms.limits import Limit
 from tapeless.tracer.terms.solve import solve_term
 from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Read, Sum, Term, term
+from tapeless.tracer.terms.term_limits import Limit
 from tests.stepping import by_steps
 from tests.tracer.terms.random_terms import OUT, SHAPES, looped, operands, terms
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapeless.tracer.terms.affine import Affine, symbol, variables
-from tapeless.tracer.terms.printing import term_text
 from tapeless.tracer.terms.solve import compose_terms, merge_terms, solve_term, transposed
 from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Read, Sum, Term, Use, term
+from tapeless.tracer.terms.term_printing import term_text
 from tests.tracer.terms.random_terms import OUT, SHAPES, looped, operands, terms
 
 seeds = st.integers(0, 99)

@@ -15,7 +15,7 @@ from operator import and_
 from typing import Final, NamedTuple
 
 from tapeless.interpreters.index_rows import Combination, IndexRow, index_row, is_elementwise
-from tapeless.interpreters.simplifications.constants import is_zero
+from tapeless.interpreters.simplifications.constant_values import is_zero
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.coefficients import Coefficients, is_finite_nonzero
 from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
