@@ -145,7 +145,7 @@ _LATE = {
 
 if not _typing.TYPE_CHECKING:
     _lower_ein = _LateModule("tapeless.interpreters.terms.lower_ein")
-_emit.passes += [_inline.inline_calls, _simplify.simplified, lambda jaxpr: _lower_ein.without_ein(jaxpr)]
+_emit.passes += [_inline.inline_calls, _simplify.simplify_program, lambda jaxpr: _lower_ein.without_ein(jaxpr)]
 _core.set_evaluator(_dispatch.EagerEvaluator())
 _array_methods.set_namespace(numpy)
 __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata would double the cost of importing

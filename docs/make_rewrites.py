@@ -274,7 +274,7 @@ def scheme() -> Iterator[str]:
 
     before = tl.make_jaxpr(f)(_spec(3)).jaxpr
     yield "## Every elementwise primitive f\n"
-    yield _shown(str(BROADCASTS).replace("  # ", "\n# "), before, simplify.simplified(before))
+    yield _shown(str(BROADCASTS).replace("  # ", "\n# "), before, simplify.simplify_program(before))
 
 
 def branches() -> Iterator[str]:
@@ -285,7 +285,7 @@ def branches() -> Iterator[str]:
 
     before = _linear(f, [False, True], _spec(dtype="bool"), _spec(3))
     yield f"## cond\n\n{_opening(if_conversion)}\n"
-    yield _shown("", before, simplify.simplified(before))
+    yield _shown("", before, simplify.simplify_program(before))
 
 
 def positions() -> Iterator[str]:
@@ -299,7 +299,7 @@ def positions() -> Iterator[str]:
 
     yield f"## gather, scatter, scatter_add\n\n{_opening(affine_indexing)}\n"
     for before in (tl.make_jaxpr(f)(_spec(9)).jaxpr, tl.make_jaxpr(g)(_spec(3)).jaxpr):
-        yield _shown("", before, simplify.simplified(before))
+        yield _shown("", before, simplify.simplify_program(before))
 
 
 def passes() -> Iterator[str]:

@@ -19,7 +19,7 @@ from tapeless.interpreters.user_checks import UserCheck
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer import dtypes, passes, source
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.bodies import CARRY, CONST, VALUE, Bodies, Body, applied, bodies_of, taking_first
+from tapeless.tracer.bodies import CARRY, CONST, VALUE, Bodies, Body, apply_with_bodies, bodies_of, taking_first
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
@@ -262,7 +262,7 @@ def _with_state(values: ErrorValues, eqn: Equation, bodies: Bodies, state: State
         taking = taking_first(body, values.program(body.jaxpr), first)
         results = (*range(n), *[n + at for at in body.results])
         after.append(taking._replace(outs=(*[result] * n, *body.outs), results=results))
-    return values.called(state, applied(eqn.primitive, eqn.params, after, [*args, *state]))
+    return values.called(state, apply_with_bodies(eqn.primitive, eqn.params, after, [*args, *state]))
 
 
 def _while(
@@ -312,7 +312,7 @@ class _Checked:
         self._kind, self._custom, self._n_consts, self._n = kind, whole, n_consts, n
         program = values.program(jaxpr)
         ins = [*range(n, len(program.invars)), *range(n)]
-        self.program = passes.rearranged(program, ins, range(len(program.outvars)))
+        self.program = passes.rearrange_program(program, ins, range(len(program.outvars)))
         self.__name__ = whole.__name__
 
     def function(self, *args: Any) -> Any:

@@ -94,7 +94,7 @@ def _rewritten(
 class _Frame(NamedTuple):
     """A function that is being inlined: its call, the equations still to write, and the new atom of each old variable.
 
-    call: None for the outermost program. place: that of the call, in the calls around it. linear: are its linear
+    call: None for the outermost program. source: that of the call, in the calls around it. linear: are its linear
     variables linear at the call? A transposed function is called with values that are not.
     """
 
@@ -102,15 +102,15 @@ class _Frame(NamedTuple):
     rest: Iterator[Equation]
     env: dict[Any, Atom]
     linear: bool
-    place: Source | None = None
+    source: Source | None = None
 
     def now(self, atoms: Sequence[Atom]) -> list[Atom]:
         """Translate old atoms to new ones."""
         return [self.env.get(v, v) for v in atoms]
 
-    def place_of(self, eqn: Equation) -> Source | None:
-        """Return the place of an equation, in the named scopes of the call, too."""
-        return eqn.source.within(self.place) if eqn.source else self.place
+    def source_of(self, eqn: Equation) -> Source | None:
+        """Return the source line of an equation, in the named scopes of the call, too."""
+        return eqn.source.within(self.source) if eqn.source else self.source
 
 
 class _Inlining:
@@ -156,19 +156,19 @@ class _Inlining:
             return None
         if any(inner is not v.aval for inner, v in zip((*body.in_avals, *body.out_avals), (*operands, *eqn.outvars))):
             return None
-        return _Frame(eqn, iter(body.eqns), dict(zip(body.invars, operands)), same, frame.place_of(eqn))
+        return _Frame(eqn, iter(body.eqns), dict(zip(body.invars, operands)), same, frame.source_of(eqn))
 
     def _written(self, frame: _Frame, eqn: Equation) -> Equation:
         """Rename an equation and rewrite its bodies; inlined results get new variables, as programs can share them."""
         params = map_carried(self.rewritten, eqn)
-        outs, place = eqn.outvars, frame.place_of(eqn)
+        outs, source = eqn.outvars, frame.source_of(eqn)
         if frame.call is not None:
             outs = tuple([Var(v.aval, v.linear and frame.linear) for v in eqn.outvars])
         if outs is not eqn.outvars:
             frame.env.update(zip(eqn.outvars, outs))
         now = frame.now(eqn.invars)
         same = outs is eqn.outvars and params is eqn.params and all(map(operator.is_, now, eqn.invars))
-        return eqn if same else eqn.replace(invars=now, params=params, outvars=outs, source=place)
+        return eqn if same else eqn.replace(invars=now, params=params, outvars=outs, source=source)
 
 
 _NONE = frozenset[Any]()

@@ -25,7 +25,7 @@ from tapeless.interpreters import jvp
 from tapeless.interpreters.transformed_bodies import push_terms
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.bodies import described
+from tapeless.tracer.bodies import describe_bodies
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.flags import Flags, where_true
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
@@ -143,7 +143,7 @@ class JetTrace(Trace):
     def _apply(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Sequence[Any]:
         if primitive in rules:
             return rules[primitive](self, args, **params)
-        bodies = described(primitive, params)
+        bodies = describe_bodies(primitive, params)
         if bodies is not None and not bodies.fixed:
             avals = primitive.type(tuple(map(aval_of, args)), params)
             return self.series(avals, JointTerms(self, partial(_bodies, primitive, params), args))
@@ -235,9 +235,9 @@ class JetTracer(Tracer):
             self._derivative = JetTracer(trace, self.aval.tangent(), _Derivative(self))
         return self._derivative
 
-    def known(self) -> Any:
+    def concrete_value(self) -> Any:
         primal = core.under(self.owner.parent, self.coefficient, 0)
-        return None if type(primal) is Zero else primal.known() if isinstance(primal, Tracer) else primal
+        return None if type(primal) is Zero else primal.concrete_value() if isinstance(primal, Tracer) else primal
 
     def where(self) -> str:
         parts = [x.where() for x in self._known if isinstance(x, Tracer)]

@@ -129,9 +129,9 @@ class JVPTracer(Tracer):
         self.tangent: Final = tangent
         self.aval: ShapedArray = aval_of(primal)
 
-    def known(self) -> Any:
+    def concrete_value(self) -> Any:
         primal = self.primal
-        return primal.known() if isinstance(primal, Tracer) else primal
+        return primal.concrete_value() if isinstance(primal, Tracer) else primal
 
     def _shown(self) -> str:
         return self.primal._shown() if isinstance(self.primal, Tracer) else super()._shown()
@@ -244,7 +244,7 @@ def total(terms: Sequence[Any], out: Any) -> Any:
     return total
 
 
-@core.remembered
+@core.memoize_by_program
 def _jvp_jaxpr(
     jaxpr: Jaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[Any, ...], tuple[bool, ...]]:

@@ -1,12 +1,12 @@
 """The limits of transformations: the numbers at which searches end, what they count, and what is lost beyond them.
 
 No limit decides whether a program is correct, only how much of it is simplified. `tl.explain(..).limits` lists those
-that stopped something. Limits of terms are in `tracer/terms/limits.py`, as is the test, `Limit.is_passed`.
+that stopped something. Limits of terms are in `tracer/terms/term_limits.py`, as is the test, `Limit.is_passed`.
 """
 
 from typing import Final
 
-from tapeless.tracer.terms.limits import Limit
+from tapeless.tracer.terms.term_limits import Limit
 
 # ---- the passes (simplify.py) ---------------------------------------------------------------------------------------
 

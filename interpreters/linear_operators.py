@@ -10,10 +10,10 @@ from typing import Any
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.linearize import LinearizedJaxpr, hoist_primal_equations, with_inputs
 from tapeless.interpreters.partial_eval import with_linear_equations
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import dtypes
-from tapeless.tracer.check import checked
+from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.primitives.elementwise import conj, conj_p, convert_element_type_p, imag_p, real_p
@@ -114,9 +114,9 @@ def _written(
         return [y for y in results if type(y) is not Zero]
 
     traced = trace_closed(flat, [*map(aval_of, residuals), *in_avals], what="linearize")
-    jaxpr = simplified(with_linear_equations(traced, (*[False] * n, *[True] * len(in_avals)), all_linear=True))
+    jaxpr = simplify_program(with_linear_equations(traced, (*[False] * n, *[True] * len(in_avals)), all_linear=True))
     values = dict(zip(jaxpr.invars, residuals))
     closed = with_inputs(hoist_primal_equations(jaxpr, values), values, jaxpr.invars[n:]).replace(name="linear")
     needed = [values[v] for v in closed.invars if not v.linear]
     out_avals = [aval_of(y) for y in results]
-    return LinearizedJaxpr(checked_linear(checked(closed), needed), needed, are_nonzero(results), out_avals)
+    return LinearizedJaxpr(checked_linear(check_if_configured(closed), needed), needed, are_nonzero(results), out_avals)

@@ -14,11 +14,11 @@ from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.inline import InliningInTurn
 from tapeless.interpreters.jvp import JVPTrace, JVPTracer
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.interpreters.zero import Zero, are_nonzero
 from tapeless.tracer import core, dtypes, passes, source
 from tapeless.tracer.array import Array, Unplaced
-from tapeless.tracer.check import checked
+from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects, eval_jaxpr
 from tapeless.tracer.late_imports import LateModule
@@ -124,10 +124,12 @@ class LinearizeTrace(UnzipTrace):
         written = self.finish(outs)
         values = dict(self._residuals.values())
         jaxpr = with_inputs(written, values, self._inputs)
-        jaxpr = core.under(self.parent, lambda: hoist_primal_equations(simplified(checked(jaxpr)), values))
+        jaxpr = core.under(
+            self.parent, lambda: hoist_primal_equations(simplify_program(check_if_configured(jaxpr)), values)
+        )
         closed = with_inputs(jaxpr, values, self._inputs)
         residuals = [values[v] for v in closed.invars if not v.linear]
-        return checked_linear(checked(closed), residuals), residuals
+        return checked_linear(check_if_configured(closed), residuals), residuals
 
 
 def with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> Jaxpr:

@@ -14,10 +14,10 @@ from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.inline import inline_calls
 from tapeless.interpreters.residuals import rematerialization
 from tapeless.interpreters.residuals.rematerialization import Policy, save_all
-from tapeless.interpreters.simplify import simplified, simplified_body
+from tapeless.interpreters.simplify import simplify_body, simplify_program
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, linear_vars, passes, source
-from tapeless.tracer.check import checked
+from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.flags import split_list, where_false, where_true
@@ -59,7 +59,7 @@ def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save
     Args:
       policy: which residuals are saved.
     """
-    return _remembered(inline_calls(jaxpr), linear_in, policy, (False,) * len(jaxpr.outvars), simplified)
+    return _remembered(inline_calls(jaxpr), linear_in, policy, (False,) * len(jaxpr.outvars), simplify_program)
 
 
 def with_linear_equations(jaxpr: Jaxpr, linear_in: tuple[bool, ...], all_linear: bool = False) -> Jaxpr:
@@ -91,7 +91,7 @@ def unzip_body(
         of a loop. None: none must.
       loop: the scan whose body the program is, so that its residuals are stacked; None for other programs.
     """
-    return _remembered(jaxpr, linear_in, policy, linear_out or (False,) * len(jaxpr.outvars), simplified_body, loop)
+    return _remembered(jaxpr, linear_in, policy, linear_out or (False,) * len(jaxpr.outvars), simplify_body, loop)
 
 
 class UnzipTrace(WritingTrace):
@@ -193,7 +193,7 @@ rules: Final = Rules(
 )
 
 
-@core.remembered
+@core.memoize_by_program
 def _remembered(
     jaxpr: Jaxpr,
     linear_in: tuple[bool, ...],
@@ -239,7 +239,7 @@ class _Separated(NamedTuple):
     linear_out: tuple[bool, ...]
 
 
-@core.remembered
+@core.memoize_by_program
 def _separated(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...]) -> _Separated:
     """Evaluate a program on primal and linear tracers, and join the primal and the linear equations that they stage."""
     primal = StagingTrace(core.current_trace(), jaxpr, "linearize")
@@ -266,7 +266,7 @@ def _separated(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...]
         eqns=[*program.eqns, *linear.eqns],
         outvars=[*results, *linear.outvars],
     )
-    return _Separated(checked(whole), linear_out)
+    return _Separated(check_if_configured(whole), linear_out)
 
 
 def _halves(whole: Jaxpr, n_linear: int, name: str) -> tuple[Jaxpr, Jaxpr, int]:

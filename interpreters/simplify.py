@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer import core
-from tapeless.tracer.check import checked
+from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.late_imports import LateModule
 
@@ -34,7 +34,7 @@ else:
     pass_order = LateModule("tapeless.interpreters.simplifications.pass_order")
 
 
-def simplified(jaxpr: Jaxpr) -> Jaxpr:
+def simplify_program(jaxpr: Jaxpr) -> Jaxpr:
     """Rewrite a whole program, and the bodies of its equations, to an equal one without more work.
 
     Returns: the same object if no pass changes anything. Remembered for as long as `jaxpr` lives.
@@ -42,7 +42,7 @@ def simplified(jaxpr: Jaxpr) -> Jaxpr:
     return _remembered(jaxpr, finite_inputs=True)
 
 
-def simplified_body(jaxpr: Jaxpr) -> Jaxpr:
+def simplify_body(jaxpr: Jaxpr) -> Jaxpr:
     """Simplify the body of an equation.
 
     The linear inputs of a whole program are assumed to be finite, for users give these tangents or cotangents; those of
@@ -66,7 +66,7 @@ def _simplify(jaxpr: Jaxpr, finite_inputs: bool = True) -> Jaxpr:
     found = jaxpr
     for after in after_passes(jaxpr, finite_inputs):
         found = after.program
-    return jaxpr if found is jaxpr else checked(found)
+    return jaxpr if found is jaxpr else check_if_configured(found)
 
 
 class AfterPass(NamedTuple):
@@ -108,7 +108,7 @@ class _RuleRuns:
 
     def run(self, jaxpr: Jaxpr) -> Jaxpr:
         """Rewrite a program; equations that did not change since the last run are not looked at again."""
-        w = Writer(jaxpr, simplified_body)
+        w = Writer(jaxpr, simplify_body)
         after, self._before = w.rewritten(self._before), w
         return after
 

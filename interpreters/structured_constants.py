@@ -16,7 +16,7 @@ import numpy as np
 
 from tapeless.interpreters import limits
 from tapeless.interpreters.terms.index_arrays import INDEX, index_array, where
-from tapeless.interpreters.writer import Writer, filled
+from tapeless.interpreters.writer import Writer, fill_array
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, ClosedJaxpr
 from tapeless.tracer.primitives import elementwise as e
@@ -59,7 +59,7 @@ def _written(w: Writer, s: Structure, aval: ShapedArray) -> Atom:
         return w.write(e.convert_element_type_p, index_array(w, s, axes, aval.shape), dtype=aval.dtype, weak_type=False)
     found = [where(w, bracket, axes, aval.shape) for bracket in s]
     if not found:
-        return filled(w, 1, aval)
+        return fill_array(w, 1, aval)
     mask = reduce(lambda x, y: w.write(and_p, x, y), found)
     return w.write(e.convert_element_type_p, mask, dtype=aval.dtype, weak_type=False)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tapeless.interpreters import vmap
 from tapeless.interpreters.zero import instantiate, zero_of
-from tapeless.tracer.bodies import CARRY, CONST, EACH, TEST, Bodies, Body, Role, applied, described
+from tapeless.tracer.bodies import CARRY, CONST, EACH, TEST, Bodies, Body, Role, apply_with_bodies, describe_bodies
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.flags import Flags, fixed_point
@@ -42,7 +42,7 @@ def push_terms(
         for at in [at for at, yes in zip(body.operands, made.some) if yes and at not in of_operand]:
             of_operand[at] = _appended(values, map(instantiate, terms[at] or [zero_of(primals[at])] * order))
         after.append(_with_terms(body, made, consts, of_operand, of_result, order))
-    outs = applied(primitive, params, after, values)
+    outs = apply_with_bodies(primitive, params, after, values)
     left = iter(outs[n:])
     return outs[:n], [[next(left) for _ in range(order)] if yes else None for yes in flags]
 
@@ -130,7 +130,7 @@ def _appended(values: list[Any], new: Any) -> range:
 
 
 def _described(primitive: Primitive, params: dict[str, Any]) -> Bodies:
-    bodies = described(primitive, params)
+    bodies = describe_bodies(primitive, params)
     if bodies is None:
         raise InternalError(f"the bodies of {primitive} are not described")
     return bodies

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from tapeless.interpreters.analysis.linearity import checked_linear
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive
@@ -248,7 +248,7 @@ def _read(eqn: Equation, env: dict[Var, Any]) -> list[Any]:
     return [v.value if type(v) is Literal else Linear(v.aval) if v.linear else env[v] for v in eqn.invars]
 
 
-@core.remembered
+@core.memoize_by_program
 def _of_unchecked_rules(jaxpr: Jaxpr) -> Collection[Atom]:
     """Collect the variables that depend on results of rules that need not be linear.
 
@@ -327,7 +327,7 @@ def not_linear(primitive: Primitive | str, why: str, eqn: Equation | None = None
     return NotImplementedError(f"no transpose rule for '{primitive}': {why}.{reached}")
 
 
-@core.remembered
+@core.memoize_by_program
 def _transpose_jaxpr(
     jaxpr: Jaxpr, nonzero: tuple[bool, ...], added: tuple[bool, ...], wanted: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
@@ -347,4 +347,4 @@ def _transpose_jaxpr(
 
     pulled, outvars = core.under_new(trace, pull)
     built = trace.finish_with_literals(outvars, f"transpose_{jaxpr.name.removeprefix('linear_')}")
-    return checked_linear(simplified(built)), are_nonzero(pulled)
+    return checked_linear(simplify_program(built)), are_nonzero(pulled)

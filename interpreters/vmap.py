@@ -305,7 +305,7 @@ def _names_of(primitive: Primitive, params: dict[str, Any]) -> frozenset[Hashabl
     return frozenset(own).union(*[_names_in(program) for program in subjaxprs(params)])
 
 
-@core.remembered
+@core.memoize_by_program
 def _names_in(jaxpr: Jaxpr) -> frozenset[Hashable]:
     """Return the axis names that a program has collectives over. Remembered for as long as it lives."""
     none: frozenset[Hashable] = frozenset()

@@ -64,7 +64,7 @@ class Writer:
         self._made: dict[Var, Equation] = {}
         self._same: dict[Var, Atom] = {}
         self._is_same = self._same.keys().isdisjoint  # are all of these atoms as they were?
-        self.place: Source | None = None  # source line of the equations that are written next
+        self.source: Source | None = None  # source line of the equations that are written next
 
     def rewritten(self, before: "Writer | None" = None) -> Jaxpr:
         """Rewrite the whole program by the rules. Args: as in `visit_all`."""
@@ -103,14 +103,14 @@ class Writer:
         """Write an equation of the old program: its replacement by a rule, or itself with its bodies simplified."""
         now = self.renamed(eqn)
         if self.sparser and _is_of_zeros(now):
-            self.place, self.changed = eqn.source, True
-            self._same.update((v, filled(self, 0, v.aval)) for v in eqn.outvars)
+            self.source, self.changed = eqn.source, True
+            self._same.update((v, fill_array(self, 0, v.aval)) for v in eqn.outvars)
             return
         rule = rules.get(eqn.primitive)
         if self._mixed:
             self.linear = eqn.linear
         if rule is not None and not (eqn.primitive.carries_programs and effects(eqn)):
-            self.place = eqn.source
+            self.source = eqn.source
             found = rule.apply(self, *now.invars, **eqn.params)
             if found is not None and self.replace(eqn, found):
                 return
@@ -127,7 +127,7 @@ class Writer:
         """
         lost = [v.linear and not yes for v, yes in zip(eqn.outvars, linear_results(eqn), strict=True)]
         for v in where_true(lost, eqn.outvars):
-            self.substitute(v, filled(self, 0, v.aval))
+            self.substitute(v, fill_array(self, 0, v.aval))
         return (
             eqn.replace(outvars=[Var(v.aval) if yes else v for v, yes in zip(eqn.outvars, lost)]) if any(lost) else eqn
         )
@@ -183,7 +183,7 @@ class Writer:
         if isinstance(found, (Var, Literal)) and found.aval is aval:
             return found
         out = Var(aval, any(v.linear for v in operands))
-        self.keep(Equation(primitive, operands, params, [out], self.place))
+        self.keep(Equation(primitive, operands, params, [out], self.source))
         return out
 
     def inlined(self, program: Jaxpr, operands: Sequence[Atom]) -> list[Atom]:
@@ -195,7 +195,7 @@ class Writer:
             outs = [Var(v.aval, yes) for v, yes in zip(eqn.outvars, linear_results(here))]
             self.visit(here.replace(outvars=outs))
             for v, out in zip(eqn.outvars, outs):
-                now[v] = filled(self, 0, v.aval) if linear and v.linear and not out.linear else self.now(out)
+                now[v] = fill_array(self, 0, v.aval) if linear and v.linear and not out.linear else self.now(out)
         return [now.get(v, v) for v in program.outvars]
 
     def made_by(self, v: Atom, primitive: Primitive) -> Equation | None:
@@ -222,13 +222,13 @@ def literal(value: Any, aval: ShapedArray) -> Literal:
     return Literal(scalar.dtype.type(value) if scalar.weak_type else exact(value, scalar.dtype), scalar)
 
 
-def filled(w: Writer, value: Any, aval: ShapedArray) -> Atom:
+def fill_array(w: Writer, value: Any, aval: ShapedArray) -> Atom:
     """Write a value of type `aval` whose elements all equal `value`."""
     scalar = literal(value, aval)
     return w.write(broadcast_in_dim_p, scalar, shape=aval.shape, dims=()) if aval.shape else scalar
 
 
-def typed(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
+def convert_type(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
     """Convert `x` to the dtype and weak type of `aval`."""
     if x.aval.dtype == aval.dtype and x.aval.weak_type == aval.weak_type:
         return x

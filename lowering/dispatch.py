@@ -26,7 +26,7 @@ from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of, exact, kept, narrow_array
+from tapeless.tracer.types import ShapedArray, aval_of, exact, narrow_array, take_array
 
 inline: Final = Rules(
     "eager",
@@ -355,7 +355,9 @@ def unplaced(x: Any) -> UnplacedArray:
     if not isinstance(x, np.ndarray):
         number = exact(x, aval.dtype)
         return UnplacedArray(number[()] if aval.weak_type else number, aval)
-    return UnplacedArray(narrow_array(x, aval.dtype) if dtypes.is_narrower(aval.dtype, x.dtype) else kept(x), aval)
+    return UnplacedArray(
+        narrow_array(x, aval.dtype) if dtypes.is_narrower(aval.dtype, x.dtype) else take_array(x), aval
+    )
 
 
 # ---- values that are not finite ------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class _Height(NamedTuple):
     branches: int
 
 
-@core.remembered
+@core.memoize_by_program
 def _height(jaxpr: Jaxpr) -> _Height:
     """Compute the nesting depths of a program; remembered for as long as it lives."""
     programs = branches = 0
@@ -304,7 +304,7 @@ def call(f: Function, outs: Any, /, *operands: Value, jaxpr: Jaxpr, **_: Any) ->
 # estimate.
 
 
-@core.remembered
+@core.memoize_by_program
 def with_stored_concatenations(jaxpr: Jaxpr) -> Jaxpr:
     """Put a barrier behind each concatenation that a matrix product reads; return the same object if there is none."""
     read = {v for eqn in jaxpr.eqns if eqn.primitive is dot_general_p for v in eqn.invars}
@@ -327,7 +327,7 @@ def with_stored_concatenations(jaxpr: Jaxpr) -> Jaxpr:
 # writes.
 
 
-@core.remembered
+@core.memoize_by_program
 def expand_primitives(jaxpr: Jaxpr) -> Jaxpr:
     """Replace users' primitives in a program by calls of programs; return the same object if it has none.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tapeless.lowering.xla_workarounds.dataflow import VIEWS, Dataflow
 from tapeless.tracer import dtypes, name_stacks
-from tapeless.tracer.caches import bounded
+from tapeless.tracer.caches import bound_entries
 from tapeless.tracer.types import ShapedArray
 
 _ELEMENTS = {
@@ -387,7 +387,7 @@ class _Tensors(dict[ShapedArray, str]):
 
     def __missing__(self, aval: ShapedArray) -> str:
         sizes = "".join([f"{n}x" for n in aval.shape])
-        found = bounded(self, _TENSORS_LIMIT)[aval] = f"tensor<{sizes}{element(aval.dtype)}>"
+        found = bound_entries(self, _TENSORS_LIMIT)[aval] = f"tensor<{sizes}{element(aval.dtype)}>"
         return found
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.lowering import optimized_program, profiling
+from tapeless.lowering import optimized_program, profiler_sessions
 from tapeless.lowering.compile import Executable
 from tapeless.lowering.optimized_program import CONTROL_FLOW, Computations, Instruction, SourcePlace
-from tapeless.lowering.profiling import RecordedEvent
+from tapeless.lowering.profiler_sessions import RecordedEvent
 
 
 class Kernel(NamedTuple):
@@ -59,9 +59,9 @@ def _is_apart(instruction: Instruction, program: Computations, spans: dict[str, 
 
 
 def _recorded(run: Callable[[], Any], runs: int) -> list[RecordedEvent]:
-    options = profiling.profiler.ProfileOptions()
+    options = profiler_sessions.profiler.ProfileOptions()
     options.python_tracer_level = 0
-    return profiling.record_events(lambda: [run() for _ in range(runs)], options)
+    return profiler_sessions.record_events(lambda: [run() for _ in range(runs)], options)
 
 
 def _spans(recorded: Sequence[RecordedEvent], module: str) -> dict[str, list[float]]:

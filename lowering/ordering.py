@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from tapeless.tracer import core
-from tapeless.tracer.bodies import CARRY, CONST, TEST, VALUE, Bodies, Body, bodies_of, rebuilt, taking_first
-from tapeless.tracer.check import checked
+from tapeless.tracer.bodies import CARRY, CONST, TEST, VALUE, Bodies, Body, bodies_of, rebuild_equation, taking_first
+from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.jaxpr import ORDERED, Atom, Equation, Jaxpr, Literal, Var, effects, effects_of
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray
@@ -34,10 +34,10 @@ def in_order(jaxpr: Jaxpr) -> Jaxpr:
     if ORDERED not in effects_of(jaxpr):
         return jaxpr
     eqns, _ = _chained(jaxpr.eqns, Literal(np.zeros((), np.int32)))
-    return checked(jaxpr.replace(eqns=eqns))
+    return check_if_configured(jaxpr.replace(eqns=eqns))
 
 
-@core.remembered
+@core.memoize_by_program
 def thread_effects(jaxpr: Jaxpr) -> Jaxpr:
     """Chain the effects of a program from a token, its first input, to a token, its first result.
 
@@ -67,7 +67,7 @@ def _through_bodies(eqn: Equation, bodies: Bodies, token: Atom, out: Var) -> Equ
             )
         else:
             after.append(body)
-    return rebuilt(eqn, after, [*eqn.invars, token], (out, *eqn.outvars))
+    return rebuild_equation(eqn, after, [*eqn.invars, token], (out, *eqn.outvars))
 
 
 def _chained(eqns: Sequence[Equation], token: Atom) -> tuple[list[Equation], Atom]:

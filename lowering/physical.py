@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import core
-from tapeless.tracer.check import checked
+from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -25,7 +25,7 @@ rules: Final = Rules(
 )
 
 
-@core.remembered
+@core.memoize_by_program
 def program(jaxpr: Jaxpr) -> Jaxpr:
     """Rewrite a program to words in the place of keys; return the same object if it has no keys.
 
@@ -61,7 +61,7 @@ class WordWriter:
             return self._jaxpr
         invars = [v for v in map(self._atom, self._jaxpr.invars) if isinstance(v, Var)]
         outvars = [self._atom(v) for v in self._jaxpr.outvars]
-        return checked(self._jaxpr.replace(invars=invars, eqns=self._eqns, outvars=outvars))
+        return check_if_configured(self._jaxpr.replace(invars=invars, eqns=self._eqns, outvars=outvars))
 
     def write(self, primitive: Primitive, /, *operands: Atom, **params: Any) -> tuple[Var, ...]:
         """Append an equation, and return its results."""

@@ -12,7 +12,7 @@ import numpy as np
 
 import tapeless as tl
 from tapeless.interpreters.analysis import sparse_cost
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from tapeless.tracer.types import aval_of
@@ -61,8 +61,8 @@ def ratio(f: Function, args: Sequence[Any], reverse: bool = True, forward: bool 
     outs = tl.eval_shape(smooth, *args)
     return Ratio(
         work(tl.make_jaxpr(smooth)(*args)),
-        work(tl.make_jaxpr(lambda xs, ts: tl.jvp(smooth, xs, ts))(args, args), simplified) if forward else None,
-        work(tl.make_jaxpr(pulled)(args, outs), simplified) if reverse else None,
+        work(tl.make_jaxpr(lambda xs, ts: tl.jvp(smooth, xs, ts))(args, args), simplify_program) if forward else None,
+        work(tl.make_jaxpr(pulled)(args, outs), simplify_program) if reverse else None,
         sum(x.size for x in (*args, *outs)),
     )
 

@@ -352,6 +352,13 @@ def test_no_two_modules_of_a_folder_differ_by_a_plural_or_a_preposition():
     assert [str(module) for module in MODULES if re.search(r"_(of|inside)$", module.path.stem)] == []
 
 
+def test_no_two_modules_below_api_have_one_name():
+    """Families have (below); `array` is the class and its buffers. The names in api/ are those that users import."""
+    families = {m.path.stem for m in modules_in("tracer/primitives") if defines_primitives(m)}
+    inner = [m for m in MODULES if m.layer != "api" and m.path.stem not in {*families, "array", "__init__"}]
+    assert repeated((m.path.stem, str(m)) for m in inner) == {}
+
+
 # First words of a relative or genitive without a head: "What is known of what is one thing or another."
 HEADLESS = re.compile(
     "(What|That|Those|How|Whether|Where|Which|Who|Whose|When|Of|It|Its|They|Their|These|This|With|Without|For|From|As|By"

@@ -21,27 +21,6 @@ PUBLIC = {
     ("tapeless.custom.primitive_batching", "defvectorized"),  # a name of JAX
     ("tapeless.tracer.numpy.sorting", "searchsorted"),  # a name of NumPy
 }
-# Rooms and modules whose functions are still named by participles.
-PARTICIPLES_LEFT = (
-    "interpreters/formulas/let_form.py",
-    "interpreters/formulas/raise_terms.py",
-    "interpreters/simplifications/fusion/",
-    "interpreters/simplifications/masks/",
-    "interpreters/simplifications/slicing/",
-    "interpreters/simplify.py",
-    "interpreters/terms/",
-    "interpreters/writer.py",
-    "tracer/bodies.py",
-    "tracer/caches.py",
-    "tracer/check.py",
-    "tracer/formulas/",
-    "tracer/jaxpr.py",
-    "tracer/passes.py",
-    "tracer/primitives/ein.py",
-    "tracer/printing.py",
-    "tracer/terms/",
-    "tracer/types.py",
-)
 
 
 def test_lists_are_fresh() -> None:
@@ -72,18 +51,8 @@ def test_a_class_outside_of_the_glossary_is_found() -> None:
 
 def test_functions_that_other_modules_import_are_not_participles() -> None:
     """`read`, `checked` or `moved` name a result; a verb and a noun, as `read_program`, say what happens to what."""
-    found = [
-        f"{path}: {name} is imported elsewhere: name it by a verb and a noun"
-        for path, name in _participles()
-        if not path.startswith(PARTICIPLES_LEFT)
-    ]
+    found = [f"{path}: {name} is imported elsewhere: name it by a verb and a noun" for path, name in _participles()]
     assert found == [], "\n".join(found)
-
-
-def test_rooms_that_are_left_have_participles() -> None:
-    paths = [path for path, _ in _participles()]
-    done = [left for left in PARTICIPLES_LEFT if not any(path.startswith(left) for path in paths)]
-    assert done == [], "take these out of PARTICIPLES_LEFT"
 
 
 @pytest.mark.parametrize("name", ["read", "written", "checked", "chosen", "kept"])
@@ -91,16 +60,24 @@ def test_participles_are_found(name: str) -> None:
     assert _is_participle(name) and not _is_participle(f"{name}_once") and not _is_participle("write_module")
 
 
+def test_imports_are_found() -> None:
+    text = "from a.b import (\n    moved,  # why\n    read as take,\n)\nfrom a import c as d\nx = d.kept(y.told)\n"
+    assert [*_imports(text)] == [("a.b", "moved"), ("a.b", "read"), ("a", "c"), ("a.c", "kept")]
+
+
 @cache
 def _participles() -> list[tuple[str, str]]:
-    """Return the functions that are named by a participle and imported by another module: path, name."""
-    modules = {path: tree for layer in LAYERS for path, tree in _trees(layer)}
-    imported = {found for tree in modules.values() for found in _imports(tree)} - PUBLIC
+    """Return the functions that are named by a participle and imported by another module: path, name.
+
+    Texts are searched, not parsed: all files take 0.2 s, instead of 3 s.
+    """
+    texts = {path: path.read_text() for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))}
+    imported = {found for text in texts.values() for found in _imports(text)} - PUBLIC
     return [
-        (str(path.relative_to(ROOT)), node.name)
-        for path, tree in modules.items()
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and _is_participle(node.name) and (_module(path), node.name) in imported
+        (str(path.relative_to(ROOT)), name)
+        for path, text in texts.items()
+        for name in re.findall(r"^def ([a-z]+)\(", text, re.MULTILINE)
+        if _is_participle(name) and (_module(path), name) in imported
     ]
 
 
@@ -108,17 +85,16 @@ def _is_participle(name: str) -> bool:
     return name in IRREGULAR or bool(re.fullmatch("[a-z]+ed", name))
 
 
-def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _imports(text: str) -> Iterator[tuple[str, str]]:
     """Return what a module imports or reads from an imported module: (module, name)."""
-    nodes = list(ast.walk(tree))
     modules: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            modules |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-            yield from ((node.module, alias.name) for alias in node.names)
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
-            yield modules[node.value.id], node.attr
+    for module, names in re.findall(r"^\s*from ([\w.]+) import (\([^)]*\)|.*)$", text, re.MULTILINE):
+        for name, alias in re.findall(r"(\w+)(?: as (\w+))?", re.sub("#.*", "", names)):
+            modules[alias or name] = f"{module}.{name}"
+            yield module, name
+    for value, name in re.findall(r"\b(\w+)\.([a-z]+)\b", text):
+        if value in modules:
+            yield modules[value], name
 
 
 def _module(path: Path) -> str:

@@ -14,7 +14,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters.analysis import cost
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 
 Function = Callable[..., Any]
 
@@ -142,8 +142,8 @@ def test_parts_go_through_bodies(name: str):
     gradient = tl.grad(lambda x: f(x).sum())
     for n in (32, 128):
         given = tl.ShapeDtypeStruct((n,), "float64")
-        assert cost.work(simplified(tl.make_jaxpr(f)(given).jaxpr)) <= 12 * n
-        assert cost.work(simplified(tl.make_jaxpr(gradient)(given).jaxpr)) <= 32 * n
+        assert cost.work(simplify_program(tl.make_jaxpr(f)(given).jaxpr)) <= 12 * n
+        assert cost.work(simplify_program(tl.make_jaxpr(gradient)(given).jaxpr)) <= 32 * n
     compiled = tl.jit(gradient).lower(tl.ShapeDtypeStruct((4000,), "float32")).compile()
     assert compiled.memory_analysis().temp_size_in_bytes <= 64 * 4 * 4000
 
@@ -156,6 +156,6 @@ def test_results_that_nobody_reads_are_not_computed():
         step = lambda c, a: ((c[0] * a, tnp.log(c[1]) + c[0], tnp.exp(c[2])), tnp.cos(a))  # noqa: E731
         return lax.scan(step, (x[0], x[1], x[2]), x)[0][0]
 
-    text = str(simplified(tl.make_jaxpr(f)(x).jaxpr))
+    text = str(simplify_program(tl.make_jaxpr(f)(x).jaxpr))
     assert "n_carry=1" in text and not any(word in text for word in ("log", "exp", "cos"))
     np.testing.assert_allclose(tl.grad(f)(x), tl.grad(lambda x: x[0] * tnp.prod(x))(x), rtol=1e-14)

@@ -130,11 +130,11 @@ def bodies_of(eqn: Equation) -> Bodies | None:
     try:
         return eqn.described
     except AttributeError:
-        eqn.described = described(eqn.primitive, eqn.params)
+        eqn.described = describe_bodies(eqn.primitive, eqn.params)
         return eqn.described
 
 
-def described(primitive: Primitive, params: dict[str, Any]) -> Bodies | None:
+def describe_bodies(primitive: Primitive, params: dict[str, Any]) -> Bodies | None:
     """Describe the programs among the params of a primitive; None if it does not."""
     found = descriptions.get(primitive) if primitive.carries_programs else None
     return None if found is None else found.describe(**params)
@@ -158,7 +158,7 @@ def _layout(inputs: Groups, results: Groups, first: int) -> tuple[Any, ...]:
     return ins, tuple(range(first, first + len(ins))), outs, tuple(range(len(outs)))
 
 
-def rebuilt(
+def rebuild_equation(
     eqn: Equation, bodies: Sequence[Body], operands: Sequence[Atom], outvars: Sequence[Var] | None = None
 ) -> Equation:
     """Return the equation with other bodies, operands and, unless None, results, in the order that its primitive takes.
@@ -181,9 +181,11 @@ def with_programs(eqn: Equation, bodies: Bodies, programs: Sequence[Jaxpr]) -> d
     return descriptions[eqn.primitive].with_bodies(eqn.params, after)
 
 
-def applied(primitive: Primitive, params: dict[str, Any], bodies: Sequence[Body], operands: Sequence[Any]) -> list[Any]:
-    """Apply a primitive to values, with other bodies than in `params`, as `rebuilt` writes them; return the results."""
-    before = described(primitive, params)
+def apply_with_bodies(
+    primitive: Primitive, params: dict[str, Any], bodies: Sequence[Body], operands: Sequence[Any]
+) -> list[Any]:
+    """Apply a primitive to values, with other bodies than in `params`; return the results. See `rebuild_equation`."""
+    before = describe_bodies(primitive, params)
     found = _arranged(primitive, params, bodies, None if before is None else before.selector)
     outs = primitive.apply(*[operands[at] for at in found.operands], **found.params)
     results = dict(zip(found.results, outs, strict=True))
@@ -205,7 +207,7 @@ def _arranged(primitive: Primitive, params: dict[str, Any], bodies: Sequence[Bod
         every = [_taking_all(body, common, bodies) for body in bodies]
     found = _arrangement(tuple([body[1:] for body in every]), selector)
     after = [
-        Body(body.jaxpr if order is None else passes.rearranged(body.jaxpr, *order), *layout)
+        Body(body.jaxpr if order is None else passes.rearrange_program(body.jaxpr, *order), *layout)
         for body, order, layout in zip(every, found.orders, found.layouts)
     ]
     return _Arranged(descriptions[primitive].with_bodies(params, after), found.operands, found.results)
@@ -218,7 +220,7 @@ def _taking_all(body: Body, common: Sequence[int], bodies: Sequence[Body]) -> Bo
         return body
     types = {at: (x.jaxpr.in_avals[k], x.ins[k]) for x in bodies for k, at in enumerate(x.operands)}
     ins = [*range(len(body.ins)), *[types[at][0] for at in missing]]
-    jaxpr = passes.rearranged(body.jaxpr, ins, range(len(body.outs)))
+    jaxpr = passes.rearrange_program(body.jaxpr, ins, range(len(body.outs)))
     roles = (*body.ins, *[types[at][1] for at in missing])
     return body._replace(jaxpr=jaxpr, ins=roles, operands=(*body.operands, *missing))
 
@@ -269,7 +271,7 @@ def without(body: Body, operands: Collection[int], results: Collection[int] = ()
     if len(ins) == len(body.ins) and len(outs) == len(body.outs):
         return body
     return Body(
-        passes.rearranged(body.jaxpr, ins, outs),
+        passes.rearrange_program(body.jaxpr, ins, outs),
         tuple([body.ins[k] for k in ins]),
         tuple([body.operands[k] for k in ins]),
         tuple([body.outs[k] for k in outs]),

@@ -50,7 +50,7 @@ def program_cache() -> ProgramCache:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def remembered(f: _Function) -> _Function:
+def memoize_by_program(f: _Function) -> _Function:
     """Memoize a function of a program and other arguments for as long as the program lives."""
     cache = ProgramCache()
 
@@ -105,7 +105,7 @@ class Recent(Generic[K, V]):
         return value
 
 
-def bounded(table: dict[Any, Any], limit: int) -> dict[Any, Any]:
+def bound_entries(table: dict[Any, Any], limit: int) -> dict[Any, Any]:
     """Return `table`, emptied if it has `limit` entries: for entries that are cheap to compute again."""
     if len(table) >= limit:
         table.clear()

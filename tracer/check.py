@@ -31,7 +31,7 @@ def check(jaxpr: Jaxpr) -> Jaxpr:
 _sound: weakref.WeakSet[Jaxpr] = weakref.WeakSet()  # programs do not change
 
 
-def checked(jaxpr: Jaxpr) -> Jaxpr:
+def check_if_configured(jaxpr: Jaxpr) -> Jaxpr:
     """Return `jaxpr`, checked if `config.check_programs` is set."""
     return check(jaxpr) if config.check_programs else jaxpr
 

@@ -21,8 +21,8 @@ from tapeless.tracer.advice import widths
 from tapeless.tracer.advice.called_functions import find_called, name_called
 from tapeless.tracer.array import Array, Evaluator
 from tapeless.tracer.caches import ProgramCache as ProgramCache
+from tapeless.tracer.caches import memoize_by_program as memoize_by_program
 from tapeless.tracer.caches import program_cache as program_cache
-from tapeless.tracer.caches import remembered as remembered
 from tapeless.tracer.errors import (
     ConcretizationTypeError,
     InternalError,
@@ -364,7 +364,7 @@ class Tracer(Array):
     def _trace(self, trace: Trace) -> None:
         self.owner = trace
 
-    def known(self) -> Any:
+    def concrete_value(self) -> Any:
         """Return the concrete value of this tracer, or None: in forward mode there is one, in staging none."""
         return None
 
@@ -414,7 +414,7 @@ class Tracer(Array):
 
     def _shown(self) -> str:
         """Print for `repr` the concrete value, or the batch that this is an example of, if there is one."""
-        value = self.known()
+        value = self.concrete_value()
         return "" if value is None else f" = {format_array(value)}"
 
     def __copy__(self) -> "Tracer":
@@ -440,7 +440,7 @@ class Tracer(Array):
 
     def _concrete(self, error: type[Exception], what: str, help: str) -> Any:
         check_alive((self,))
-        if (known := self.known()) is None:
+        if (known := self.concrete_value()) is None:
             raise error(self._refusal(f"the {what} of a traced array is not known", help))
         return known
 

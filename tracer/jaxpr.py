@@ -19,7 +19,7 @@ from tapeless.tracer import core, printing
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.source import Source, override
-from tapeless.tracer.types import ShapedArray, aval_of, incoming, kept
+from tapeless.tracer.types import ShapedArray, aval_of, incoming, take_array
 
 
 @final
@@ -65,7 +65,7 @@ class Literal:
 def _kept(value: Any, aval: ShapedArray) -> Any:
     if isinstance(value, np.generic):
         return value
-    return kept(incoming(value)) if isinstance(value, np.ndarray) else aval.dtype.type(value)
+    return take_array(incoming(value)) if isinstance(value, np.ndarray) else aval.dtype.type(value)
 
 
 Atom = Var | Literal
@@ -255,7 +255,7 @@ class Jaxpr:
           other options of JAX: for its own format, and not used.
         """
         text = self._text(source_info)
-        return printing.colored(text) if use_color else text
+        return printing.color_text(text) if use_color else text
 
     def _text(self, with_source: bool = False) -> str:
         return printing.jaxpr_text(self, with_source=with_source)
@@ -267,34 +267,34 @@ class Jaxpr:
 
 
 class OpenJaxpr(Jaxpr):
-    """A view of the program `whole` by JAX's convention: its constants are `constvars`, and not among `invars`.
+    """A view of `program` by JAX's convention: its constants are `constvars`, and not among `invars`.
 
-    For programs that take programs apart, as libraries for JAX do. Nothing of ours transforms it: `whole` is for that.
+    For programs that take programs apart, as libraries for JAX do. We transform `program` only, never the view.
     """
 
-    __slots__ = ("whole",)
+    __slots__ = ("program",)
 
-    def __init__(self, whole: Jaxpr, n_constants: int) -> None:
-        super().__init__(whole.invars[n_constants:], whole.eqns, whole.outvars, whole.name)
-        self.whole: Final = whole
+    def __init__(self, program: Jaxpr, n_constants: int) -> None:
+        super().__init__(program.invars[n_constants:], program.eqns, program.outvars, program.name)
+        self.program: Final = program
 
     @property
     def constvars(self) -> tuple[Var, ...]:
-        """The inputs of `whole` that the constants are the values of."""
-        return self.whole.invars[: len(self.whole.invars) - len(self.invars)]
+        """The inputs of `program` that the constants are the values of."""
+        return self.program.invars[: len(self.program.invars) - len(self.invars)]
 
     def replace(self, *, invars: Sequence[Var] | None = None, **fields: Any) -> "OpenJaxpr":
         """Return the program with some fields replaced; the constants stay."""
         inputs = (*self.constvars, *(self.invars if invars is None else invars))
-        return OpenJaxpr(self.whole.replace(invars=inputs, **fields), len(self.constvars))
+        return OpenJaxpr(self.program.replace(invars=inputs, **fields), len(self.constvars))
 
     def _text(self, with_source: bool = False) -> str:
-        return printing.jaxpr_text(self.whole, n_constants=len(self.constvars), with_source=with_source)
+        return printing.jaxpr_text(self.program, n_constants=len(self.constvars), with_source=with_source)
 
 
-def whole(jaxpr: Jaxpr) -> Jaxpr:
+def unwrap_program(jaxpr: Jaxpr) -> Jaxpr:
     """Return the program whose inputs are its constants and then its arguments: `jaxpr`, or what it is a view of."""
-    return jaxpr.whole if isinstance(jaxpr, OpenJaxpr) else jaxpr
+    return jaxpr.program if isinstance(jaxpr, OpenJaxpr) else jaxpr
 
 
 class ClosedJaxpr:
@@ -339,12 +339,12 @@ class ClosedJaxpr:
     @property
     def constvars(self) -> tuple[Var, ...]:
         """The inputs that the constants are the values of."""
-        return whole(self.jaxpr).invars[: len(self.consts)]
+        return unwrap_program(self.jaxpr).invars[: len(self.consts)]
 
     @property
     def invars(self) -> tuple[Var, ...]:
         """The inputs that are not constants."""
-        return whole(self.jaxpr).invars[len(self.consts) :]
+        return unwrap_program(self.jaxpr).invars[len(self.consts) :]
 
     @property
     def outvars(self) -> tuple[Atom, ...]:
@@ -363,8 +363,8 @@ class ClosedJaxpr:
 
     def pretty_print(self, *, source_info: bool = False, use_color: bool = False, **_: Any) -> str:
         """Return the text of the program, as `Jaxpr.pretty_print` does."""
-        text = printing.jaxpr_text(whole(self.jaxpr), n_constants=len(self.consts), with_source=source_info)
-        return printing.colored(text) if use_color else text
+        text = printing.jaxpr_text(unwrap_program(self.jaxpr), n_constants=len(self.consts), with_source=source_info)
+        return printing.color_text(text) if use_color else text
 
     def __str__(self) -> str:
         return self.pretty_print()
@@ -380,7 +380,7 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield item
 
 
-def carried(eqn: "Equation") -> Iterable[Jaxpr]:
+def list_inner_jaxprs(eqn: "Equation") -> Iterable[Jaxpr]:
     """Return the programs that an equation carries; most carry none, which its primitive tells at once."""
     return subjaxprs(eqn.params) if eqn.primitive.carries_programs else ()
 
@@ -445,7 +445,7 @@ def effects(eqn: Equation) -> Effects:
     return own.union(*[effects_of(inner) for inner in subjaxprs(eqn.params)])
 
 
-@core.remembered
+@core.memoize_by_program
 def effects_of(jaxpr: Jaxpr) -> Effects:
     """Collect the effects of all equations of a program; cached for as long as it lives."""
     own = any(primitive.effect is not None for primitive in jaxpr.primitives)

@@ -88,4 +88,4 @@ class _Marking(ForwardAnalysis[bool]):
         self.programs.append(mark_linear_cached(body.jaxpr, tuple(given)))
 
 
-_marked = core.remembered(mark_linear)
+_marked = core.memoize_by_program(mark_linear)

@@ -55,7 +55,7 @@ def with_literals(jaxpr: Jaxpr, consts: Sequence[Any]) -> Jaxpr:
     return jaxpr.replace(invars=jaxpr.invars[len(consts) :], eqns=eqns, outvars=[read(v) for v in jaxpr.outvars])
 
 
-def rearranged(jaxpr: Jaxpr, ins: Sequence[int | ShapedArray], outs: Sequence[int]) -> Jaxpr:
+def rearrange_program(jaxpr: Jaxpr, ins: Sequence[int | ShapedArray], outs: Sequence[int]) -> Jaxpr:
     """Select the inputs and results of a program by number; a type in `ins` makes a new input, which is not used.
 
     Dead code is eliminated. Cached for as long as `jaxpr` lives: the same object every time.

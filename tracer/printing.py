@@ -81,7 +81,7 @@ def jaxpr_text(jaxpr: Any, n_constants: int = 0, values: Sequence[str] = (), wit
     return "\n".join([*texts, _program(jaxpr, titles, n_constants, values, with_source)])
 
 
-def colored(text: str) -> str:
+def color_text(text: str) -> str:
     """Mark variables with their types, primitives and words in the text of a program by colors of terminals (ANSI)."""
     return _MARKED.sub(_mark, text)
 

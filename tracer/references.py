@@ -21,7 +21,7 @@ from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Trace, Tracer
-from tapeless.tracer.numpy.at import whole
+from tapeless.tracer.numpy.at import convert_values
 from tapeless.tracer.staging import Cell, StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
 
@@ -127,7 +127,7 @@ class Ref(Cell):
         """Replace the part at an index, and return the part before; None if not `read`."""
         place = self.place()
         before = place.value
-        after = whole("set", before, value) if _is_whole(idx) else before.at[idx].set(value)
+        after = convert_values("set", before, value) if _is_whole(idx) else before.at[idx].set(value)
         self._write(place, after)
         return _part(before, idx) if read else None
 
@@ -135,7 +135,7 @@ class Ref(Cell):
         """Add to the part at an index, as often as positions repeat."""
         place = self.place()
         before = place.value
-        added = tnp.add(before, whole("add", before, x)) if _is_whole(idx) else before.at[idx].add(x)
+        added = tnp.add(before, convert_values("add", before, x)) if _is_whole(idx) else before.at[idx].add(x)
         self._write(place, added)
 
     def __getitem__(self, idx: Any) -> Array:

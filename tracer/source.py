@@ -20,7 +20,7 @@ import numpy as np
 
 from tapeless.tracer import name_stacks
 from tapeless.tracer.advice.keyword_advice import advise
-from tapeless.tracer.caches import bounded
+from tapeless.tracer.caches import bound_entries
 from tapeless.tracer.errors import JAXIndexError, JAXTypeError, LinearityError
 from tapeless.tracer.settings.scopes import Arguments, Result, call_in_scope
 
@@ -119,14 +119,14 @@ def current() -> Source | None:
             key = id(code), frame.f_lasti, _scope.get()
             if key in _known or is_users(code):
                 return _source(code, *key[1:])
-            bounded(_ours, _LIMIT)[id(code)] = code
+            bound_entries(_ours, _LIMIT)[id(code)] = code
         frame = frame.f_back
     return None
 
 
 def _source(code: CodeType, instruction: int, stack: str) -> Source:
     key = id(code), instruction, stack
-    return _known.get(key) or bounded(_known, _LIMIT).setdefault(key, Source(code, instruction, stack))
+    return _known.get(key) or bound_entries(_known, _LIMIT).setdefault(key, Source(code, instruction, stack))
 
 
 def transpose_source(place: Source | None) -> Source | None:

@@ -14,13 +14,13 @@ import numpy as np
 
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array, Unplaced
-from tapeless.tracer.check import checked
+from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.settings.scopes import Arguments, Result, call_in_scope
-from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, incoming, kept
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, incoming, take_array
 
 DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # `n, argument 1 of f`, or nothing, of numbers of inputs
 
@@ -260,7 +260,7 @@ class StagingTrace(WritingTrace):
         kept = [(v, x) for v, x in consts if v in used]
         closed = Jaxpr([v for v, _ in kept] + self._inputs, eqns, outvars, name)
         marked = mark_linear(closed) if any(v.linear for v in self._inputs) else closed
-        return checked(marked), tuple(_own(x) for _, x in kept)
+        return check_if_configured(marked), tuple(_own(x) for _, x in kept)
 
     def finish_with_literals(self, outvars: list[Atom], name: str) -> Jaxpr:
         """Close the program, with its constants as literals: tables of indices, and arrays that users' rules hold.
@@ -275,7 +275,7 @@ class StagingTrace(WritingTrace):
 
 
 def _own(x: Any) -> Any:
-    return kept(x) if isinstance(x, np.ndarray) else x
+    return take_array(x) if isinstance(x, np.ndarray) else x
 
 
 rules: Final = Rules(

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.advice.called_functions import prefix_called
-from tapeless.tracer.caches import bounded
+from tapeless.tracer.caches import bound_entries
 from tapeless.tracer.extended_dtypes import KEY, KeyDType
 from tapeless.tracer.settings.config import config
 
@@ -51,7 +51,7 @@ class ShapedArray:
             raise ValueError(f"an array of type {new} has more bytes than 64 bits count.")
         with _lock:
             found = _interned.setdefault(exact, new)
-        return bounded(_recent, _RECENT_LIMIT).setdefault(exact, found)
+        return bound_entries(_recent, _RECENT_LIMIT).setdefault(exact, found)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShapedArray, (self.shape, self.dtype, self.weak_type, self.sharding)
@@ -164,7 +164,7 @@ def exact(values: Any, dtype: Any = None) -> Exact:
     return made
 
 
-def kept(x: np.ndarray[Any, Any]) -> Exact:
+def take_array(x: np.ndarray[Any, Any]) -> Exact:
     """Take a NumPy array into a program, which outlives the call that traced it: a copy, unless the array is ours."""
     return x if isinstance(x, Exact) and not x.flags.writeable else exact(x.copy())
 

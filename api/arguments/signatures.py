@@ -150,7 +150,7 @@ def _differs(have: ShapedArray, want: ShapedArray) -> bool:
 # as they are.
 
 
-@core.remembered
+@core.memoize_by_program
 def narrowings(jaxpr: Jaxpr) -> tuple[IntegerNarrowing, ...]:
     """Find the inputs and literals of a program that must fit another integer dtype than their own."""
     return tuple(_found(jaxpr))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tapeless.arguments.names import name_of_leaf
 from tapeless.tracer import core
 from tapeless.tracer.jaxpr import ClosedJaxpr
-from tapeless.tracer.passes import rearranged
+from tapeless.tracer.passes import rearrange_program
 from tapeless.tracer.references import Ref, values_of
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
@@ -92,7 +92,7 @@ def trace_with_references(
     n, first = len(jaxpr.outvars) - k, len(consts)
     places = [*[first + i for i in given], *range(len(jaxpr.invars) - len(closed), len(jaxpr.invars))]
     written = tuple([i for i, place in enumerate(places) if jaxpr.outvars[n + i] is not jaxpr.invars[place]])
-    program = rearranged(jaxpr, range(len(jaxpr.invars)), [*range(n), *[n + i for i in written]])
+    program = rearrange_program(jaxpr, range(len(jaxpr.invars)), [*range(n), *[n + i for i in written]])
     function = core.describe_function(how["function"])
     references = ProgramReferences(function, names, tree.snapshot(), tuple(given), tuple(closed), written)
     references.check_distinct(leaves, how["what"])

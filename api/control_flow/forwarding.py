@@ -11,7 +11,7 @@ from tapeless.control_flow.body_tracing import TracedBody
 from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.numpy import asarray
-from tapeless.tracer.passes import forwarded_inputs, rearranged
+from tapeless.tracer.passes import forwarded_inputs, rearrange_program
 from tapeless.tracer.primitives import control_flow as primitives
 
 
@@ -19,7 +19,7 @@ def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> list
     """Bind `cond` without the results that every branch forwards from the same operand."""
     forwards = [xs[0] if len(set(xs)) == 1 else None for xs in zip(*map(forwarded_inputs, branches), strict=True)]
     computed = [i for i, source in enumerate(forwards) if source is None]
-    programs = [rearranged(branch, range(len(operands)), computed) for branch in branches]
+    programs = [rearrange_program(branch, range(len(operands)), computed) for branch in branches]
     outs = iter(primitives.cond(index, operands, programs))
     return [next(outs) if source is None else asarray(operands[source]) for source in forwards]
 
@@ -60,4 +60,4 @@ def _constants_first(body: TracedBody, constant: Sequence[bool], outs: Sequence[
     first, end = len(body.consts), len(body.jaxpr.invars)
     carry = range(first, first + len(constant))
     ins = [*range(first), *where_true(constant, carry), *where_false(constant, carry), *range(carry.stop, end)]
-    return rearranged(body.jaxpr, ins, outs)
+    return rearrange_program(body.jaxpr, ins, outs)

@@ -11,7 +11,7 @@ from tapeless.control_flow.body_tracing import TracedBody
 from tapeless.tracer import core, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.jaxpr import Var
-from tapeless.tracer.passes import rearranged
+from tapeless.tracer.passes import rearrange_program
 from tapeless.tracer.references import Ref, lent, values_of
 
 
@@ -116,7 +116,7 @@ def in_the_carry(body: TracedBody, n_carry: int, n_xs: int) -> TracedBody:
     last_in, last_out = len(body.jaxpr.invars) - k, len(body.jaxpr.outvars) - k
     ins = [*range(first), *range(last_in, last_in + k), *range(first, first + n_xs)]
     outs = [*range(n_carry), *range(last_out, last_out + k), *range(n_carry, last_out)]
-    return body._replace(jaxpr=rearranged(body.jaxpr, ins, outs))
+    return body._replace(jaxpr=rearrange_program(body.jaxpr, ins, outs))
 
 
 def verdict_only(cond_fun: Any, condition: TracedBody) -> TracedBody:
@@ -128,4 +128,4 @@ def verdict_only(cond_fun: Any, condition: TracedBody) -> TracedBody:
                 "reads.\n"
                 "  Write it in the body of the loop."
             )
-    return condition._replace(jaxpr=rearranged(condition.jaxpr, range(len(condition.jaxpr.invars)), [0]))
+    return condition._replace(jaxpr=rearrange_program(condition.jaxpr, range(len(condition.jaxpr.invars)), [0]))

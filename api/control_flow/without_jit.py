@@ -13,7 +13,7 @@ from tapeless.tracer.types import ShapedArray
 
 def runs_in_python(*values: Any) -> bool:
     """Tell whether control flow over these values runs in Python: `disable_jit` is on, and the values are known."""
-    return config.disable_jit and not any(isinstance(x, Tracer) and x.known() is None for x in values)
+    return config.disable_jit and not any(isinstance(x, Tracer) and x.concrete_value() is None for x in values)
 
 
 def make_arrays(tree: Any) -> Any:

@@ -17,7 +17,7 @@ from tapeless.arguments.argument_checks import check_arguments, check_arrays, ch
 from tapeless.differentiate.autodiff import jvp, vjp
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, carried
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, list_inner_jaxprs
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -175,7 +175,7 @@ def _narrow_equation(jaxpr: Jaxpr, varied: set[Any]) -> Equation | None:
         if varied.isdisjoint(v for v in eqn.invars if isinstance(v, Var)):
             continue
         varied.update(eqn.outvars)
-        inside = (_narrow_equation(program, set(program.invars)) for program in carried(eqn))
+        inside = (_narrow_equation(program, set(program.invars)) for program in list_inner_jaxprs(eqn))
         found = next((each for each in inside if each is not None), None)
         if found is not None or any(_is_narrow(v.aval) for v in eqn.outvars):
             return found or eqn

@@ -212,7 +212,7 @@ def origin_of(jaxpr: Jaxpr, v: Atom, policy: Policy | None = None) -> Origin:
     return Origin(v, eqn, policy)
 
 
-@core.remembered
+@core.memoize_by_program
 def _equations_by_result(jaxpr: Jaxpr) -> dict[Atom, Equation]:
     """Map every computed variable to its equation. Remembered for as long as `jaxpr` lives."""
     return {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}

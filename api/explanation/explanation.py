@@ -17,7 +17,7 @@ from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.residuals.rematerialization import Policy
 from tapeless.interpreters.simplify import AfterPass
 from tapeless.tracer.jaxpr import ClosedJaxpr
-from tapeless.tracer.terms.limits import Stop, noted
+from tapeless.tracer.terms.term_limits import Stop, collect_stops
 
 # Passes of the simplifier over a linearized program: primal and linear equations as written, and after each pass.
 
@@ -58,7 +58,7 @@ def simplifying(closed: ClosedJaxpr) -> Simplifying:
     """Linearize a program in all inexact inputs, and simplify it step by step, before it is cut in two."""
     program, _, _ = jvp_jaxpr(closed.jaxpr, flag_differentiated(closed))
     written = partial_eval.with_linear_equations(program, program.linear_in)
-    with noted() as stopped:
+    with collect_stops() as stopped:
         passes = Passes([AfterPass("as written", written), *simplify.after_passes(written)])
     return Simplifying(passes, PassedLimits(stopped))
 

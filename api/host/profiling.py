@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tapeless.arguments.argument_checks import check_callable
-from tapeless.lowering import devices, profiling
+from tapeless.lowering import devices, profiler_sessions
 
-ProfileData: Any = profiling.profile_data.ProfileData
-ProfileEvent: Any = profiling.profile_data.ProfileEvent
-ProfilePlane: Any = profiling.profile_data.ProfilePlane
+ProfileData: Any = profiler_sessions.profile_data.ProfileData
+ProfileEvent: Any = profiler_sessions.profile_data.ProfileEvent
+ProfilePlane: Any = profiler_sessions.profile_data.ProfilePlane
 if TYPE_CHECKING:  # classes of an extension module, which type checkers cannot read
 
     class _Options:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # classes of an extension module, which type checkers cannot 
         def is_enabled() -> bool: ...
 
 else:
-    _Options, _TraceMe = profiling.profiler.ProfileOptions, profiling.profiler.TraceMe
+    _Options, _TraceMe = profiler_sessions.profiler.ProfileOptions, profiler_sessions.profiler.TraceMe
 
 
 class ProfileOptions(_Options):
@@ -77,7 +77,7 @@ def annotate_function(func: Callable[..., Any], name: str | None = None, **decor
 
 # ---- traces --------------------------------------------------------------------------------------------------
 
-_session = profiling.Session()
+_session = profiler_sessions.Session()
 _perfetto: list[bool] = [False]
 
 
@@ -187,7 +187,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
         raise ValueError("start_server: a server is running. Stop it with stop_server().")
     if requires_backend:
         devices.devices()
-    _server.append(profiling.profiler.start_server(port))
+    _server.append(profiler_sessions.profiler.start_server(port))
     return _server[0]
 
 
@@ -222,7 +222,7 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
     ...     undo()
     ...     _ = other.communicate("end\\n")
     """
-    return profiling.profiler.register_subprocess(pid, port)
+    return profiler_sessions.profiler.register_subprocess(pid, port)
 
 
 # ---- memory --------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 
     Raises: RuntimeError if the platform is not there.
     """
-    return profiling.heap_profile(backend)
+    return profiler_sessions.heap_profile(backend)
 
 
 def save_device_memory_profile(filename: str | Path, backend: str | None = None) -> None:

@@ -13,8 +13,7 @@ from typing import Any, Final, cast
 
 from tapeless.arguments.argument_checks import check_callable
 from tapeless.index.explanations import IndexExplanation, explain
-from tapeless.index.loops import steps
-from tapeless.index.passes import (
+from tapeless.index.index_passes import (
     ProgramPass,
     fuse,
     gen_push_out,
@@ -27,11 +26,12 @@ from tapeless.index.passes import (
     solve,
     tensor_ssa,
 )
+from tapeless.index.loops import steps
 from tapeless.index.spaces import Range, Space, place_in, range_of
 from tapeless.index.sparse import Entries, Relation, SparseArray
 from tapeless.index.symbolic_gradients import free, grad, pullback, push
 from tapeless.index.symbolic_sizes import IndexCost, SizedFormulas, cost
-from tapeless.interpreters.index.bodies import over
+from tapeless.interpreters.index.index_bodies import over
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.array import Array

@@ -12,15 +12,15 @@ from tapeless.differentiate.residuals import argument_names, flag_differentiated
 from tapeless.differentiate.unzip import Unzipped, unzip_program
 from tapeless.index.spaces import Space
 from tapeless.interpreters.analysis import cost as counting
-from tapeless.interpreters.index.bodies import IndexBody, recorded_bodies
+from tapeless.interpreters.index.index_bodies import IndexBody, recorded_bodies
 from tapeless.interpreters.index.normal_forms import tensor_ssa
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.interpreters.terms.lower_ein import without_ein
 from tapeless.tracer.jaxpr import ClosedJaxpr, Equation, Jaxpr, Var
 from tapeless.tracer.primitives.ein import ein_p, operands_of
 from tapeless.tracer.printing import Names
-from tapeless.tracer.terms.printing import term_text
 from tapeless.tracer.terms.term import Term
+from tapeless.tracer.terms.term_printing import term_text
 
 
 class LoweredTerm(NamedTuple):
@@ -44,9 +44,9 @@ class IndexExplanation:
     def __init__(self, name: str, bodies: list[IndexBody], program: ClosedJaxpr, unzipped: Unzipped | None) -> None:
         self.name: Final = name
         self.bodies: Final = tuple(bodies)
-        self.tensor_ssa: Final = ClosedJaxpr(tensor_ssa.apply(simplified(program.jaxpr)), program.consts)
-        self.linear: Final = None if unzipped is None else simplified(unzipped.linear)
-        self.transposed: Final = None if unzipped is None else simplified(unzipped.transposed)
+        self.tensor_ssa: Final = ClosedJaxpr(tensor_ssa.apply(simplify_program(program.jaxpr)), program.consts)
+        self.linear: Final = None if unzipped is None else simplify_program(unzipped.linear)
+        self.transposed: Final = None if unzipped is None else simplify_program(unzipped.transposed)
 
     @property
     def lowered(self) -> tuple[tuple[LoweredTerm, ...], ...]:
@@ -131,6 +131,6 @@ def _lowered_term(eqn: Equation, t: Term, names: Names) -> LoweredTerm:
         params["dtype"] = out.aval.dtype
     alone = eqn.replace(invars=[eqn.invars[k] for k in used], params=params)
     inputs = list(dict.fromkeys([x for x in alone.invars if isinstance(x, Var)]))
-    after = simplified(without_ein(Jaxpr(inputs, [alone], [out])))
+    after = simplify_program(without_ein(Jaxpr(inputs, [alone], [out])))
     text = term_text(t, names(out), [names(x) for x in eqn.invars], shapes, out.aval.shape)
     return LoweredTerm(text, counting.equation_cost(alone).work, tuple([e.primitive.name for e in after.eqns]))

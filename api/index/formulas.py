@@ -20,15 +20,15 @@ from tapeless.interpreters.formulas.index_expressions import index_expressions, 
 from tapeless.interpreters.formulas.let_form import (
     Computed,
     LetForm,
-    bound,
-    evaluated,
+    bind_definition,
+    evaluate_form,
     modular_axes,
     multiplied_out,
-    simplified,
+    simplify_form,
     uses,
 )
 from tapeless.interpreters.formulas.primitive_source import computed_source, opaque_source
-from tapeless.interpreters.formulas.raise_terms import raised
+from tapeless.interpreters.formulas.raise_terms import raise_program
 from tapeless.interpreters.formulas.shared_contractions import with_shared_contractions
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.core import Tracer
@@ -151,7 +151,7 @@ class Formulas:
         0 / 0. `assumptions` are the symmetries that were needed for it.
         """
         declared = {k: o.symmetries for k, o in enumerate(self.inputs) if o.symmetries}
-        form, used = simplified(self.form, [x.shape for x in self.avals], declared)
+        form, used = simplify_form(self.form, [x.shape for x in self.avals], declared)
         said = [symmetry_text(self.inputs[k].name, s) for k, found in used.items() for s in found]
         said += [periodic_text(self.inputs[k].name, self.inputs[k].aval, d) for k, d in modular_axes(form)]
         return self._with(form, assumptions=tuple(dict.fromkeys([*self.assumptions, *said])))
@@ -195,10 +195,10 @@ class Formulas:
 
         def apply(c: Computed, operands: Sequence[Any]) -> Any:
             f = functions.get(c.params["function"]) if c.primitive is opaque_p else None
-            return bound(c, operands) if f is None else apply_opaque(f, operands, c.params)
+            return bind_definition(c, operands) if f is None else apply_opaque(f, operands, c.params)
 
         def program(*values: Any) -> Any:
-            return evaluated(self.form, values, self.avals, apply)
+            return evaluate_form(self.form, values, self.avals, apply)
 
         taken = [o.name for o in self.inputs]
         jaxpr, consts = trace_to_jaxpr(program, list(self.form.inputs), what="instantiate")
@@ -209,7 +209,7 @@ class Formulas:
                 Input(name, aval_of(x), value=x) for name, x in zip(constant_names(f, consts, taken), consts)
             ]
         inputs = (*constants, *self.inputs)
-        return self._with(raised(jaxpr, {}, stays=staying_axes(inputs)), inputs=inputs)
+        return self._with(raise_program(jaxpr, {}, stays=staying_axes(inputs)), inputs=inputs)
 
     @property
     def _opaque(self) -> list[Computed]:
@@ -408,7 +408,7 @@ class Formulas:
         given |= {name: i for name, (i, _) in free.items()}
         values = [o.value if o.value is not None else given[o.name] for o in self.inputs]
         try:
-            found = evaluated(self._shared, values, self.avals)
+            found = evaluate_form(self._shared, values, self.avals)
         except TypeError as error:
             raise _of_dtypes(error, [(o, given[o.name]) for o in expected]) from None
         for is_inside in [is_inside for _, is_inside in free.values() if is_inside is not None]:

@@ -23,8 +23,8 @@ from tapeless.index.constant_names import constant_names
 from tapeless.index.formulas import Formulas, Input, ValueName, staying_axes
 from tapeless.index.spaces import Space
 from tapeless.index.symbolic_sizes import for_all_sizes
-from tapeless.interpreters.formulas.let_form import conjugated
-from tapeless.interpreters.formulas.raise_terms import raised, with_squared_moduli
+from tapeless.interpreters.formulas.let_form import conjugate_sum
+from tapeless.interpreters.formulas.raise_terms import raise_program, with_squared_moduli
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.indices.hints import Hint, noting
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
@@ -248,7 +248,7 @@ def _pushed(program: "_Program", where: Mapping[int, Any]) -> Formulas:
     jaxpr = trace_closed(pushed, [aval, *[o.aval for o in program.operands]], what="index.push")
     scalar = ShapedArray((), np.dtype(np.int32))
     given = {0: (term(out, box, (), (), 1),)}
-    form = raised(jaxpr, given, [scalar] * len(sizes), stays=staying_axes(program.operands))
+    form = raise_program(jaxpr, given, [scalar] * len(sizes), stays=staying_axes(program.operands))
     operands = (*program.operands, *[Input(name, scalar, size=size) for name, size in sizes.items()])
     return replace(Formulas.of(form, operands, (None,), jaxpr.out_avals), assumptions=program.assumptions)
 
@@ -387,10 +387,10 @@ def _derived(
     n = sum(o.value is not None for o in program.operands)
     places = [n + k for k in leaves]
     jaxpr = _gradient_program(program, places, len(values))
-    form = raised(jaxpr, {0: ONE}, lets=lets, stays=staying_axes(program.operands))
+    form = raise_program(jaxpr, {0: ONE}, lets=lets, stays=staying_axes(program.operands))
     if convention == "hermitian":
         is_gradient = [k >= len(values) and dtypes.is_complex(a.dtype) for k, a in enumerate(jaxpr.out_avals)]
-        results = [conjugated(t, form.real) if yes else t for t, yes in zip(form.results, is_gradient)]
+        results = [conjugate_sum(t, form.real) if yes else t for t, yes in zip(form.results, is_gradient)]
         form = form._replace(results=tuple(results))
     of_values = [ValueName("value" if len(values) == 1 else f"value{k}") for k in range(len(values))]
     names = [*of_values, *[program.operands[k].name for k in places]]

@@ -16,7 +16,7 @@ from tapeless.index.formulas import LATEX_SIZED, TEXT_SIZED, Formulas
 from tapeless.index.size_fitting import Least, QuotientOfSizes, Sample, condition, fit_formulas
 from tapeless.index.spaces import Space
 from tapeless.interpreters.analysis import sparse_cost
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.tracer import pytree
 from tapeless.tracer.indices.size_polynomials import Polynomial
 from tapeless.tracer.indices.sizes import Size, are_bound, names_of, with_sizes
@@ -76,7 +76,7 @@ def cost(fun: Callable[..., Any], *args: Any, sizes: Sequence[Size] = (), as_wri
     def work() -> int:
         given = pytree.tree_map(_typed, list(args))
         program = program_of("index.cost", lambda *xs: fun(*xs), given, {})
-        jaxpr = program.jaxpr if as_written else simplified(program.jaxpr)
+        jaxpr = program.jaxpr if as_written else simplify_program(program.jaxpr)
         return sparse_cost.cost(jaxpr, program.consts).work
 
     names = tuple(dict.fromkeys([*sizes_of(args), *names_of(sizes)]))

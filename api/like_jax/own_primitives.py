@@ -11,7 +11,7 @@ from tapeless.custom.primitives import OwnPrimitive, Translation
 from tapeless.lax import own_primitive_names as names
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import primitive_named
-from tapeless.tracer.jaxpr import ClosedJaxpr, whole
+from tapeless.tracer.jaxpr import ClosedJaxpr, unwrap_program
 from tapeless.tracer.primitives.contraction import canonical_precision
 from tapeless.tracer.primitives.custom import custom_jvp_p
 
@@ -47,11 +47,12 @@ def _programs(value: Any) -> Any:
         return tuple(map(_programs, cast("tuple[Any, ...]", value)))
     if not isinstance(value, ClosedJaxpr):
         return value
+    program = unwrap_program(value.jaxpr)
     if value.consts:
         raise NotImplementedError(
-            f"bind: the program {whole(value.jaxpr).name} closes over constants: make them operands, its first inputs."
+            f"bind: the program {program.name} closes over constants: make them operands, its first inputs."
         )
-    return whole(value.jaxpr)
+    return program
 
 
 def _of_product(params: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from tapeless.tracer.check import check
 from tapeless.tracer.core import Trace, Tracer, current_trace, is_evaluating
 from tapeless.tracer.errors import InternalError
-from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, whole
+from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, unwrap_program
 from tapeless.tracer.jaxpr import eval_jaxpr as _eval_jaxpr
 from tapeless.tracer.jaxpr import subjaxprs as _programs_in
 from tapeless.tracer.passes import dead_code, used_variables
@@ -16,7 +16,7 @@ from tapeless.tracer.types import ShapedArray, is_arraylike
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Apply a program, as `make_jaxpr(f)(*args).jaxpr` is one, to its constants and flat arguments."""
-    return list(_eval_jaxpr(whole(jaxpr), [*consts, *args]))
+    return list(_eval_jaxpr(unwrap_program(jaxpr), [*consts, *args]))
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
@@ -51,7 +51,7 @@ def check_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
     Raises: TypeError naming the equation.
     """
     try:
-        check(whole(jaxpr))
+        check(unwrap_program(jaxpr))
     except InternalError as error:
         fault = str(error.args[0]).partition("\n  This is a bug")[0]
         raise TypeError(f"check_jaxpr: {fault}, in\n{jaxpr}") from None
@@ -141,4 +141,4 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
 
 def is_concrete(x: Any) -> bool:
     """Tell whether the value of an array is known, as it is where derivatives are taken without `jit`."""
-    return not isinstance(x, Tracer) or x.known() is not None
+    return not isinstance(x, Tracer) or x.concrete_value() is not None

@@ -18,7 +18,7 @@ from tapeless.compile.jit import tracing_of
 from tapeless.differentiate.autodiff import vjp
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.simplifications.common_subexpressions import without_common_subexpressions
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.lowering import emit
 from tapeless.programs import program_files
 from tapeless.programs.program_files import Parts, StoredProgram, is_inexact
@@ -229,7 +229,7 @@ def _joint(source: ClosedJaxpr) -> ClosedJaxpr:
 def _differentiated(source: ClosedJaxpr) -> ClosedJaxpr:
     inexact = tuple([k >= len(source.consts) and is_inexact(a) for k, a in enumerate(source.jaxpr.in_avals)])
     program, outer, _ = jvp_jaxpr(source.jaxpr, inexact, tuple(map(is_inexact, source.out_avals)))
-    return ClosedJaxpr(simplified(program), (*outer, *source.consts))
+    return ClosedJaxpr(simplify_program(program), (*outer, *source.consts))
 
 
 def _compiled(jaxpr: Jaxpr) -> Jaxpr:

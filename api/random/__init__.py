@@ -35,7 +35,7 @@ from tapeless.tracer.late_imports import complete_namespace as _complete_namespa
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.random.counts import binomial, multinomial, poisson
     from tapeless.random.gamma_family import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
-    from tapeless.random.matrices import orthogonal
+    from tapeless.random.random_matrices import orthogonal
     from tapeless.random.transforms import (
         double_sided_maxwell,
         geometric,
@@ -62,7 +62,7 @@ __all__ = [
 _LATE = {
     "random.counts": "binomial multinomial poisson",
     "random.gamma_family": "ball beta chisquare dirichlet f gamma generalized_normal loggamma t",
-    "random.matrices": "orthogonal",
+    "random.random_matrices": "orthogonal",
     "random.transforms": (
         "double_sided_maxwell geometric lognormal maxwell multivariate_normal pareto rayleigh triangular wald "
         "weibull_min"

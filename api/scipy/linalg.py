@@ -1,6 +1,23 @@
 """Linear algebra under the names of `scipy.linalg`: `tapeless.scipy.linalg`."""
 
 from tapeless.scipy.matrices.exponential import expm, expm_frechet
+from tapeless.scipy.matrices.linear_systems import (
+    cho_factor,
+    cho_solve,
+    cholesky,
+    det,
+    eigh,
+    eigh_tridiagonal,
+    inv,
+    lu,
+    lu_factor,
+    polar,
+    qr,
+    qr_multiply,
+    solve,
+    solve_triangular,
+    svd,
+)
 from tapeless.scipy.matrices.schur_form import funm, hessenberg, lu_solve, rsf2csf, schur, solve_sylvester, sqrtm
 from tapeless.scipy.matrices.special_matrices import (
     block_diag,
@@ -19,23 +36,6 @@ from tapeless.scipy.matrices.special_matrices import (
     leslie,
     pascal,
     toeplitz,
-)
-from tapeless.scipy.matrices.systems import (
-    cho_factor,
-    cho_solve,
-    cholesky,
-    det,
-    eigh,
-    eigh_tridiagonal,
-    inv,
-    lu,
-    lu_factor,
-    polar,
-    qr,
-    qr_multiply,
-    solve,
-    solve_triangular,
-    svd,
 )
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 

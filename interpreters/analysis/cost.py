@@ -85,7 +85,7 @@ class Cost:
 _numbers = attrgetter(*[f.name for f in fields(Cost)])
 
 
-@core.remembered
+@core.memoize_by_program
 def cost(jaxpr: Jaxpr) -> Cost:
     """Count the cost of running a program once. Remembered for as long as it lives."""
     parts = [equation_cost(eqn) for eqn in jaxpr.eqns]
@@ -183,7 +183,7 @@ prices: Table[Price] = Table(
     "a `Price`: row(eqn) -> operations applied to linear values, and to others; whether it only moves its operands",
     absent="1 for each scalar of its results; it cannot be applied to linear values",
 )
-reads: Table[Callable[[Equation, int], int]] = Table(
+elements_read: Table[Callable[[Equation, int], int]] = Table(
     "cost of reading", "row(eqn, k) -> scalars of operand k that it reads", absent="all of them"
 )
 
@@ -240,7 +240,7 @@ def _bytes(v: Atom) -> int:
 def _reads(eqn: Equation, k: int) -> int:
     if eqn.outvars and not any(_sizes(eqn.outvars)):
         return 0
-    return reads[eqn.primitive](eqn, k) if eqn.primitive in reads else _operand(eqn, k)
+    return elements_read[eqn.primitive](eqn, k) if eqn.primitive in elements_read else _operand(eqn, k)
 
 
 def _sizes(atoms: Sequence[Any]) -> list[int]:
@@ -299,10 +299,10 @@ def _as_many_as_results(eqn: Equation, k: int) -> int:
 
 
 for _primitive in (s.slice_p, i.dynamic_slice_p, i.gather_p, windows.select_and_gather_add_p):
-    reads[_primitive] = _as_many_as_results
-reads[s.pad_p] = _kept
-reads[i.dynamic_update_slice_p] = lambda eqn, k: _not_written(eqn, k, 1)
-reads[i.scatter_p] = lambda eqn, k: _not_written(eqn, k, 2)
+    elements_read[_primitive] = _as_many_as_results
+elements_read[s.pad_p] = _kept
+elements_read[i.dynamic_update_slice_p] = lambda eqn, k: _not_written(eqn, k, 1)
+elements_read[i.scatter_p] = lambda eqn, k: _not_written(eqn, k, 2)
 
 # ---- elementwise arithmetic ------------------------------------------------------------------------------------
 
@@ -405,7 +405,7 @@ def _window_sum(eqn: Equation) -> Arithmetic:
 
 
 _computes(windows.reduce_window_sum_p, _window_sum)
-reads[windows.reduce_window_sum_p] = lambda eqn, k: _window_hits(eqn).elements
+elements_read[windows.reduce_window_sum_p] = lambda eqn, k: _window_hits(eqn).elements
 for _primitive in (windows.reduce_window_prod_p, windows.reduce_window_max_p, windows.reduce_window_min_p):
     prices[_primitive] = Price(nonlinear=lambda eqn: sum(_window_sum(eqn)))
 
@@ -538,8 +538,8 @@ _computes(linalg.tridiagonal_solve_p, _tridiagonal)
 _computes(contraction.dot_general_p, _dot)
 _computes(contraction.conv_general_dilated_p, _conv)
 prices[ein_p] = Price(_ein, _nonlinear_ein)
-reads[contraction.conv_general_dilated_p] = _conv_reads
-reads[ein_p] = _ein_reads
+elements_read[contraction.conv_general_dilated_p] = _conv_reads
+elements_read[ein_p] = _ein_reads
 
 # ---- Fourier transforms --------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.cost import price_of
 from tapeless.interpreters.analysis.strict_form import StrictBuilder, drop, dup, lit, look_up, lzero, strict_form
 from tapeless.tracer import dtypes, source
-from tapeless.tracer.bodies import CARRY, CONST, EACH, VALUE, Body, bodies_of, in_groups, rebuilt
+from tapeless.tracer.bodies import CARRY, CONST, EACH, VALUE, Body, bodies_of, in_groups, rebuild_equation
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import merge_lists, split_list, where_false, where_true
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
@@ -254,7 +254,7 @@ def _pushed_inside(
     results = _paired(outs, new, groups.results)
     programs = [_paired_jvp(program, groups) for program in subjaxprs(eqn.params)]
     bodies = [_body(program, operands, results, groups.before) for program in programs]
-    to.eqns.append(rebuilt(eqn, bodies, [*given[: groups.before], *chain(*operands)], [*chain(*results)]))
+    to.eqns.append(rebuild_equation(eqn, bodies, [*given[: groups.before], *chain(*operands)], [*chain(*results)]))
     return [*outs], list(zip(some, new))
 
 
@@ -287,8 +287,8 @@ def _scan_halves(eqn: Equation) -> Sequence[Equation]:
     linear = halves.linear.replace(invars=[*ins[:n], *inner, *ins[n:]])
     second = _body(linear, ((), tangents, [*stacked, *elements]), ((), pushed[:n], pushed[n:]))
     return (
-        rebuilt(eqn, [first], [*consts, *carry, *xs], outs),
-        rebuilt(eqn, [second], [*tangents, *stacked, *elements], pushed),
+        rebuild_equation(eqn, [first], [*consts, *carry, *xs], outs),
+        rebuild_equation(eqn, [second], [*tangents, *stacked, *elements], pushed),
     )
 
 
@@ -350,7 +350,7 @@ def _pulled_inside(eqn: Equation, cts: Sequence[Var]) -> tuple[Equation, list[Va
     program = params["jaxpr"].replace(invars=[*ins[:k], *ins[total : total + n], *ins[k:total], *ins[total + n :]])
     body = _body(program, (consts, cts[:n], [*xs, *cts[n:]]), ((), pulled[:n], pulled[n:]))
     reversed_scan = eqn.replace(params={**params, "reverse": not params["reverse"]})
-    return rebuilt(reversed_scan, [body], [*consts, *cts[:n], *xs, *cts[n:]], pulled), pulled
+    return rebuild_equation(reversed_scan, [body], [*consts, *cts[:n], *xs, *cts[n:]], pulled), pulled
 
 
 _CONTROL_FLOW = (scan_p, cond_p)

@@ -72,7 +72,7 @@ def through(programs: Sequence[Jaxpr], consts: Sequence[Any] = ()) -> list[Cost]
     return found
 
 
-@core.remembered
+@core.memoize_by_program
 def is_bound(jaxpr: Jaxpr) -> bool:
     """Tell whether a count is an upper bound only: an array is so large that its zeros are not distinguished."""
     avals = [v.aval for eqn in jaxpr.eqns for v in (*eqn.invars, *eqn.outvars)]

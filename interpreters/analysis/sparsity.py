@@ -21,7 +21,7 @@ from tapeless.interpreters.index_rows import Combination, index_row
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.primitives.operands import known_elements
-from tapeless.tracer.terms.evaluate import BOOLEANS, COUNTS, Semiring, evaluated, numbers, products_of
+from tapeless.tracer.terms.evaluate import BOOLEANS, COUNTS, Semiring, evaluate_sum, numbers, products_of
 from tapeless.tracer.terms.term import Lookup, Sum, Term, Use, is_case, looked_up, term, variables_in, variables_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -138,7 +138,7 @@ def _values(eqn: Equation, given: Sequence[SparsityFact]) -> Sequence[Any] | Non
         outs = [v.aval for v in eqn.outvars]
         if not all(_is_exact(s, y) for s, y in zip(row.results, outs)):
             return None
-        return [evaluated(s, y.shape, operands, numbers(y.dtype)) for s, y in zip(row.results, outs)]
+        return [evaluate_sum(s, y.shape, operands, numbers(y.dtype)) for s, y in zip(row.results, outs)]
 
 
 def _is_exact(terms: Sum, out: ShapedArray) -> bool:
@@ -237,7 +237,7 @@ class _Products:
             return alone and ones
         others = tuple([u for t in live for u in self._not_one(t)])
         beyond = [k.mask & ~broadcast_mask(k.binary, k.aval) for k in self._given]
-        found = ~evaluated(others, self._shape, [*self._masks, *beyond], BOOLEANS)
+        found = ~evaluate_sum(others, self._shape, [*self._masks, *beyond], BOOLEANS)
         return _simple(found if alone else found & (self.counts() <= 1))
 
     def joined(self, operation: str | None) -> Support:
@@ -278,7 +278,7 @@ class _Products:
         return [k.value if i in self._places else mask(k) for i, k in enumerate(self._given)]
 
     def _evaluated(self, terms: Sum, ring: Semiring, mask: Callable[[SparsityFact], Any] | None = None) -> Any:
-        return evaluated(terms, self._shape, self._operands(mask) if mask else self._masks, ring)
+        return evaluate_sum(terms, self._shape, self._operands(mask) if mask else self._masks, ring)
 
 
 def _mask(k: SparsityFact) -> Any:

@@ -18,7 +18,7 @@ from tapeless.interpreters import jvp
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.linearity import Fact, linear_operands
 from tapeless.tracer import core
-from tapeless.tracer.bodies import CARRY, CONST, Body, bodies_of, rebuilt
+from tapeless.tracer.bodies import CARRY, CONST, Body, bodies_of, rebuild_equation
 from tapeless.tracer.core import Primitive, TypingRule
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
@@ -129,7 +129,7 @@ def with_constants_carried(eqn: Equation) -> Equation:
         (*[CARRY] * n, *body.outs),
         (*range(n), *[n + at for at in body.results]),
     )
-    return rebuilt(eqn, [new], eqn.invars, [*[Var(v.aval, True) for v in carried], *eqn.outvars])
+    return rebuild_equation(eqn, [new], eqn.invars, [*[Var(v.aval, True) for v in carried], *eqn.outvars])
 
 
 def _zero_or(v: Atom, to: StrictBuilder, env: dict[Any, Any], source: Source | None) -> Atom:

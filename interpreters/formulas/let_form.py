@@ -15,14 +15,14 @@ from tapeless.interpreters.terms.compose import Composer, Substitution
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.formulas.adjacent_ranges import with_adjacent_ranges_joined
-from tapeless.tracer.formulas.periodic import Periods, unwrapped, wrapped
-from tapeless.tracer.formulas.symmetries import NO_PERIODS, Symmetries, merged_by_symmetry, needed
+from tapeless.tracer.formulas.periodic import Periods, drop_quotients, wrap_accesses
+from tapeless.tracer.formulas.symmetries import NO_PERIODS, Symmetries, merged_by_symmetry, select_symmetries
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.primitives.elementwise import convert_element_type, real
 from tapeless.tracer.primitives.shape import full
 from tapeless.tracer.terms.affine import variables
-from tapeless.tracer.terms.solve import NO_AXES, Axes, explicit, merged, solved
+from tapeless.tracer.terms.solve import NO_AXES, Axes, explicit, merge_terms, solve_term
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, conjugate, looked_up, term
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -167,7 +167,7 @@ def _expanded(terms: Sum, sums: Mapping[int, Sum], form: LetForm) -> Sum:
         return None if at is None else Substitution(at, sums[t.factors[at].operand])
 
     found = Composer(stays=form.stays).composed(terms, step)
-    return merged([without_conjugates(t, form.real) for t in found.terms])
+    return merge_terms([without_conjugates(t, form.real) for t in found.terms])
 
 
 def _is_plain(terms: Sum) -> bool:
@@ -186,7 +186,9 @@ def exact_number(value: Any) -> Any:
 # ---- simplification ------------------------------------------------------------------------------------------
 
 
-def simplified(form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Symmetries) -> tuple[LetForm, Symmetries]:
+def simplify_form(
+    form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Symmetries
+) -> tuple[LetForm, Symmetries]:
     """Merge terms that are equal by symmetries of inputs, and cancel factors against divisors.
 
     Args:
@@ -201,7 +203,7 @@ def simplified(form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Sym
     sums = [*[d.value for d in definitions if not isinstance(d.value, Computed)], *results]
     real, used = form.real, dict[int, tuple[Any, ...]]()
     for terms in sums:
-        for k, found in needed(terms, symmetries, real, form.periods).items():
+        for k, found in select_symmetries(terms, symmetries, real, form.periods).items():
             used[k] = tuple(dict.fromkeys((*used.get(k, ()), *found)))
 
     def change(terms: Sum) -> Sum:
@@ -215,7 +217,9 @@ def simplified(form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Sym
 def _prepared(terms: Sum, shape: tuple[int, ...], form: LetForm) -> Sum:
     """Solve terms for the indices of their result, cancel divisors, and merge: equal terms become one."""
     found = [explicit(x, shape, form.stays) for t in terms for x in _cancelled(t, form.stays)]
-    terms = merged([x for t in found if t is not None and (x := unwrapped(t, form.periods, form.stays)) is not None])
+    terms = merge_terms(
+        [x for t in found if t is not None and (x := drop_quotients(t, form.periods, form.stays)) is not None]
+    )
     return with_adjacent_ranges_joined(terms, shape, form.stays)
 
 
@@ -230,13 +234,13 @@ def _cancelled(t: Term, stays: Axes) -> Sum:
             kept.append(f)
     if len(kept) == len(t.factors):
         return (t,)
-    found = solved(term(t.out, t.sizes, kept, t.brackets, t.coefficient), stays)
+    found = solve_term(term(t.out, t.sizes, kept, t.brackets, t.coefficient), stays)
     return () if found is None else (found,)
 
 
-def conjugated(terms: Sum, real: frozenset[int]) -> Sum:
+def conjugate_sum(terms: Sum, real: frozenset[int]) -> Sum:
     """Conjugate a sum without complex divisors."""
-    return merged([conjugate(t, real) for t in terms])
+    return merge_terms([conjugate(t, real) for t in terms])
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------
@@ -245,7 +249,7 @@ def conjugated(terms: Sum, real: frozenset[int]) -> Sum:
 Apply = Callable[[Computed, Sequence[Any]], Any]
 
 
-def evaluated(
+def evaluate_form(
     form: LetForm, inputs: Sequence[Any], shapes: Sequence[ShapedArray], apply: Apply | None = None
 ) -> list[Any]:
     """Evaluate the results under the current trace; the width of their dtypes follows from the inputs.
@@ -254,7 +258,7 @@ def evaluated(
       shapes: the types of the results.
       apply: (definition by a primitive, operands) -> its value; binds the primitive if None.
     """
-    values, compute, avals = list(inputs), apply or bound, form.avals
+    values, compute, avals = list(inputs), apply or bind_definition, form.avals
     for d in form.definitions:
         if isinstance(d.value, Computed):
             values.append(compute(d.value, _of_one_width(d.value, values, avals)))
@@ -281,14 +285,14 @@ def _of_one_width(c: Computed, values: Sequence[Any], avals: Sequence[ShapedArra
     return found
 
 
-def bound(c: Computed, operands: Sequence[Any]) -> Any:
+def bind_definition(c: Computed, operands: Sequence[Any]) -> Any:
     """Bind the primitive of a definition, and return the result that it names."""
     return c.primitive.apply(*operands, **c.params)[c.result]
 
 
 def _summed(terms: Sum, aval: ShapedArray, values: Sequence[Any], periods: Periods) -> Any:
     """Evaluate a sum of terms by `ein`, in the promoted dtype of its factors."""
-    terms = tuple([wrapped(t, periods) for t in terms])
+    terms = tuple([wrap_accesses(t, periods) for t in terms])
     factors = sorted({f.operand for t in terms for f in t.factors})
     numbers = [values[k] for k in factors if dtypes.is_inexact(aval_of(values[k]).dtype)]
     dtype = dtypes.result_type(*numbers)[0] if numbers and dtypes.is_inexact(aval.dtype) else aval.dtype

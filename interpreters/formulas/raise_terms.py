@@ -38,12 +38,12 @@ from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import name_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Affine, variables
-from tapeless.tracer.terms.solve import NO_AXES, Axes, merged
+from tapeless.tracer.terms.solve import NO_AXES, Axes, merge_terms
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, variables_in
 from tapeless.tracer.types import ShapedArray
 
 
-def raised(
+def raise_program(
     jaxpr: Jaxpr,
     given: Mapping[int, Sum],
     symbols: Sequence[ShapedArray] = (),
@@ -249,7 +249,7 @@ class _Raising:
     def _sum(self, eqn: Equation, terms: Sum, value: Any) -> Sum:
         given = [t.with_operands(lambda k: -1 - k) for t in terms]
         found = self._composer.composed(given, lambda t: self._step(t, eqn, value)).terms
-        return tuple([t.unit.scaled(exact_number(t.coefficient)) for t in merged([self._real(t) for t in found])])
+        return tuple([t.unit.scaled(exact_number(t.coefficient)) for t in merge_terms([self._real(t) for t in found])])
 
     def _step(self, t: Term, eqn: Equation, value: Any) -> Substitution | Sum | None:
         """Take a step towards a term over operands: operand k of the equation has the number -1 - k in it."""
@@ -467,7 +467,7 @@ def with_squared_moduli(jaxpr: Jaxpr) -> Jaxpr:
     w = Writer(jaxpr)
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
-        w.place = eqn.source
+        w.source = eqn.source
         modulus = _squared(now)
         made = None if modulus is None else w.made_by(modulus, e.abs_p)
         z = None if made is None else made.invars[0]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tapeless.interpreters import limits
 from tapeless.interpreters.formulas.let_form import Definition, LetForm, without_conjugates
-from tapeless.interpreters.terms.plan import ordered
+from tapeless.interpreters.terms.plan import order_contraction
 from tapeless.tracer import dtypes
 from tapeless.tracer.formulas.symmetries import Symmetries, orbit
 from tapeless.tracer.terms.affine import Affine, Variable, variables
@@ -104,7 +104,7 @@ def _sharings(
 
 def _work(t: Term) -> int:
     labels = tuple([variables_in(f.access) for f in t.factors])
-    return ordered(labels, variables_in(t.out), t.sizes)[1].work
+    return order_contraction(labels, variables_in(t.out), t.sizes)[1].work
 
 
 def _replaced(t: Term, part: Term, read: Read, real: frozenset[int]) -> Iterator[Term]:

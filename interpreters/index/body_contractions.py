@@ -13,13 +13,13 @@ from tapeless.interpreters import limits
 from tapeless.interpreters.index.entry_extremes import extreme_of_entries
 from tapeless.interpreters.index_rows import Combination, rows
 from tapeless.interpreters.simplifications.fusion.fuse import as_one_ein
-from tapeless.interpreters.simplifications.fusion.licence import summed
+from tapeless.interpreters.simplifications.fusion.licence import find_summed
 from tapeless.interpreters.simplifications.fusion.statements import (
     MOVES,
     Statement,
     statement,
 )
-from tapeless.interpreters.terms.compose import Composer, NumberedAtoms, Substitution, compressed, may_compose
+from tapeless.interpreters.terms.compose import Composer, NumberedAtoms, Substitution, compress_numbers, may_compose
 from tapeless.interpreters.writer import Writer, uses
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
@@ -33,7 +33,7 @@ from tapeless.tracer.primitives.reduction import (
     reduce_or_p,
     reduce_sum_p,
 )
-from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.solve import solve_term
 from tapeless.tracer.terms.term import Lookup, Sum, Term, is_case, looked_up, variables_in, variables_of
 
 _PRODUCTS = frozenset((mul_p, ein_p, *MOVES))
@@ -46,7 +46,7 @@ def with_contractions(jaxpr: Jaxpr) -> Jaxpr:
     """Write each sum of products that nothing else reads as one `ein`, and each sum of what is a sum over entries."""
     w, read = Writer(jaxpr), uses(jaxpr)
     for eqn in jaxpr.eqns:
-        now, w.place = w.renamed(eqn), eqn.source
+        now, w.source = w.renamed(eqn), eqn.source
         found = _reduction(w, now, read)
         if found is None or not w.replace(eqn, found):
             w.keep(now)
@@ -87,8 +87,8 @@ def _statement(w: Writer, eqn: Equation, operands: NumberedAtoms) -> Statement |
     row = rows[eqn.primitive](eqn.params, [x.aval for x in eqn.invars])
     if row.combination is not Combination.TERMS or any(0 in x.aval.shape for x in eqn.invars):
         return None
-    terms = [solved(t.with_operands(lambda k: operands.number(eqn.invars[k]))) for t in row.results[0]]
-    return Statement(*compressed(tuple([t for t in terms if t is not None])), exact=True)
+    terms = [solve_term(t.with_operands(lambda k: operands.number(eqn.invars[k]))) for t in row.results[0]]
+    return Statement(*compress_numbers(tuple([t for t in terms if t is not None])), guarded=True)
 
 
 def _has_a_free_index(t: Term) -> bool:
@@ -123,7 +123,7 @@ def _may_be_written_in(producer: Sum, readers: int) -> bool:
     if len(producer) != 1:
         return False
     (p,) = producer
-    return not summed(p) and ((len(p.factors) == 1 and p.coefficient == 1) or readers == 1)
+    return not find_summed(p) and ((len(p.factors) == 1 and p.coefficient == 1) or readers == 1)
 
 
 def _is_sparse(w: Writer, x: Atom) -> bool:
@@ -141,4 +141,4 @@ def _is_sparse(w: Writer, x: Atom) -> bool:
 def _looks_entries_up(t: Term) -> bool:
     """Tell whether a term is summed over entries: some array holds where they are."""
     accesses = [b.access for b in t.brackets if isinstance(b, Lookup) and not is_case(b)]
-    return not summed(t).isdisjoint([v for access in accesses for a in access for v in variables_of(a)])
+    return not find_summed(t).isdisjoint([v for access in accesses for a in access for v in variables_of(a)])

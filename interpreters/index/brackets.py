@@ -31,10 +31,10 @@ from tapeless.interpreters.index.entry_products import (
     times,
 )
 from tapeless.interpreters.index_rows import Combination, index_row
-from tapeless.interpreters.simplifications.constants import number
-from tapeless.interpreters.writer import Writer, filled, typed
+from tapeless.interpreters.simplifications.constant_values import number
+from tapeless.interpreters.writer import Writer, convert_type, fill_array
 from tapeless.tracer import dtypes
-from tapeless.tracer.core import Primitive, remembered
+from tapeless.tracer.core import Primitive, memoize_by_program
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, effects, map_carried
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
@@ -74,7 +74,7 @@ def with_brackets(jaxpr: Jaxpr, body: BodyIndices = NO_INDICES) -> Jaxpr:
     return brackets.w.finish()
 
 
-@remembered
+@memoize_by_program
 def _of_called(jaxpr: Jaxpr) -> Jaxpr:
     """Write the brackets of a program that a body calls: of a branch, a loop, a checkpoint, a jitted function."""
     return jaxpr if any(jaxpr.linear_in) else with_brackets(jaxpr)
@@ -91,10 +91,10 @@ class _Brackets:
     def visit(self, eqn: Equation) -> None:
         """Write an equation of the body."""
         w, now = self.w, self.w.renamed(eqn)
-        w.place = eqn.source
+        w.source = eqn.source
         product = self._product(now)
         found = self._written(now, product)
-        if found is None or not w.replace(eqn, typed(w, found, eqn.outvars[0].aval)):
+        if found is None or not w.replace(eqn, convert_type(w, found, eqn.outvars[0].aval)):
             params = map_carried(_of_called, now)
             w.changed |= params is not now.params
             w.keep(now if params is now.params else now.replace(params=params))
@@ -105,7 +105,7 @@ class _Brackets:
         """Write what an equation computes in another way; None if there is none that is better."""
         primitive = eqn.primitive
         if product is not None and (primitive in _CHOSEN or self._counts(eqn, product)):
-            value = filled(self.w, 1, eqn.outvars[0].aval) if product.value is None else product.value
+            value = fill_array(self.w, 1, eqn.outvars[0].aval) if product.value is None else product.value
             return self._chosen(product.conditions, value)
         if primitive is and_p and dtypes.is_bool(eqn.outvars[0].aval.dtype):
             return self._conjunction(*eqn.invars)
@@ -138,7 +138,7 @@ class _Brackets:
             return _BracketedProduct(conditions, None)
         if primitive is e.mul_p:
             return _BracketedProduct(conditions, self._multiplied(x.value, eqn.invars[1]))
-        value = filled(w, 1, eqn.invars[0].aval) if x.value is None else x.value
+        value = fill_array(w, 1, eqn.invars[0].aval) if x.value is None else x.value
         return _BracketedProduct(conditions, w.write(primitive, value, *eqn.invars[1:], **eqn.params))
 
     def _multiplied(self, x: Atom | None, y: Atom | None) -> Atom | None:
@@ -164,7 +164,7 @@ class _Brackets:
         sparse, factor = self._factored(x)
         if sparse is not None and others:
             sparse = self._kept(sparse, others)
-            x = self._times(sparse, self._where(others, filled(w, 1, x.aval) if factor is None else factor))
+            x = self._times(sparse, self._where(others, fill_array(w, 1, x.aval) if factor is None else factor))
         elif sparse is None:
             x = self._where(others, x)
         for _, s in relations:
@@ -179,7 +179,7 @@ class _Brackets:
     def _where(self, conditions: Sequence[Atom], x: Atom) -> Atom:
         for condition in conditions:
             x = self._within(x, condition)
-            x = self.w.write(e.select_n_p, condition, filled(self.w, 0, x.aval), x)
+            x = self.w.write(e.select_n_p, condition, fill_array(self.w, 0, x.aval), x)
         return x
 
     def _times(self, s: SparseValue, x: Atom, use: Use = Use.PLAIN) -> Atom:
@@ -192,7 +192,10 @@ class _Brackets:
         y = at_entries(w, x, s, self._body) if is_safe else self._where_met(s, x, neutral(use))
         found = times(w, s, x, y, use)
         if not x.aval.shape:
-            self._products_of_sparse[found] = (s, x if use is Use.PLAIN else w.write(e.div_p, filled(w, 1, x.aval), x))
+            self._products_of_sparse[found] = (
+                s,
+                x if use is Use.PLAIN else w.write(e.div_p, fill_array(w, 1, x.aval), x),
+            )
         return found
 
     def _where_met(self, s: SparseValue, x: Atom, otherwise: int) -> Atom:

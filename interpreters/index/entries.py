@@ -15,14 +15,14 @@ import numpy as np
 
 from tapeless.interpreters import vmap
 from tapeless.interpreters.terms.lower_steps import wide
-from tapeless.interpreters.writer import Writer, filled, literal, typed
+from tapeless.interpreters.writer import Writer, convert_type, fill_array, literal
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p
 from tapeless.tracer.primitives.collective import all_gather_p
 from tapeless.tracer.primitives.contraction import canonical_precision
-from tapeless.tracer.primitives.ein import ein_p, reduced
+from tapeless.tracer.primitives.ein import ein_p, reduce_terms
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p
 from tapeless.tracer.terms.affine import Affine, Variable, variable, variables
 from tapeless.tracer.terms.term import Bracket, Lookup, Read, Term, is_case, term
@@ -240,7 +240,7 @@ def _inside(w: Writer, p: EntryPlace, size: int) -> Atom:
     """Tell where an index is in its range."""
     low, high = sorted([p.start, p.start + p.sign * (size - 1)])
     x = wide(w, p.coordinate)
-    above, below = w.write(e.ge_p, x, filled(w, low, x.aval)), w.write(e.le_p, x, filled(w, high, x.aval))
+    above, below = w.write(e.ge_p, x, fill_array(w, low, x.aval)), w.write(e.le_p, x, fill_array(w, high, x.aval))
     return w.write(and_p, above, below)
 
 
@@ -266,7 +266,7 @@ def select_entries(w: Writer, mask: Atom, y: Atom, otherwise: int = 0, axis: int
     """Choose what a mask of entries, along an axis, holds for, and a number elsewhere."""
     if y.aval.shape != mask.aval.shape:
         mask = w.write(broadcast_in_dim_p, mask, shape=y.aval.shape, dims=(axis,))
-    return w.write(e.select_n_p, mask, filled(w, otherwise, y.aval), y)
+    return w.write(e.select_n_p, mask, fill_array(w, otherwise, y.aval), y)
 
 
 # ---- sums of terms ----------------------------------------------------------------------------------------------
@@ -278,9 +278,9 @@ def write_sum(
     """Write a sum of terms over numbered operands, in the dtype of `of`."""
     aval, distinct = of.update(shape=shape, weak_type=False), list(dict.fromkeys(operands))
     numbered = [t.with_operands(lambda k: distinct.index(operands[k])) for t in terms]
-    given = [typed(w, x, x.aval.update(weak_type=False)) for x in distinct]
-    found = reduced(numbered, [x.aval for x in given], shape, aval.dtype)
+    given = [convert_type(w, x, x.aval.update(weak_type=False)) for x in distinct]
+    found = reduce_terms(numbered, [x.aval for x in given], shape, aval.dtype)
     if not found.terms:
-        return filled(w, 0, aval)
+        return fill_array(w, 0, aval)
     params = found.params(shape, aval.dtype, canonical_precision(None))
     return w.write(ein_p, *[given[k] for k in found.operands], **params)

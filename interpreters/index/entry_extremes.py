@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.interpreters.index.entries import write_sum
-from tapeless.interpreters.simplifications.constants import number
+from tapeless.interpreters.simplifications.constant_values import number
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp

@@ -11,7 +11,7 @@ from tapeless.interpreters.writer import Writer
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.terms.affine import Affine, Variable, variables
-from tapeless.tracer.terms.solve import renumbered
+from tapeless.tracer.terms.solve import renumber_variables
 from tapeless.tracer.terms.term import (
     Bracket,
     Lookup,
@@ -49,7 +49,7 @@ def multiply_sums(w: Writer, x: SparseValue, y: SparseValue) -> Atom:
         return x.value
     n, m = len(x.term.sizes), len(x.operands)
     other = (y.term if x.is_truth else _as_condition(y)).with_operands(lambda k: k + m)
-    _, factors, brackets = renumbered(other, n)
+    _, factors, brackets = renumber_variables(other, n)
     both = [*x.term.factors, *factors], [*x.term.brackets, *brackets], x.term.coefficient * other.coefficient
     return write_sum(w, [term((), (*x.term.sizes, *other.sizes), *both)], [*x.operands, *y.operands], (), x.value.aval)
 

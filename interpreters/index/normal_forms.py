@@ -1,7 +1,7 @@
 """Passes of the index language, each with the predicate of the normal form that it attains.
 
 Search terms: A-normal form, lambda lifting, struct of arrays, tensor SSA, normal form, confluence. A pass maps a
-program to a program; bodies of equations are rewritten, too. `index/bodies.py` writes bodies as bulk operations while
+program to a program; bodies of equations are rewritten, too. `index_bodies.py` writes bodies as bulk operations while
 they are traced, which leaves little for the first passes. The simplifier runs steps of the later ones where they gain.
 Source: Bernstein et al. 2020, sections 5 and 6.
 """
@@ -16,12 +16,12 @@ from tapeless.interpreters.simplifications.common_subexpressions import without_
 from tapeless.interpreters.simplifications.fusion.fuse import as_ein, fuse_contractions
 from tapeless.interpreters.simplifications.fusion.statements import MOVES
 from tapeless.interpreters.terms.lower_ein import without_ein
-from tapeless.interpreters.writer import Writer, filled
-from tapeless.tracer.core import remembered
+from tapeless.interpreters.writer import Writer, fill_array
+from tapeless.tracer.core import memoize_by_program
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, map_carried
-from tapeless.tracer.primitives.ein import ReducedSum, ein_p, operands_of, reduced
+from tapeless.tracer.primitives.ein import ReducedSum, ein_p, operands_of, reduce_terms
 from tapeless.tracer.primitives.elementwise import convert_element_type_p
-from tapeless.tracer.terms.solve import composed, explicit, is_solved, merged
+from tapeless.tracer.terms.solve import compose_terms, explicit, is_solved, merge_terms
 from tapeless.tracer.terms.term import Sum, Term, Use, looked_up
 from tapeless.tracer.types import ShapedArray
 
@@ -42,7 +42,7 @@ def _everywhere(change: Change) -> Callable[[Jaxpr], Jaxpr]:
     def changed(jaxpr: Jaxpr) -> Jaxpr:
         w = Writer(jaxpr)
         for eqn in jaxpr.eqns:
-            now, w.place = w.renamed(eqn), eqn.source
+            now, w.source = w.renamed(eqn), eqn.source
             if not change(w, now):
                 w.keep(now)
         return w.finish()
@@ -53,7 +53,7 @@ def _everywhere(change: Change) -> Callable[[Jaxpr], Jaxpr]:
 def _innermost_first(apply: Callable[[Jaxpr], Jaxpr]) -> Callable[[Jaxpr], Jaxpr]:
     """Return the pass that applies `apply` to each body once, however often it is called, then to the program."""
 
-    @remembered
+    @memoize_by_program
     def applied(jaxpr: Jaxpr) -> Jaxpr:
         return apply(_with_programs(applied, jaxpr))
 
@@ -146,7 +146,7 @@ def _shorter(w: Writer, t: Term, operands: list[Atom]) -> Iterator[Term]:
         if eqn is None or move is None or isinstance(source := eqn.invars[move.factors[0].operand], Literal):
             continue  # a broadcast number stays: it is a constant
         number = len(operands)
-        found = composed(t, k, move.with_operands(lambda _, number=number: number))
+        found = compose_terms(t, k, move.with_operands(lambda _, number=number: number))
         if found is not None and len(found.brackets) <= len(t.brackets):
             operands.append(source)
             yield found
@@ -185,21 +185,21 @@ def _solved(w: Writer, eqn: Equation) -> bool:
     avals, out = [x.aval for x in eqn.invars], eqn.outvars[0].aval if eqn.primitive is ein_p else None
     if out is None:
         return False
-    found = [reduced([t], avals, out.shape, out.dtype) for t in _terms(eqn)]
+    found = [reduce_terms([t], avals, out.shape, out.dtype) for t in _terms(eqn)]
     terms = tuple([t.with_operands(one.operands.__getitem__) for one in found for t in one.terms])
     return terms != _terms(eqn) and _replaced(w, eqn, terms, eqn.invars)
 
 
 def _merged(w: Writer, eqn: Equation) -> bool:
     """Add up the terms of an `ein` that differ in their coefficients only, or are all cases of one select."""
-    terms = merged(_terms(eqn))
+    terms = merge_terms(_terms(eqn))
     return terms != _terms(eqn) and _replaced(w, eqn, terms, eqn.invars)
 
 
 def _is_merged(eqn: Equation) -> bool:
     """Tell whether no two terms differ in their coefficients only, and no terms are all cases of one select."""
     terms = _terms(eqn)
-    return len({t.unit for t in terms}) == len(terms) and len(merged(terms)) == len(terms)
+    return len({t.unit for t in terms}) == len(terms) and len(merge_terms(terms)) == len(terms)
 
 
 def _fused(jaxpr: Jaxpr) -> Jaxpr:
@@ -218,7 +218,7 @@ def _fused_once(jaxpr: Jaxpr) -> Jaxpr:
 def _replaced(w: Writer, eqn: Equation, terms: Sum, operands: Sequence[Atom]) -> bool:
     """Substitute an `ein` of these terms for an equation, over those of the operands that they read; zeros if none."""
     if not terms:
-        return w.replace(eqn, filled(w, 0, eqn.outvars[0].aval))
+        return w.replace(eqn, fill_array(w, 0, eqn.outvars[0].aval))
     first = {x: k for k, x in reversed(list(enumerate(operands)))}
     terms = tuple([t.with_operands(lambda k: first[operands[k]]) for t in terms])
     used = sorted({k for t in terms for k in operands_of(t)})

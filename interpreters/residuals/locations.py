@@ -54,7 +54,7 @@ def scan_body(halves: UnzippedJaxpr, n_constants: int, n_carry: int) -> ScanBody
     return cache[key]
 
 
-@core.remembered
+@core.memoize_by_program
 def apart(jaxpr: Jaxpr) -> Jaxpr:
     """Remove the barriers of a linear body's checkpoints: it runs in another loop than the primal body.
 
@@ -97,7 +97,7 @@ def branches(halves: Sequence[UnzippedJaxpr]) -> Branches:
         ins = [of_operand.get(i, avals[i]) for i in operands]
         ins += [mine.get(k, aval) for k, aval in enumerate(slots)]
         ins += range(h.residuals, len(h.linear.invars))
-        linear.append(passes.rearranged(h.linear, ins, range(len(h.linear.outvars))))
+        linear.append(passes.rearrange_program(h.linear, ins, range(len(h.linear.outvars))))
     return Branches(tuple(primal), tuple(linear), tuple(operands))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from tapeless.tracer import passes
-from tapeless.tracer.check import checked
+from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, effects, map_carried, subjaxprs
 from tapeless.tracer.primitives.checkpoint import move_p
@@ -106,7 +106,7 @@ def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tu
     ]
     inputs = [*[fresh[v] for v in plan.saved], *[v for v in linear.invars if v.linear]]
     new_linear = Jaxpr(inputs, eqns, [bound.get(v, v) for v in linear.outvars], linear.name)
-    return checked(new_primal), checked(new_linear), len(plan.saved)
+    return check_if_configured(new_primal), check_if_configured(new_linear), len(plan.saved)
 
 
 def _spending_nothing(eqn: Equation) -> Equation:

@@ -11,8 +11,8 @@ from tapeless.interpreters.partial_eval import UnzippedJaxpr
 from tapeless.interpreters.residuals import locations, rematerialization
 from tapeless.interpreters.residuals.rematerialization import Asked, RematerializationPlan
 from tapeless.tracer import core, passes
-from tapeless.tracer.bodies import CARRY, CONST, EACH, bodies_of, in_groups, rebuilt
-from tapeless.tracer.check import checked
+from tapeless.tracer.bodies import CARRY, CONST, EACH, bodies_of, in_groups, rebuild_equation
+from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.primitives.control_flow import stacked_type
 
@@ -47,11 +47,11 @@ def loop(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
     first = body._replace(
         jaxpr=parts.primal, outs=(*body.outs, *[EACH] * len(extra)), results=tuple(range(len(outvars)))
     )
-    primal = rebuilt(eqn, [first], eqn.invars, outvars) if extra else eqn
+    primal = rebuild_equation(eqn, [first], eqn.invars, outvars) if extra else eqn
     n_fixed, n_carried = sum(i < start for i in parts.inputs), len(carried)
     inputs = [(CONST, n_fixed), (CARRY, n_carried), (EACH, len(operands) - n_fixed - n_carried)]
     second = in_groups(parts.again, inputs, [(CARRY, n_carried), (EACH, len(computed))])
-    return primal, rebuilt(eqn, [second], operands, [*carried, *computed])
+    return primal, rebuild_equation(eqn, [second], operands, [*carried, *computed])
 
 
 def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
@@ -78,7 +78,9 @@ def _halves(branch: Jaxpr, plan: RematerializationPlan, again: Sequence[int]) ->
     """Split a branch by its plan; saved values take the place of residuals."""
     primal = branch.replace(eqns=plan.eqns, outvars=[*branch.outvars, *plan.saved])
     second = Jaxpr(plan.saved, plan.again, [plan.wanted[k] for k in again], f"again_{branch.name}")
-    return UnzippedJaxpr(checked(primal), checked(passes.dead_code(second)), (), len(plan.saved))
+    return UnzippedJaxpr(
+        check_if_configured(primal), check_if_configured(passes.dead_code(second)), (), len(plan.saved)
+    )
 
 
 def _positions(eqn: Equation, wanted: Sequence[Var]) -> tuple[int, ...]:
@@ -105,7 +107,7 @@ class _RematerializedHalves(NamedTuple):
     carried: tuple[int, ...] = ()
 
 
-@core.remembered
+@core.memoize_by_program
 def _parts(jaxpr: Jaxpr, start: int, n_carry: int, positions: tuple[int, ...], policy: Asked) -> _RematerializedHalves:
     """Split a program for the results at `positions`. Remembered while the program lives: always the same objects."""
     plan, carried = _plan(jaxpr, start, n_carry, positions, policy)
@@ -121,8 +123,10 @@ def _parts(jaxpr: Jaxpr, start: int, n_carry: int, positions: tuple[int, ...], p
     results = [*carried, *[i for i in computed if i >= n_carry]]
     inputs = [*[jaxpr.invars[i] for i in sorted(kept)], *saved]
     return _RematerializedHalves(
-        checked(jaxpr.replace(eqns=plan.eqns, outvars=outvars)),
-        checked(Jaxpr(inputs, plan.again, [value[jaxpr.outvars[i]] for i in results], f"again_{jaxpr.name}")),
+        check_if_configured(jaxpr.replace(eqns=plan.eqns, outvars=outvars)),
+        check_if_configured(
+            Jaxpr(inputs, plan.again, [value[jaxpr.outvars[i]] for i in results], f"again_{jaxpr.name}")
+        ),
         tuple(sorted(kept)),
         tuple(n_carry + outvars[n_carry:].index(v) for v in saved),
         tuple(computed),

@@ -58,7 +58,7 @@ def call_primal(halves: partial_eval.UnzippedJaxpr, primal: list[Any], call: Cal
     return outs[:n], outs[n:]
 
 
-@core.remembered
+@core.memoize_by_program
 def _narrowed(jaxpr: Jaxpr, positions: tuple[int, ...]) -> Jaxpr:
     """Keep only the results of `jaxpr` at `positions`; the same object every time, for the compiler's cache."""
     return jaxpr.replace(outvars=[jaxpr.outvars[i] for i in positions])
@@ -101,7 +101,7 @@ def _returns_root(args: Any, params: Any) -> bool:
     return len(jaxpr.outvars) == 1 and not jaxpr.effects and _is_root(jaxpr)
 
 
-@core.remembered
+@core.memoize_by_program
 def _is_root(jaxpr: Jaxpr) -> bool:
     """Tell whether the last result of a program is a root, or is made of roots, as its equations tell."""
     found: set[Atom] = set()
@@ -120,7 +120,7 @@ def _squared_call(*args: Any, jaxpr: Jaxpr) -> Any:
     return c.jit(_squared(jaxpr), *args)[0]
 
 
-@core.remembered
+@core.memoize_by_program
 def _squared(jaxpr: Jaxpr) -> Jaxpr:
     """Return the program of the square of the only result of a program, computed without the root."""
 

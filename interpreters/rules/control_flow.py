@@ -25,7 +25,7 @@ from tapeless.interpreters.residuals.cut import Loop
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
 from tapeless.tracer import linear_vars, passes
-from tapeless.tracer.bodies import applied
+from tapeless.tracer.bodies import apply_with_bodies
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import (
     Flags,
@@ -85,7 +85,7 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     operands = [*where_false(stacked, values), *tangents[0], *tangents[1], *where_true(stacked, values), *tangents[2]]
     linear = locations.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
     params = {
-        "jaxpr": passes.rearranged(linear, ins, range(len(halves.linear.outvars))),
+        "jaxpr": passes.rearrange_program(linear, ins, range(len(halves.linear.outvars))),
         "n_consts": len(stacked) - sum(stacked) + len(tangents[0]),
         "n_carry": len(tangents[1]),
         **loop,
@@ -139,8 +139,10 @@ def _primal_while(
     of_carry = of_test[len(test_consts) :]
     if all(of_carry):
         return ()
-    test = passes.rearranged(condition, where_false(of_test, range(len(of_test))), [0])
-    body = passes.rearranged(halves.primal, range(len(halves.primal.invars)), range(len(of_carry) - sum(of_carry)))
+    test = passes.rearrange_program(condition, where_false(of_test, range(len(of_test))), [0])
+    body = passes.rearrange_program(
+        halves.primal, range(len(halves.primal.invars)), range(len(of_carry) - sum(of_carry))
+    )
     return c.while_loop(test, body, (test_consts, where_false(of_consts, consts)), where_false(of_carry, carry))
 
 
@@ -218,7 +220,7 @@ def _transposed_step(jaxpr: Jaxpr, reached: _Reached, n_kept: int, n_elements: i
     program, _ = transpose.transpose_jaxpr(jaxpr, (*reached.carry, *reached.ys), tuple(added), tuple(wanted))
     counts = (n_kept, n_elements, sum(reached.carry), sum(reached.ys))
     kept, elements, carried, stacked, sums = split_list(range(len(program.invars)), *counts)
-    return passes.rearranged(program, [*kept, *sums, *carried, *elements, *stacked], range(sum(wanted)))
+    return passes.rearrange_program(program, [*kept, *sums, *carried, *elements, *stacked], range(sum(wanted)))
 
 
 def _to_operands(pulled: Sequence[Any], some: Sequence[bool], args: Sequence[Any]) -> tuple[Any, ...]:
@@ -256,13 +258,13 @@ def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches:
 def vmap_of_bodies(primitive: Primitive, size: int, args: Any, dims: Any, **params: Any) -> Any:
     """Batch bodies: the vmap rule of a primitive that describes them, if all examples run the same ones."""
     found = transformed_bodies.batch_bodies(primitive, params, size, args, dims)
-    return applied(primitive, params, found.bodies, found.operands), found.dims
+    return apply_with_bodies(primitive, params, found.bodies, found.operands), found.dims
 
 
 def _while_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
     found = transformed_bodies.batch_bodies(c.while_p, params, size, args, dims)
     if not found.differs:
-        return applied(c.while_p, params, found.bodies, found.operands), found.dims
+        return apply_with_bodies(c.while_p, params, found.bodies, found.operands), found.dims
     condition, body, counts = params["condition"], params["body"], (params["n_condition"], params["n_body"])
     before = sum(counts)
     mapped = tuple([d is not None or k >= before for k, d in enumerate(dims)])

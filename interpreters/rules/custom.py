@@ -358,7 +358,7 @@ class _Part:
         self.primals = len(linear_in) - sum(linear_in)
         self.__name__: str = rule.__name__
 
-    def whole(self, size: int, primals: Pairs, linear: Pairs) -> tuple[list[Any], list[bool]]:
+    def apply_rule(self, size: int, primals: Pairs, linear: Pairs) -> tuple[list[Any], list[bool]]:
         """Apply the function's own rule to pairs (value, is it mapped); return its results and their flags."""
         pairs = merge_lists(self.linear_in, linear, primals)
         _check_not_given(self.rule, [(x, 0 if m else None) for x, m in pairs[: self.n_consts]])
@@ -376,11 +376,11 @@ class _PrimalRule(_Part):
     def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
         out_mapped: list[bool] = []
         n = len(self.linear_out) - sum(self.linear_out)
-        residuals = passes.rearranged(self._jaxpr, range(len(args)), range(n, len(self._jaxpr.outvars)))
+        residuals = passes.rearrange_program(self._jaxpr, range(len(args)), range(n, len(self._jaxpr.outvars)))
 
         def outs(*xs: Any) -> list[Any]:
             zeros = [(instantiate(Zero(aval)), False) for aval in self._linear_avals]
-            results, flags = self.whole(size, list(zip(xs, mapped)), zeros)
+            results, flags = self.apply_rule(size, list(zip(xs, mapped)), zeros)
             out_mapped[:] = where_false(self.linear_out, flags)
             return where_false(self.linear_out, results)
 
@@ -402,7 +402,7 @@ class _LinearRule(_Part):
 
     def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
         pairs = list(zip(args, mapped))[len(args) - len(self.linear_in) :]
-        outs, flags = self.whole(size, pairs[: self.primals], pairs[self.primals :])
+        outs, flags = self.apply_rule(size, pairs[: self.primals], pairs[self.primals :])
         return where_true(self.linear_out, outs), where_true(self.linear_out, flags)
 
 
@@ -449,7 +449,7 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
     n = len(outs) - halves.residuals
     unused = [aval_of(x) for x in primals]
     residuals = range(halves.residuals)
-    program = passes.rearranged(
+    program = passes.rearrange_program(
         halves.linear,
         [*residuals, *unused, *range(halves.residuals, len(halves.linear.invars))],
         range(len(halves.linear.outvars)),

@@ -7,10 +7,10 @@ residual is nan. A carry goes, with its result, if neither the result nor anothe
 
 from collections.abc import Mapping, Sequence
 
-from tapeless.interpreters.simplifications.constants import is_zero
-from tapeless.interpreters.writer import Writer, filled
+from tapeless.interpreters.simplifications.constant_values import is_zero
+from tapeless.interpreters.writer import Writer, fill_array
 from tapeless.tracer import core, dtypes, passes
-from tapeless.tracer.bodies import CARRY, BackwardAnalysis, Bodies, Body, bodies_of, rebuilt, without
+from tapeless.tracer.bodies import CARRY, BackwardAnalysis, Bodies, Body, bodies_of, rebuild_equation, without
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, effects
 from tapeless.tracer.linear_vars import linear_results
 
@@ -22,7 +22,7 @@ def remove_dead_operands(jaxpr: Jaxpr) -> Jaxpr:
         return jaxpr
     w, demanded = Writer(jaxpr), _demanded(jaxpr, found)
     for eqn in jaxpr.eqns:
-        w.place = eqn.source
+        w.source = eqn.source
         now = _trimmed(w, eqn, found[eqn], demanded[_programs(found[eqn])]) if eqn in found else eqn
         w.changed |= now is not eqn
         w.keep(now)
@@ -60,7 +60,7 @@ def _without_dead_results(eqn: Equation, bodies: Bodies, demanded: Sequence[bool
     dead = {at for at, _ in carries if not live[at]}
     lasting = {out for at, out in carries if live[at]}
     gone = {out for out, yes in enumerate(demanded) if not yes} - lasting
-    return rebuilt(eqn, [without(body, dead, gone) for body in bodies.each], eqn.invars) if gone else eqn
+    return rebuild_equation(eqn, [without(body, dead, gone) for body in bodies.each], eqn.invars) if gone else eqn
 
 
 class _Liveness(BackwardAnalysis[bool]):
@@ -81,7 +81,7 @@ class _Liveness(BackwardAnalysis[bool]):
 _LIVENESS = _Liveness()
 
 
-@core.remembered
+@core.memoize_by_program
 def _needed(jaxpr: Jaxpr, demanded: tuple[bool, ...]) -> tuple[bool, ...]:
     """Flag the inputs that the flagged results depend on. Remembered for as long as the program lives."""
     _, needed = passes.live(jaxpr.eqns, [v for v, yes in zip(jaxpr.outvars, demanded, strict=True) if yes])
@@ -98,15 +98,15 @@ def _without_dead_operands(w: Writer, eqn: Equation) -> Equation:
     operands = [_begun(w, x) if at in zero else x for at, x in enumerate(eqn.invars)]
     dropped = set(range(len(operands))) - read - carried - {bodies.selector}
     if dropped:
-        return rebuilt(eqn, [without(body, dropped) for body in bodies.each], operands)
+        return rebuild_equation(eqn, [without(body, dropped) for body in bodies.each], operands)
     return eqn if all(new is old for new, old in zip(operands, eqn.invars)) else eqn.replace(invars=operands)
 
 
 def _begun(w: Writer, v: Atom) -> Atom:
-    return v if is_zero(w, v) or not dtypes.is_inexact(v.aval.dtype) else filled(w, 0, v.aval)
+    return v if is_zero(w, v) or not dtypes.is_inexact(v.aval.dtype) else fill_array(w, 0, v.aval)
 
 
-@core.remembered
+@core.memoize_by_program
 def _read(jaxpr: Jaxpr) -> tuple[int, ...]:
     """Return the positions of the inputs that a body reads. Remembered for as long as it lives."""
     used = passes.used_variables(jaxpr)

@@ -32,7 +32,7 @@ def _cond(w: Writer, index: Atom, *operands: Atom, branches: tuple[Jaxpr, ...]) 
         return w.inlined(branches[int(index.value)], operands)
     known = any(type(x) is Literal for x in operands) and not any(x.linear for x in operands)
     if known:
-        branches = tuple([simplify.simplified(_given(branch, operands)) for branch in branches])
+        branches = tuple([simplify.simplify_program(_given(branch, operands)) for branch in branches])
         operands = tuple([x for x in operands if type(x) is not Literal])
     scalars = all(v.aval.size == 1 for v in branches[0].outvars)
     if scalars or (len(branches[0].outvars) == 1 and branches[0].outvars[0].linear):
@@ -59,7 +59,7 @@ def _given(branch: Jaxpr, operands: Sequence[Atom]) -> Jaxpr:
 
 def _written(w: Writer, index: Atom, operands: Sequence[Atom], branches: tuple[Jaxpr, ...]) -> Sequence[Atom]:
     outs = [Var(v.aval) for v in branches[0].outvars]
-    w.keep(Equation(cond_p, (index, *operands), {"branches": branches}, outs, w.place))
+    w.keep(Equation(cond_p, (index, *operands), {"branches": branches}, outs, w.source))
     return outs
 
 

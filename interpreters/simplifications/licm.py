@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer import core, passes
-from tapeless.tracer.bodies import CONST, Bodies, bodies_of, rebuilt, taking_first
+from tapeless.tracer.bodies import CONST, Bodies, bodies_of, rebuild_equation, taking_first
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects
 from tapeless.tracer.primitives.custom import is_unchecked
 
@@ -70,10 +70,10 @@ def _lighter(w: Writer, eqn: Equation, bodies: Bodies) -> Equation:
         before.update(zip(inner.outvars, outs))
     program, shared = without(jaxpr, moved)
     operands, n = [*eqn.invars, *[before[v] for v in shared]], len(eqn.invars)
-    return rebuilt(eqn, [taking_first(loop, program, [(n + k, CONST) for k in range(len(shared))])], operands)
+    return rebuild_equation(eqn, [taking_first(loop, program, [(n + k, CONST) for k in range(len(shared))])], operands)
 
 
-@core.remembered
+@core.memoize_by_program
 def _of_linear(jaxpr: Jaxpr, constants: tuple[int, ...]) -> Sequence[Equation]:
     """List the invariant equations to move: linear ones whose results are no larger than an operand.
 

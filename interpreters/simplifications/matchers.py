@@ -23,8 +23,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapeless.interpreters.simplifications.common_subexpressions import COMMUTATIVE
-from tapeless.interpreters.simplifications.constants import broadcast_scalar, number
-from tapeless.interpreters.writer import Writer, filled
+from tapeless.interpreters.simplifications.constant_values import broadcast_scalar, number
+from tapeless.interpreters.writer import Writer, fill_array
 from tapeless.tracer.core import Primitive, primitives_by_name
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -125,7 +125,7 @@ class Rewrites:
         names = {
             "Literal": Literal,
             "number": number,
-            "filled": filled,
+            "filled": fill_array,
             "spread": broadcast_scalar,
             "signbit": np.signbit,
             "after": self._after,

@@ -29,7 +29,7 @@ def _passes(sink_masks: Pass) -> tuple[Pass, ...]:
         dead_operands.remove_dead_operands,
         select_of_update.select_before_update,
         sink_masks,
-        pushdown.narrowed,
+        pushdown.narrow_program,
         fuse.fuse_contractions,
     )
 

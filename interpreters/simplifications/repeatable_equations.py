@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tapeless.interpreters.index_rows import Combination, Params, rows
 from tapeless.interpreters.simplifications.common_subexpressions import FENCES
-from tapeless.interpreters.simplifications.fusion.licence import are_apart, only_moves, summed
+from tapeless.interpreters.simplifications.fusion.licence import are_apart, find_summed, only_moves
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation, effects
@@ -28,7 +28,7 @@ def may_be_repeated(eqn: Equation) -> bool:
         return False
     if dtypes.is_inexact(eqn.outvars[0].aval.dtype):
         return only_moves(terms) and (eqn.primitive is select_n_p or are_apart(terms))
-    return not any(len(t.factors) > 1 and summed(t) for t in terms)
+    return not any(len(t.factors) > 1 and find_summed(t) for t in terms)
 
 
 def is_cheap_on_elements(primitive: Primitive, params: Params, avals: Sequence[ShapedArray]) -> bool:
@@ -39,7 +39,7 @@ def is_cheap_on_elements(primitive: Primitive, params: Params, avals: Sequence[S
     found = None if row is None else row(params, avals)
     if found is None or found.combination is not Combination.TERMS or len(found.results) != 1:
         return False
-    return not any(_places(t) or any(t.sizes[v] > 1 for v in summed(t)) for t in found.results[0])
+    return not any(_places(t) or any(t.sizes[v] > 1 for v in find_summed(t)) for t in found.results[0])
 
 
 def _places(t: Term) -> bool:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapeless.interpreters.simplifications.constants import broadcast_scalar, count, is_zero, number
-from tapeless.interpreters.writer import Writer, filled, literal
+from tapeless.interpreters.simplifications.constant_values import broadcast_scalar, count, is_zero, number
+from tapeless.interpreters.writer import Writer, fill_array, literal
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.dtypes import is_bool
 from tapeless.tracer.jaxpr import Atom, Literal
@@ -100,13 +100,13 @@ def only_case(w: Writer, aval: ShapedArray, cases: tuple[Atom, ...]) -> Atom | N
         return broadcast_scalar(w, first, aval)
     known = [number(w, x) for x in cases]
     if all(k is not None and k.tobytes() == known[0].tobytes() for k in known):
-        return filled(w, known[0], aval)
+        return fill_array(w, known[0], aval)
     return None
 
 
 def no_case(w: Writer, aval: ShapedArray, cases: tuple[Atom, ...]) -> Atom | None:
     """Return zeros if all cases of a select are zeros, of either sign; else None."""
-    return filled(w, 0, aval) if all(is_zero(w, x) for x in cases) else None
+    return fill_array(w, 0, aval) if all(is_zero(w, x) for x in cases) else None
 
 
 def products_of_cases(w: Writer, aval: ShapedArray, p: Atom, x: tuple[Atom, ...], n: Literal) -> Atom | None:
@@ -128,7 +128,7 @@ def _computed_cases(
         return None
     with np.errstate(all="ignore"):
         found = [literal(compute(a, b), aval) for a, b in pairs]
-    return w.write(e.select_n_p, p, *[filled(w, c.value, aval) for c in found])
+    return w.write(e.select_n_p, p, *[fill_array(w, c.value, aval) for c in found])
 
 
 # ---- shapes --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ instead of n² work.
 
 from typing import Any, NamedTuple
 
-from tapeless.interpreters.writer import Writer, filled, uses
+from tapeless.interpreters.writer import Writer, fill_array, uses
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.dimension_numbers import reading_again
@@ -76,17 +76,17 @@ def _writes(w: Writer, counts: dict[Any, int], written: Atom, array: Atom) -> li
     return found[::-1]
 
 
-def _written(w: Writer, choice: _ConditionalUpdate, place: Source | None) -> Atom:
+def _written(w: Writer, choice: _ConditionalUpdate, source: Source | None) -> Atom:
     """Write the chain of updates again, each with a select of what it writes; return the last result."""
     array = choice.array
     for write in choice.writes:
         k = _updates(write)
-        w.place = write.source
+        w.source = write.source
         updates, instead = write.invars[k], _instead(w, write, array)
         cases = (instead, updates) if choice.case else (updates, instead)
-        w.place = place
+        w.source = source
         chosen = w.write(select_n_p, choice.predicate, *cases)
-        w.place = write.source
+        w.source = write.source
         array = w.write(write.primitive, array, *write.invars[1:k], chosen, *write.invars[k + 1 :], **write.params)
     return array
 
@@ -95,7 +95,7 @@ def _instead(w: Writer, write: Equation, array: Atom) -> Atom:
     """Write the updates that change nothing: the elements now stored there, or the neutral element of the scatter."""
     updates = write.invars[_updates(write)].aval
     if write.primitive in (i.scatter_add_p, i.scatter_mul_p):
-        return filled(w, 1 if write.primitive is i.scatter_mul_p else -0.0, updates)  # -0.0 keeps the sign of zeros
+        return fill_array(w, 1 if write.primitive is i.scatter_mul_p else -0.0, updates)  # -0.0 keeps the sign of zeros
     if write.primitive is i.dynamic_update_slice_p:
         return w.write(i.dynamic_slice_p, array, *write.invars[2:], slice_sizes=updates.shape)
     fill = 0 if write.params["mode"] is i.GatherScatterMode.FILL_OR_DROP else None

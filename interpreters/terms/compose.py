@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives.ein import operands_of
-from tapeless.tracer.terms.limits import Limit
-from tapeless.tracer.terms.solve import NO_AXES, Axes, substituted
+from tapeless.tracer.terms.solve import NO_AXES, Axes, substitute_sum
 from tapeless.tracer.terms.term import Lookup, Sum, Term, Use
+from tapeless.tracer.terms.term_limits import Limit
 
 
 class NumberedAtoms:
@@ -31,7 +31,7 @@ class NumberedAtoms:
         return self._numbers[x]
 
 
-def compressed(terms: Sum) -> tuple[Sum, tuple[int, ...]]:
+def compress_numbers(terms: Sum) -> tuple[Sum, tuple[int, ...]]:
     """Number the operands that terms read from 0 on, in the same order; return the terms, and the old numbers."""
     read = sorted({k for t in terms for k in operands_of(t)})
     if read == list(range(len(read))):
@@ -96,7 +96,7 @@ class Composer(NamedTuple):
                 compositions += len(found.producer)
                 if self.compositions is not None and compositions > self.compositions:
                     return ComposedTerms(done, self.compositions)
-                found = substituted(t, found.at, found.producer, self.stays)
+                found = substitute_sum(t, found.at, found.producer, self.stays)
             todo += reversed(found)
             if self.pending is not None and len(todo) + len(done) > self.pending:
                 return ComposedTerms(done, self.pending)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters.writer import Writer, filled, literal
+from tapeless.interpreters.writer import Writer, fill_array, literal
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers
@@ -69,7 +69,7 @@ def index_array(
     if a.constant or not parts:
         parts.append(literal(a.constant, aval))
     total = reduce(lambda x, y: w.write(e.add_p, x, y), parts)
-    return total if total.aval.shape == aval.shape else filled(w, a.constant, aval)
+    return total if total.aval.shape == aval.shape else fill_array(w, a.constant, aval)
 
 
 def index_vectors(w: Writer, columns: Sequence[Atom]) -> Atom:

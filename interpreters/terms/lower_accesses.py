@@ -13,7 +13,7 @@ from math import prod
 from tapeless.interpreters import limits
 from tapeless.interpreters.terms.accesses import DigitAxis, axes_of
 from tapeless.interpreters.terms.index_arrays import WIDE, SymbolValue, gather, index_array, index_dtype
-from tapeless.interpreters.terms.lower_views import Order, arranged, cut, padded, viewed
+from tapeless.interpreters.terms.lower_views import Order, arrange_axes, cut, pad_value, read_view
 from tapeless.interpreters.transpose import backward
 from tapeless.interpreters.writer import Writer, literal
 from tapeless.interpreters.zero import instantiate
@@ -45,7 +45,7 @@ class Accesses:
     def read(self, x: Atom, access: Access) -> tuple[Atom, Order]:
         """Write a read of an array at an access, arbitrary out of bounds; return it with the variable of each axis."""
         axes = axes_of(access, x.aval.shape, self._sizes)
-        return self._copied(x, access) if axes is None else viewed(self._w, x, axes, self._sizes)
+        return self._copied(x, access) if axes is None else read_view(self._w, x, axes, self._sizes)
 
     def _copied(self, x: Atom, access: Access) -> tuple[Atom, Order]:
         """Write a read that is no view of the array."""
@@ -60,13 +60,13 @@ class Accesses:
         around = _around(access, x.aval.shape, self._sizes)
         if any(map(any, around)):
             own = x.aval.size + self._box(access)
-            if limits.PADDING.is_passed(_size(x.aval.shape, around), self._w.place, unit=own):
+            if limits.PADDING.is_passed(_size(x.aval.shape, around), self._w.source, unit=own):
                 return self._gathered(x, access)
-            x = padded(self._w, x, [(low, high, 0) for low, high in around], literal(0, x.aval))
+            x = pad_value(self._w, x, [(low, high, 0) for low, high in around], literal(0, x.aval))
             access = tuple([a + low for a, (low, _) in zip(access, around)])
         while (axes := axes_of(access, x.aval.shape, self._sizes)) is None:
             x, access = self._windows(x, access)
-        return viewed(self._w, x, axes, self._sizes)
+        return read_view(self._w, x, axes, self._sizes)
 
     def _flat(self, access: Access, shape: Sequence[int]) -> Affine | None:
         """Return the flat position of an access whose axes share variables; None if its digits overlap.
@@ -118,7 +118,7 @@ class Accesses:
         others = [k + (k >= d) for k in range(x.aval.ndim)]
         x = w.write(s.broadcast_in_dim_p, x, shape=(*before, n, length, *after), dims=tuple(others))
         x = w.write(s.reshape_p, x, shape=(*before, n * length, *after))
-        x = padded(w, x, [(0, n * step if k == d else 0, 0) for k in range(x.aval.ndim)], literal(0, x.aval))
+        x = pad_value(w, x, [(0, n * step if k == d else 0, 0) for k in range(x.aval.ndim)], literal(0, x.aval))
         x = w.write(s.reshape_p, x, shape=(*before, n, length + step, *after))
         x = cut(w, x, d + 1, 0, high - low + 1)
         x = w.write(s.rev_p, x, dimensions=(d,)) if turned else x
@@ -176,7 +176,7 @@ class Accesses:
         writing = trace_closed(lambda ct, *symbols: list(map(instantiate, backward(read, symbols, [ct]))), avals)
         same = tuple([d for d, v in enumerate(order) if v not in axes])  # elements of one place, which are added up
         x = self._w.write(reduce_sum_p, x, axes=same) if same else x
-        x = arranged(self._w, x, tuple([v for v in order if v in axes]), axes, self._sizes)
+        x = arrange_axes(self._w, x, tuple([v for v in order if v in axes]), axes, self._sizes)
         return self._w.inlined(writing, [x, *map(self._value, symbols)])[0]
 
 

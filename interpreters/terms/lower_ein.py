@@ -14,15 +14,15 @@ from tapeless.interpreters.terms.joins import (
     split_at_index,
     with_one_index,
 )
-from tapeless.interpreters.terms.lower_terms import lowered
+from tapeless.interpreters.terms.lower_terms import lower_sum
 from tapeless.interpreters.terms.taps import at_values, in_taps
-from tapeless.interpreters.writer import Writer, filled
+from tapeless.interpreters.writer import Writer, fill_array
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, carried, map_carried
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, list_inner_jaxprs, map_carried
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.ein import ein_p, operands_of
 from tapeless.tracer.terms.affine import Access, Variable, variable
-from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.solve import solve_term
 from tapeless.tracer.terms.term import NotNegative, Sum, Term, term, variables_in, variables_of
 from tapeless.tracer.types import ShapedArray
 
@@ -47,7 +47,7 @@ def in_periods(t: Term, operands: list[Atom], shape: tuple[int, ...]) -> Sum:
     if not periods or limits.PERIODS.is_passed(prod([t.sizes[v] for v in periods])):
         return (t,)
     choices = product(*[range(t.sizes[v]) for v in periods])
-    found = [solved(at_values(t, dict(zip(periods, choice, strict=True)))) for choice in choices]
+    found = [solve_term(at_values(t, dict(zip(periods, choice, strict=True)))) for choice in choices]
     parts = tuple([part for part in found if part is not None])
     return (t,) if any(isinstance(b, NotNegative) for part in parts for b in part.brackets) else parts
 
@@ -71,7 +71,7 @@ def _bracketed(t: Term) -> frozenset[Variable]:
 
 def in_bands(t: Term) -> Term | None:
     """Solve a term, and replace its summed variables by narrower variables of bands; None if it is 0."""
-    found = solved(t)
+    found = solve_term(t)
     inequalities = [b for b in found.brackets if isinstance(b, NotNegative)] if found is not None else []
     for a, b in permutations(inequalities, 2):
         width = a.index + b.index
@@ -101,7 +101,7 @@ def _with_band(t: Term, a: NotNegative, b: NotNegative, size: int) -> Term | Non
 _COUNTS = np.dtype(np.float32)  # dtype in which booleans are added up: a sum is 0 only if all are false
 
 
-@core.remembered
+@core.memoize_by_program
 def without_ein(jaxpr: Jaxpr) -> Jaxpr:
     """Lower every `ein` of a program, and of the bodies in it, to other primitives.
 
@@ -113,9 +113,9 @@ def without_ein(jaxpr: Jaxpr) -> Jaxpr:
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
         if eqn.primitive is ein_p:
-            w.place = eqn.source
+            w.source = eqn.source
             w.substitute(eqn.outvars[0], _written_out(w, now))
-        elif any(map(_has_ein, carried(eqn))):
+        elif any(map(_has_ein, list_inner_jaxprs(eqn))):
             w.changed = True
             w.keep(now.replace(params=map_carried(without_ein, eqn)))
         else:
@@ -124,7 +124,7 @@ def without_ein(jaxpr: Jaxpr) -> Jaxpr:
     return w.finish()
 
 
-@core.remembered
+@core.memoize_by_program
 def _has_ein(jaxpr: Jaxpr) -> bool:
     return ein_p in jaxpr.primitives or any(map(_has_ein, jaxpr.programs))
 
@@ -149,9 +149,9 @@ def _summed(w: Writer, terms: Sequence[Term], operands: Sequence[Atom], out: Sha
     """Write a sum of terms as operations; truth values are counted."""
     is_truth = dtypes.is_bool(out.dtype)
     aval = out.update(dtype=_COUNTS) if is_truth else out
-    total = lowered(w, tuple(terms), operands.__getitem__, aval, precision, exact=True)
+    total = lower_sum(w, tuple(terms), operands.__getitem__, aval, precision, guarded=True)
     assert total is not None
-    return w.write(e.ne_p, total, filled(w, 0, total.aval)) if is_truth else total
+    return w.write(e.ne_p, total, fill_array(w, 0, total.aval)) if is_truth else total
 
 
 def _without_joins(w: Writer, t: Term, operands: list[Atom], out: ShapedArray, precision: Any) -> Term:

@@ -12,10 +12,10 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from tapeless.interpreters import limits
-from tapeless.interpreters.terms.lower_views import Order, arranged
-from tapeless.interpreters.terms.plan import Tree, ordered
+from tapeless.interpreters.terms.lower_views import Order, arrange_axes
+from tapeless.interpreters.terms.plan import Tree, order_contraction
 from tapeless.interpreters.terms.steps import Labels, size_along
-from tapeless.interpreters.writer import Writer, filled, literal, typed
+from tapeless.interpreters.writer import Writer, convert_type, fill_array, literal
 from tapeless.tracer import dtypes
 from tapeless.tracer.bodies import CARRY, CONST, EACH, in_groups
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
@@ -45,7 +45,7 @@ class Indexed(NamedTuple):
 class MaskedProduct(NamedTuple):
     """The sum of products of factors where all masks are true, over all variables but those of the result.
 
-    exact: no product is evaluated where a mask is false. Else one factor, or the result, has all variables of a mask.
+    guarded: no product is evaluated where a mask is false. Else one factor, or the result, has all variables of a mask.
     """
 
     factors: tuple[Indexed, ...]  # of one dtype; there may be none, whose product is 1
@@ -54,18 +54,18 @@ class MaskedProduct(NamedTuple):
     sizes: tuple[int, ...]
     aval: ShapedArray  # the type of one element of the result
     precision: Any  # of contractions; None for the full one
-    exact: bool
+    guarded: bool
 
 
-def summed(w: Writer, p: MaskedProduct) -> Indexed:
+def write_product_sum(w: Writer, p: MaskedProduct) -> Indexed:
     """Write the sum, with an axis for each variable of the result that a factor or a mask has."""
     kept = frozenset(p.kept)
-    late = [m for m in p.masks if (m.labels <= kept if p.exact else not any(m.labels <= f.labels for f in p.factors))]
+    late = [m for m in p.masks if (m.labels <= kept if p.guarded else not any(m.labels <= f.labels for f in p.factors))]
     early = p._replace(masks=tuple([m for m in p.masks if m not in late]))
-    found = _chosen_early(w, early) if early.masks and p.exact else _in_factors(w, early)
+    found = _chosen_early(w, early) if early.masks and p.guarded else _in_factors(w, early)
     for mask in late:
         order = tuple([v for v in p.kept if v in found.labels | mask.labels])
-        found = Indexed(chosen(w, _arranged(w, mask, order, p.sizes), _arranged(w, found, order, p.sizes)), order)
+        found = Indexed(select_where(w, _arranged(w, mask, order, p.sizes), _arranged(w, found, order, p.sizes)), order)
     return found
 
 
@@ -76,7 +76,7 @@ def _chosen_early(w: Writer, p: MaskedProduct) -> Indexed:
     if not exposed or not dtypes.is_inexact(p.aval.dtype):
         return _in_factors(w, p)
     parts = sum(size_along(x.labels, p.sizes) for x in (*p.factors, *p.masks)) + size_along(order, p.sizes)
-    if not limits.PRODUCTS.is_passed(size_along(_every(p), p.sizes), w.place, unit=parts):
+    if not limits.PRODUCTS.is_passed(size_along(_every(p), p.sizes), w.source, unit=parts):
         return Indexed(_whole(w, p), order)
     return Indexed(_if_finite(w, p, exposed), order)
 
@@ -92,10 +92,10 @@ def _result_order(p: MaskedProduct) -> Order:
 
 
 def _arranged(w: Writer, x: Indexed, order: Order, sizes: Sequence[int]) -> Atom:
-    return arranged(w, x.value, x.order, order, sizes)
+    return arrange_axes(w, x.value, x.order, order, sizes)
 
 
-def chosen(w: Writer, mask: Atom, x: Atom) -> Atom:
+def select_where(w: Writer, mask: Atom, x: Atom) -> Atom:
     """Select a value where a mask of its shape holds, else 0."""
     return w.write(e.select_n_p, mask, literal(0, x.aval), x)
 
@@ -107,7 +107,7 @@ def _contracted(w: Writer, p: MaskedProduct) -> Indexed:
     """Contract the factors in the cheapest order, without masks."""
     if not p.factors:
         return Indexed(literal(1, p.aval), ())
-    tree, _ = ordered(tuple([f.labels for f in p.factors]), frozenset(p.kept), p.sizes)
+    tree, _ = order_contraction(tuple([f.labels for f in p.factors]), frozenset(p.kept), p.sizes)
     return _Contraction(w, p).joined(tree, frozenset(p.kept))
 
 
@@ -173,18 +173,18 @@ class _Contraction:
 def _in_factors(w: Writer, p: MaskedProduct) -> Indexed:
     """Contract, with each mask as a select in all factors that have its variables, or else as a factor of 0 and 1.
 
-    If `p` is not exact, the mask is applied to the smallest such factor alone; there is one.
+    If `p` is not guarded, the mask is applied to the smallest such factor alone; there is one.
     """
     factors = list(p.factors)
     for mask in p.masks:
         having = [k for k, f in enumerate(factors) if mask.labels <= f.labels]
-        if not p.exact:
+        if not p.guarded:
             having = [min(having, key=lambda k: size_along(factors[k].order, p.sizes))]
         for k in having:
             f = factors[k]
-            factors[k] = Indexed(chosen(w, _arranged(w, mask, f.order, p.sizes), f.value), f.order)
+            factors[k] = Indexed(select_where(w, _arranged(w, mask, f.order, p.sizes), f.value), f.order)
         if not having:
-            factors.append(Indexed(typed(w, mask.value, p.aval), mask.order))
+            factors.append(Indexed(convert_type(w, mask.value, p.aval), mask.order))
     return _contracted(w, p._replace(factors=tuple(factors), masks=()))
 
 
@@ -199,7 +199,7 @@ def _whole(w: Writer, p: MaskedProduct) -> Atom:
     factors = [_arranged(w, f, order, p.sizes) for f in p.factors or (one,)]
     masks = [_arranged(w, m, order, p.sizes) for m in p.masks]
     products = reduce(lambda x, y: w.write(e.mul_p, x, y), factors)
-    found = chosen(w, reduce(lambda x, y: w.write(and_p, x, y), masks), products)
+    found = select_where(w, reduce(lambda x, y: w.write(and_p, x, y), masks), products)
     axes = tuple(range(len(kept), len(order)))
     return w.write(reduce_sum_p, found, axes=axes) if axes else found
 
@@ -232,7 +232,7 @@ def _program(p: MaskedProduct, operands: Sequence[Atom], write: Callable[[Writer
 
 def _applied(w: Writer, primitive: Any, operands: Sequence[Atom], params: Any, aval: ShapedArray) -> Atom:
     out = Var(aval, any(x.linear for x in operands))
-    w.keep(Equation(primitive, operands, params, [out], w.place))
+    w.keep(Equation(primitive, operands, params, [out], w.source))
     return out
 
 
@@ -252,7 +252,7 @@ def _one_by_one(w: Writer, p: MaskedProduct) -> Atom:
     body = Jaxpr(invars, step.eqns, [step.write(e.add_p, total, products)], "step")
     groups = [(CONST, len(fixed)), (CARRY, 1), (EACH, len(moving))]
     params = scan_params(in_groups(body, groups, [(CARRY, 1)]), range(p.sizes[v]))
-    values = [*[operands[k] for k in fixed], filled(w, 0, total.aval), *[operands[k] for k in moving]]
+    values = [*[operands[k] for k in fixed], fill_array(w, 0, total.aval), *[operands[k] for k in moving]]
     return _applied(w, scan_p, values, params, total.aval)
 
 

@@ -30,7 +30,7 @@ def running(w: Writer, x: Atom, order: Order, step: RunningSum, size: int) -> tu
 # ---- gathers and scatters ------------------------------------------------------------------------------------
 
 
-def gathered(w: Writer, x: Atom, order: Order, step: Indexing, positions: Sequence[Atom]) -> tuple[Atom, Order]:
+def write_gather(w: Writer, x: Atom, order: Order, step: Indexing, positions: Sequence[Atom]) -> tuple[Atom, Order]:
     """Write the gather of an array at positions, clipped to it; return it with the variable of each axis.
 
     Args:
@@ -61,7 +61,7 @@ def _dimension_numbers(order: Order, step: Indexing) -> tuple[tuple[int, ...], .
     )
 
 
-def scattered(w: Writer, x: Atom, zeros: Atom, order: Order, step: Indexing, positions: Sequence[Atom]) -> Atom:
+def write_scatter(w: Writer, x: Atom, zeros: Atom, order: Order, step: Indexing, positions: Sequence[Atom]) -> Atom:
     """Write the scatter-add into zeros of elements, whose axes are those of `windows`; those outside are dropped."""
     dims = ScatterDimensionNumbers(*_dimension_numbers(order, step))
     known = [_unclipped(p, zeros.aval.shape[order.index(p.variable)]) for p in step.positions]

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters.simplifications.constants import count
+from tapeless.interpreters.simplifications.constant_values import count
 from tapeless.interpreters.terms import lower_steps
 from tapeless.interpreters.terms.index_arrays import WIDE, index_array, where
 from tapeless.interpreters.terms.lower_accesses import Accesses
-from tapeless.interpreters.terms.lower_products import Indexed, MaskedProduct, chosen, summed
-from tapeless.interpreters.terms.lower_views import Order, arranged, padded, placed
+from tapeless.interpreters.terms.lower_products import Indexed, MaskedProduct, select_where, write_product_sum
+from tapeless.interpreters.terms.lower_views import Order, arrange_axes, pad_value, place_in_box
 from tapeless.interpreters.terms.plan import placed_axes
 from tapeless.interpreters.terms.steps import Indexing, Labels, RunningSum, TermSteps, steps_of
 from tapeless.interpreters.terms.tiles import Box, Tile, Tiling, tiling, whole_box, written_box
-from tapeless.interpreters.writer import Writer, filled, literal, typed
+from tapeless.interpreters.writer import Writer, convert_type, fill_array, literal
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import bits
@@ -45,29 +45,31 @@ from tapeless.tracer.terms.term import (
 from tapeless.tracer.types import ShapedArray
 
 
-def lowered(
-    w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, exact: bool = False
+def lower_sum(
+    w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, guarded: bool = False
 ) -> Atom | None:
     """Write a sum of terms as an array of type `aval`; None if a coefficient is no number of its dtype.
 
     Args:
       atoms: returns the value of an operand.
       precision: of contractions; None for the full one.
-      exact: no product is evaluated where its brackets fail. Else each term must have a plan (`plan.planned`).
+      guarded: no product is evaluated where its brackets fail. Else each term must have a plan (`plan.plan_term`).
     """
     if not terms:
-        return filled(w, 0, aval)
-    lowerings = [_TermLowering(w, t, atoms, aval, precision, exact) for t in terms]
+        return fill_array(w, 0, aval)
+    lowerings = [_TermLowering(w, t, atoms, aval, precision, guarded) for t in terms]
     if not all(each.has_number for each in lowerings):
         return None
-    return typed(w, _tiled(w, tiling([each.box for each in lowerings]), whole_box(aval.shape), lowerings, aval), aval)
+    return convert_type(
+        w, _tiled(w, tiling([each.box for each in lowerings]), whole_box(aval.shape), lowerings, aval), aval
+    )
 
 
 def _tiled(w: Writer, tiles: Tiling, box: Box, lowerings: "Sequence[_TermLowering]", aval: ShapedArray) -> Atom:
     """Write the terms of tiles in a box, with zeros around."""
     if isinstance(tiles, Tile):
         if not tiles.terms:
-            return filled(w, 0, aval.update(shape=tuple([high - low for low, high in box])))
+            return fill_array(w, 0, aval.update(shape=tuple([high - low for low, high in box])))
         return _added(w, [lowerings[k] for k in tiles.terms], tiles.box, box)
     parts = [_tiled(w, inner, own, lowerings, aval) for own, inner in tiles.parts]
     return _within(w, w.write(s.concatenate_p, *parts, dimension=tiles.axis), tiles.box, box)
@@ -90,17 +92,17 @@ def _within(w: Writer, x: Atom, box: Box, outer: Box) -> Atom:
     if box == outer:
         return x
     config = [(low - first, last - high, 0) for (low, high), (first, last) in zip(box, outer)]
-    return padded(w, x, config, literal(0, x.aval))
+    return pad_value(w, x, config, literal(0, x.aval))
 
 
 class _TermLowering:
     """The lowering of one term."""
 
     def __init__(
-        self, w: Writer, t: Term, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, exact: bool
+        self, w: Writer, t: Term, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, guarded: bool
     ) -> None:
         self.w, self._term, self._atoms, self._aval = w, t, atoms, aval
-        self._precision, self._exact, self._scalar = precision, exact, aval.update(shape=())
+        self._precision, self._guarded, self._scalar = precision, guarded, aval.update(shape=())
         self._symbols: dict[Symbol, Atom] = {}
         place = placed_axes(t, aval.shape)
         self._accesses = Accesses(w, place.sizes, self._symbol)
@@ -123,7 +125,7 @@ class _TermLowering:
     def has_number(self) -> bool:
         """Tell whether the dtype holds the coefficient, so that multiplying by it equals repeated addition."""
         c, factors = self._term.coefficient, any(f.use is not Use.DIVIDED for f in self._term.factors)
-        if self._exact or c in (1, -1):
+        if self._guarded or c in (1, -1):
             return True
         if factors or dtypes.is_integer(self._aval.dtype):
             return count(self.w, c, self._scalar) is not None
@@ -137,8 +139,8 @@ class _TermLowering:
             return self._accesses.written(*found, t.out, self._aval.shape)
         x = self.arranged(found, self._wanted)
         for b in self._place.brackets:
-            x = chosen(self.w, where(self.w, b, self._wanted, x.aval.shape), x)
-        return placed(self.w, x, self._place.out or (), self.sizes, box, literal(0, x.aval))
+            x = select_where(self.w, where(self.w, b, self._wanted, x.aval.shape), x)
+        return place_in_box(self.w, x, self._place.out or (), self.sizes, box, literal(0, x.aval))
 
     def _summed(self, coefficient: Coefficient) -> Indexed:
         factors, masks = self._factors(), self._masks()
@@ -151,8 +153,8 @@ class _TermLowering:
         scaled = self._scaled(factors, coefficient)
         kept = [v for v in self._wanted if v in steps.kept]
         kept = (*kept, *sorted(steps.kept.difference(kept)))
-        p = MaskedProduct(tuple(scaled), tuple(masks), kept, self.sizes, self._scalar, self._precision, self._exact)
-        found = summed(self.w, p)
+        p = MaskedProduct(tuple(scaled), tuple(masks), kept, self.sizes, self._scalar, self._precision, self._guarded)
+        found = write_product_sum(self.w, p)
         return found if steps.scatter is None else self._scattered(found, steps.scatter, choice)
 
     # factors
@@ -178,8 +180,8 @@ class _TermLowering:
 
     def _factor(self, f: Read) -> Indexed:
         x = self._atoms(f.operand)
-        if x.aval.dtype != self._aval.dtype or (self._exact and x.aval.weak_type):
-            x = typed(self.w, x, self._aval)
+        if x.aval.dtype != self._aval.dtype or (self._guarded and x.aval.weak_type):
+            x = convert_type(self.w, x, self._aval)
         x = self.w.write(e.conj_p, x) if f.use is Use.CONJUGATED and dtypes.is_complex(x.aval.dtype) else x
         return Indexed(*self._accesses.read(x, f.access))
 
@@ -195,7 +197,7 @@ class _TermLowering:
 
     def arranged(self, x: Indexed, order: Order) -> Atom:
         """Broadcast and transpose a value to the axes `order`."""
-        return arranged(self.w, x.value, x.order, order, self.sizes)
+        return arrange_axes(self.w, x.value, x.order, order, self.sizes)
 
     def _scaled(self, factors: list[Indexed], coefficient: Coefficient) -> list[Indexed]:
         """Multiply the smallest factor by the coefficient; without factors, the coefficient becomes one."""
@@ -235,7 +237,7 @@ class _TermLowering:
         else:
             x = lower_steps.wide(self.w, x)
             x = x if b.limits is None else self._clamped(x, b.limits)
-            x = self.w.write(e.eq_p, x, filled(self.w, case, x.aval))
+            x = self.w.write(e.eq_p, x, fill_array(self.w, case, x.aval))
         return Indexed(*self._accesses.read(x, b.access))
 
     def _looked_up(self, b: Lookup) -> "_LookedUpIndex":
@@ -266,8 +268,8 @@ class _TermLowering:
     def between(self, x: Indexed, low: int, high: int) -> Indexed:
         """Write the mask that is true where positions are from `low` to `high`."""
         aval = x.value.aval
-        above = self.w.write(e.ge_p, x.value, filled(self.w, low, aval))
-        below = self.w.write(e.le_p, x.value, filled(self.w, high, aval))
+        above = self.w.write(e.ge_p, x.value, fill_array(self.w, low, aval))
+        below = self.w.write(e.le_p, x.value, fill_array(self.w, high, aval))
         return Indexed(self.w.write(bits.and_p, above, below), x.order)
 
     # steps
@@ -275,7 +277,7 @@ class _TermLowering:
     def _stepped(self, x: Indexed, steps: Sequence[Any], choice: "_StepChoice") -> Indexed:
         for step in steps:
             if isinstance(step, Indexing):
-                found = lower_steps.gathered(self.w, *x, step, self._positions(step, choice))
+                found = lower_steps.write_gather(self.w, *x, step, self._positions(step, choice))
             else:
                 found = lower_steps.running(self.w, *x, step, self.sizes[step.upto])
             x = Indexed(*found)
@@ -287,9 +289,9 @@ class _TermLowering:
     def _scattered(self, x: Indexed, step: Indexing, choice: "_StepChoice") -> Indexed:
         wanted = tuple(sorted(self.kept))
         value = self.arranged(x, lower_steps.windows(wanted, step))
-        zeros = filled(self.w, 0, value.aval.update(shape=tuple([self.sizes[v] for v in wanted])))
+        zeros = fill_array(self.w, 0, value.aval.update(shape=tuple([self.sizes[v] for v in wanted])))
         positions = self._positions(step, choice)
-        return Indexed(lower_steps.scattered(self.w, value, zeros, wanted, step, positions), wanted)
+        return Indexed(lower_steps.write_scatter(self.w, value, zeros, wanted, step, positions), wanted)
 
 
 class _LookedUpIndex(NamedTuple):
@@ -365,7 +367,7 @@ class _StepChoice:
         if len(self.factors) == 1:
             x, lowering = self.factors[0], self._lowering
             for mask in [m for m in self.masks if m.labels <= x.labels]:
-                x = Indexed(chosen(lowering.w, lowering.arranged(mask, x.order), x.value), x.order)
+                x = Indexed(select_where(lowering.w, lowering.arranged(mask, x.order), x.value), x.order)
             self.masks = [m for m in self.masks if not m.labels <= x.labels]
             self.factors = [x]
 

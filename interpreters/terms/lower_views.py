@@ -19,7 +19,7 @@ from tapeless.tracer.terms.affine import Variable
 Order = tuple[Variable, ...]  # the variable of each axis of a value
 
 
-def viewed(w: Writer, x: Atom, axes: Sequence[DigitAxis], sizes: Sequence[int]) -> tuple[Atom, Order]:
+def read_view(w: Writer, x: Atom, axes: Sequence[DigitAxis], sizes: Sequence[int]) -> tuple[Atom, Order]:
     """Write the read of a view of an array; return it with the variable of each axis."""
     x = sliced(w, x, [(a.start, a.stop, a.step) for a in axes])
     digits = [d for a in axes for d in a.digits]
@@ -31,7 +31,7 @@ def viewed(w: Writer, x: Atom, axes: Sequence[DigitAxis], sizes: Sequence[int]) 
     return _diagonals(w, x, tuple([d.variable for d in digits]))
 
 
-def arranged(w: Writer, x: Atom, order: Order, wanted: Order, sizes: Sequence[int]) -> Atom:
+def arrange_axes(w: Writer, x: Atom, order: Order, wanted: Order, sizes: Sequence[int]) -> Atom:
     """Broadcast a value of axes `order` along the variables that it lacks, and transpose it to the axes `wanted`."""
     if order == wanted:
         return x
@@ -43,7 +43,9 @@ def arranged(w: Writer, x: Atom, order: Order, wanted: Order, sizes: Sequence[in
     return w.write(s.broadcast_in_dim_p, x, shape=shape, dims=dims)
 
 
-def placed(w: Writer, x: Atom, axes: Sequence[DigitAxis], sizes: Sequence[int], box: Box, around: Atom | None) -> Atom:
+def place_in_box(
+    w: Writer, x: Atom, axes: Sequence[DigitAxis], sizes: Sequence[int], box: Box, around: Atom | None
+) -> Atom:
     """Write a value, with an axis for each digit, into its place in a box of the result.
 
     Args:
@@ -52,12 +54,12 @@ def placed(w: Writer, x: Atom, axes: Sequence[DigitAxis], sizes: Sequence[int], 
     digits = [d for a in axes for d in a.digits]
     turned = tuple([k for k, d in enumerate(digits) if d.turned])
     x = w.write(s.rev_p, x, dimensions=turned) if turned else x
-    x = padded(w, x, [(0, d.radix - sizes[d.variable], 0) for d in digits], around)
+    x = pad_value(w, x, [(0, d.radix - sizes[d.variable], 0) for d in digits], around)
     x = w.write(s.reshape_p, x, shape=tuple([a.length for a in axes]))
-    return padded(w, x, [(a.start - low, high - a.stop, a.step - 1) for a, (low, high) in zip(axes, box)], around)
+    return pad_value(w, x, [(a.start - low, high - a.stop, a.step - 1) for a, (low, high) in zip(axes, box)], around)
 
 
-def padded(w: Writer, x: Atom, config: Sequence[tuple[int, int, int]], around: Atom | None) -> Atom:
+def pad_value(w: Writer, x: Atom, config: Sequence[tuple[int, int, int]], around: Atom | None) -> Atom:
     """Pad a value with the number `around`; the same atom if there is nothing to pad."""
     if around is None or not any(any(c) for c in config):
         return x

@@ -65,7 +65,7 @@ class Plan(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def planned(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
+def plan_term(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
     """Find the cheapest plan of a term; None if an access, a bracket or a use of a factor has no known operation.
 
     Args:
@@ -86,7 +86,7 @@ def planned(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
     after = factors_after(steps, labels)
     if not all(_is_mask(b, (*after, kept)) for b in steps.brackets):
         return None
-    _, cost = ordered(tuple(after), steps.kept, placed.sizes)
+    _, cost = order_contraction(tuple(after), steps.kept, placed.sizes)
     cost = cost.plus(_cost_of_steps(steps, labels, placed.sizes))
     least = min([size_along(own, placed.sizes) for own in after], default=prod(shape))
     cost = cost.plus(ContractionCost(0, prod(shape), 0))
@@ -107,17 +107,17 @@ def _cost_of_steps(steps: TermSteps, factors: Sequence[Labels], sizes: Sequence[
 
 @lru_cache(maxsize=4096)
 def cost_of(
-    terms: Sum, shapes: tuple[tuple[Shape, ...], ...], shape: Shape, exact: bool = False
+    terms: Sum, shapes: tuple[tuple[Shape, ...], ...], shape: Shape, guarded: bool = False
 ) -> ContractionCost | None:
     """Compute the cost of a sum of terms; None if one of them has no plan.
 
     Args:
-      exact: an `ein` computes them; the cost of a term without a plan is estimated by the variables of its factors.
+      guarded: an `ein` computes them; the cost of a term without a plan is estimated by the variables of its factors.
     """
     total = ContractionCost(max(len(terms) - 1, 0) * prod(shape), 0 if terms else prod(shape), 0)
     for t, of_factors in zip(terms, shapes, strict=True):
-        plan = planned(t, of_factors, shape)
-        if plan is None and not exact:
+        plan = plan_term(t, of_factors, shape)
+        if plan is None and not guarded:
             return None
         total = total.plus(_estimated(t, shape) if plan is None else plan.cost)
         if plan is not None and t.coefficient != 1:
@@ -128,10 +128,10 @@ def cost_of(
 
 
 @lru_cache(maxsize=4096)
-def cost_over(terms: Sum, operands: tuple[Shape, ...], shape: Shape, exact: bool = False) -> ContractionCost | None:
+def cost_over(terms: Sum, operands: tuple[Shape, ...], shape: Shape, guarded: bool = False) -> ContractionCost | None:
     """Compute the cost of a sum of terms over operands of these shapes, as `cost_of` does."""
     shapes = tuple([tuple([operands[k] for k, _ in t.reads]) for t in terms])
-    return cost_of(terms, shapes, shape, exact)
+    return cost_of(terms, shapes, shape, guarded)
 
 
 def _estimated(t: Term, shape: Shape) -> ContractionCost:
@@ -142,7 +142,7 @@ def _estimated(t: Term, shape: Shape) -> ContractionCost:
         [frozenset(u for a in f.access for v in variables_of(a) for u in given.get(v, (v,))) for f in t.factors]
     )
     kept = frozenset(u for a in t.out for v in variables_of(a) for u in given.get(v, (v,)))
-    _, cost = ordered(labels, kept, t.sizes)
+    _, cost = order_contraction(labels, kept, t.sizes)
     return cost.plus(ContractionCost(0, prod(shape), 0))
 
 
@@ -192,7 +192,9 @@ class _PartialProduct(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def ordered(factors: tuple[Labels, ...], kept: Labels, sizes: tuple[int, ...]) -> tuple[Tree, ContractionCost]:
+def order_contraction(
+    factors: tuple[Labels, ...], kept: Labels, sizes: tuple[int, ...]
+) -> tuple[Tree, ContractionCost]:
     """Find the cheapest order to contract factors, and its cost; without factors, tree 0 at no cost."""
     if not factors:
         return 0, NOTHING

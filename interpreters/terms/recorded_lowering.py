@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from tapeless.interpreters.terms.lower_terms import lowered
+from tapeless.interpreters.terms.lower_terms import lower_sum
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
@@ -17,11 +17,11 @@ from tapeless.tracer.terms.term import Sum
 from tapeless.tracer.types import ShapedArray
 
 
-def lowered_alike(w: Writer, terms: Sum, operands: Sequence[Atom], aval: ShapedArray, precision: Any) -> Atom | None:
-    """Write a sum of terms over `operands`, as `lowered` does."""
+def lower_alike(w: Writer, terms: Sum, operands: Sequence[Atom], aval: ShapedArray, precision: Any) -> Atom | None:
+    """Write a sum of terms over `operands`, as `lower_sum` does."""
     recording = _recorded(terms, tuple([x.aval for x in operands]), aval, precision, w.linear)
     if recording is None:
-        return lowered(w, terms, operands.__getitem__, aval, precision)
+        return lower_sum(w, terms, operands.__getitem__, aval, precision)
     now: dict[Atom, Atom] = dict(zip(recording.operands, operands, strict=True))
     for eqn in recording.eqns:
         invars = [_copied(x, now) for x in eqn.invars]
@@ -52,7 +52,7 @@ def _recorded(
     operands = [Var(x) for x in avals]
     w = _Recorder(Jaxpr(operands, [], [], "terms"))
     w.linear = linear
-    result = lowered(w, terms, operands.__getitem__, aval, precision)
+    result = lower_sum(w, terms, operands.__getitem__, aval, precision)
     return _Recording(operands, w.eqns, result) if w.is_complete else None
 
 

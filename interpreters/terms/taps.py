@@ -11,7 +11,7 @@ from math import prod
 
 from tapeless.interpreters import limits
 from tapeless.tracer.terms.affine import Affine, Variable
-from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.solve import solve_term
 from tapeless.tracer.terms.term import Lookup, Sum, Term, indices_of, variables_in, variables_of
 
 
@@ -23,7 +23,7 @@ def in_taps(t: Term) -> Sum:
     if not few or prod([t.sizes[v] for v in left]) < limits.TAP_ELEMENTS or not _is_elementwise(t, frozenset(left)):
         return (t,)
     places = product(*[range(t.sizes[v]) for v in taps])
-    found = [solved(at_values(t, dict(zip(taps, place, strict=True)))) for place in places]
+    found = [solve_term(at_values(t, dict(zip(taps, place, strict=True)))) for place in places]
     return tuple([x for x in found if x is not None])
 
 

@@ -128,7 +128,7 @@ def _replaced(f: Function, x: Value, update: Value, starts: Sequence[Value]) -> 
 
 emit.rules[i.dynamic_slice_p] = _dynamic_slice
 emit.rules[i.dynamic_update_slice_p] = _dynamic_update_slice
-in_place_loops.reads[i.dynamic_slice_p] = 1
+in_place_loops.index_operands[i.dynamic_slice_p] = 1
 in_place_loops.writes[i.dynamic_update_slice_p] = True
 
 # ---- gather --------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def _numbers(names: Sequence[str], d: DimensionNumbers, indices: Value) -> str:
 
 
 emit.rules[i.gather_p] = _gather
-in_place_loops.reads[i.gather_p] = 1
+in_place_loops.index_operands[i.gather_p] = 1
 
 # ---- scatter -------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from tapeless.tracer.bodies import CARRY, TEST, bodies_of
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.rules import Table
 
-reads: Table[int] = Table(
+index_operands: Table[int] = Table(
     "reads", "position of its first index operand: it reads operand 0 at indices", absent="it reads operands whole"
 )
 writes: Table[bool] = Table("writes", "it writes operand 0 at indices", absent="its results are new arrays")
@@ -37,7 +37,7 @@ writes: Table[bool] = Table("writes", "it writes operand 0 at indices", absent="
 # ---- overwritten variables, and the order of equations -------------------------------------------------------
 
 
-@core.remembered
+@core.memoize_by_program
 def find_written(jaxpr: Jaxpr) -> frozenset[Any]:
     """Find the variables whose elements some equation overwrites, itself or in its bodies."""
     return frozenset([v for eqn in jaxpr.eqns for v in _written_by(eqn)])
@@ -55,7 +55,7 @@ def _written_by(eqn: Equation) -> list[Any]:
     return found
 
 
-@core.remembered
+@core.memoize_by_program
 def overwrites(jaxpr: Jaxpr) -> bool:
     """Tell whether a program, or one that it runs, writes into parts of arrays."""
     return any(primitive in writes for primitive in jaxpr.primitives) or any(map(overwrites, jaxpr.programs))
@@ -142,7 +142,7 @@ def find_unsettled(jaxpr: Jaxpr, overwritten: Container[Any]) -> dict[Equation, 
 
 
 def _reads_one_of(eqn: Equation, overwritten: Container[Any]) -> bool:
-    first = reads.get(eqn.primitive)
+    first = index_operands.get(eqn.primitive)
     return first is not None and eqn.invars[0] in overwritten and _varying(eqn, first) is not None
 
 
@@ -155,7 +155,7 @@ def settle(
     f: Function, eqn: Equation, operands: Sequence[Value], read: Callable[[], Sequence[Value]], new: bool
 ) -> Sequence[Value]:
     """Emit the read `eqn` in a branch that is always taken (if `new`, in a loop of one step): XLA cannot fuse it."""
-    index = operands[_varying(eqn, reads[eqn.primitive]) or 0]
+    index = operands[_varying(eqn, index_operands[eqn.primitive]) or 0]
     if not index.aval.size:
         return read()
     if new:
@@ -246,7 +246,7 @@ def homes(branches: Sequence[Jaxpr]) -> list[int | None]:
     return [p if single.count(p) == 1 else None for p in single]
 
 
-@core.remembered
+@core.memoize_by_program
 def _updated(jaxpr: Jaxpr) -> list[int | None]:
     """Map each result to the input that it is, or that it is made of by overwriting elements; None if neither."""
     makers = {v: (eqn, i) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars)}

@@ -32,7 +32,7 @@ def brought_back(jaxpr: Jaxpr) -> Jaxpr:
     return _placed(jaxpr, (None,) * len(jaxpr.invars), len(jaxpr.outvars), "")[0]
 
 
-@core.remembered
+@core.memoize_by_program
 def _placed(jaxpr: Jaxpr, given: Memories, n_here: int, inside: str) -> tuple[Jaxpr, Memories]:
     """Rewrite a program whose inputs are in the memories `given`; return it, and the memories meant for its results.
 
@@ -175,7 +175,7 @@ class _Placement:
             self._where_meant(v)
 
 
-@core.remembered
+@core.memoize_by_program
 def _landing(body: Jaxpr, given: Memories, elements: tuple[int, ...]) -> Jaxpr:
     """Bring the inputs with these numbers, elements of a loop's operands, back as the step begins."""
     away = [bool(place) and i in elements for i, place in enumerate(given)]

@@ -5,23 +5,23 @@ from typing import Any
 
 import tapeless as tl
 from tapeless.interpreters.analysis import cost as costs
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.interpreters.terms.lower_ein import without_ein
 from tapeless.tracer.jaxpr import Jaxpr
 
 
 def bulk(f: Callable[..., Any], *args: Any) -> Jaxpr:
-    return simplified(tl.make_jaxpr(f)(*args).jaxpr)
+    return simplify_program(tl.make_jaxpr(f)(*args).jaxpr)
 
 
 def operations(f: Callable[..., Any], *args: Any) -> list[str]:
     """Names of the primitives that run."""
-    return [eqn.primitive.name for eqn in simplified(without_ein(bulk(f, *args))).eqns]
+    return [eqn.primitive.name for eqn in simplify_program(without_ein(bulk(f, *args))).eqns]
 
 
 def work(f: Callable[..., Any], *args: Any) -> int:
     """Count the scalar operations of what runs."""
-    return costs.work(simplified(without_ein(bulk(f, *args))))
+    return costs.work(simplify_program(without_ein(bulk(f, *args))))
 
 
 def cost(f: Callable[..., Any], *args: Any) -> int:

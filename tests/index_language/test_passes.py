@@ -15,7 +15,7 @@ import tapeless.numpy as tnp
 from tapeless import index as ix
 from tapeless.interpreters.analysis import cost
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Var
-from tapeless.tracer.terms.solve import _Solution, is_solved, solved
+from tapeless.tracer.terms.solve import _Solution, is_solved, solve_term
 from tests.index_language.test_random_bodies import bulk_names, random_element, random_program
 from tests.interpreters.analysis.test_cost import NETWORKS
 from tests.messages import text_of
@@ -242,7 +242,7 @@ def test_brackets_are_solved_in_any_order(t: Any, seed: int):
     """Each order ends in a normal form that means the same."""
     given = operands(seed)
     AtRandom.rng = random.Random(seed)
-    found = [solved(t), AtRandom(t.out, dict(enumerate(t.sizes)), t.factors, t.brackets, t.coefficient).solved()]
+    found = [solve_term(t), AtRandom(t.out, dict(enumerate(t.sizes)), t.factors, t.brackets, t.coefficient).solved()]
     for after in found:
         assert after is None or is_solved(after)
         np.testing.assert_array_equal(looped(() if after is None else (after,), given), looped((t,), given))

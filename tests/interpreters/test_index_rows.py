@@ -13,8 +13,8 @@ import pytest
 from tapeless.interpreters.index_rows import Combination, IndexRow, reasons, rows
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.primitives import FAMILIES as ALL
-from tapeless.tracer.terms.evaluate import BOOLEANS, COUNTS, Semiring, evaluated, numbers
-from tapeless.tracer.terms.solve import solved, transposed
+from tapeless.tracer.terms.evaluate import BOOLEANS, COUNTS, Semiring, evaluate_sum, numbers
+from tapeless.tracer.terms.solve import solve_term, transposed
 from tapeless.tracer.terms.term import Read, Sum, looked_up, term
 from tapeless.tracer.types import aval_of
 from tests.samples import FAMILIES, SAMPLES
@@ -86,8 +86,8 @@ def test_values_of_terms(row: Sample):
     """As they are, and solved."""
     given, reference = [np.asarray(x) for x in row.args], [np.asarray(y) for y in expected(row, row.args)]
     sums = index_row(row).results
-    for after in (sums, [tuple([found for t in s if (found := solved(t)) is not None]) for s in sums]):
-        values = [evaluated(s, y.shape, given, numbers(y.dtype)) for s, y in zip(after, reference, strict=True)]
+    for after in (sums, [tuple([found for t in s if (found := solve_term(t)) is not None]) for s in sums]):
+        values = [evaluate_sum(s, y.shape, given, numbers(y.dtype)) for s, y in zip(after, reference, strict=True)]
         assert_close(values, reference, row.rtol)
 
 
@@ -97,7 +97,7 @@ def test_values_of_pointwise_rows(row: Sample):
     for (t,) in index_row(row).results:
         assert [f.operand for f in t.factors] == list(range(len(row.args)))
         reads = [
-            evaluated((term(t.out, t.sizes, [f]),), np.shape(reference[0]), row.args, numbers(x.dtype))
+            evaluate_sum((term(t.out, t.sizes, [f]),), np.shape(reference[0]), row.args, numbers(x.dtype))
             for f, x in zip(t.factors, row.args)
         ]
         assert_close([np.asarray(x) for x in expected(row, reads)], reference, row.rtol)
@@ -128,7 +128,7 @@ def monoids(of_numbers: bool) -> list[Sample]:
 def test_values_of_monoids(row: Sample):
     found, reference = index_row(row), np.asarray(expected(row, row.args)[0])
     ring = monoid(found.operation, reference.dtype)
-    assert_close([evaluated(found.results[0], reference.shape, row.args, ring)], [reference], row.rtol)
+    assert_close([evaluate_sum(found.results[0], reference.shape, row.args, ring)], [reference], row.rtol)
 
 
 @over(monoids(False))
@@ -136,8 +136,8 @@ def test_values_of_what_is_written_last(row: Sample):
     """Where one update is written at most."""
     (kept, updated), reference = index_row(row).results[0], np.asarray(expected(row, row.args)[0])
     ring, ones = numbers(reference.dtype), [np.ones_like(x, bool) if k != 1 else x for k, x in enumerate(row.args)]
-    written = evaluated((updated,), reference.shape, ones, COUNTS)
-    before, values = [evaluated((t,), reference.shape, row.args, ring) for t in (kept, updated)]
+    written = evaluate_sum((updated,), reference.shape, ones, COUNTS)
+    before, values = [evaluate_sum((t,), reference.shape, row.args, ring) for t in (kept, updated)]
     found = np.where(written > 0, values, before)
     np.testing.assert_array_equal(found[written < 2], reference[written < 2])
 
@@ -166,7 +166,7 @@ def read_for(s: Sum, y: Any, at: Any, operand: int, args: Sequence[Any]) -> Any:
         for f in t.factors:
             if f.operand == operand:
                 alone = term(t.out, t.sizes, [Read(operand, f.access)], t.brackets)
-                found |= evaluated((transposed(alone, 0),), found.shape, given, BOOLEANS)
+                found |= evaluate_sum((transposed(alone, 0),), found.shape, given, BOOLEANS)
     return found
 
 

@@ -7,9 +7,9 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import interpreters
 from tapeless.interpreters import limits
-from tapeless.interpreters.simplify import simplified
-from tapeless.tracer.terms import limits as limits_of_terms
-from tapeless.tracer.terms.limits import Limit, noted
+from tapeless.interpreters.simplify import simplify_program
+from tapeless.tracer.terms import term_limits as limits_of_terms
+from tapeless.tracer.terms.term_limits import Limit, collect_stops
 
 X = tnp.linspace(0.1, 1.0, 32)
 # Names of numbers that end no search: marks of what is unknown, ranges of dtypes, sizes of blocks, coefficients.
@@ -62,8 +62,8 @@ def test_who_listens_hears_of_what_was_stopped():
     for f, limit in ((read_by, limits.READERS), (parts_of, limits.PARTS)):
         for n, is_stopped in ((int(limit), False), (limit + 1, True)):
             program = tl.make_jaxpr(f(n))(X).jaxpr
-            with noted() as stopped:
-                simplified(program)
+            with collect_stops() as stopped:
+                simplify_program(program)
             assert (limit in [stop.limit for stop in stopped]) == is_stopped, (limit.name, n)
 
 

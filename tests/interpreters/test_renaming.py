@@ -12,7 +12,7 @@ import pytest
 
 import tapeless as tl
 from tapeless.interpreters import jvp
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.types import aval_of
@@ -49,8 +49,8 @@ def forms(case: Case) -> Iterator[Jaxpr]:
 
 def depends_on_names(jaxpr: Jaxpr) -> bool:
     """Whether another program results if the variables are others, before or after simplifying."""
-    once = simplified(jaxpr)
-    return len({str(once), str(simplified(renamed(jaxpr))), str(simplified(renamed(once)))}) > 1
+    once = simplify_program(jaxpr)
+    return len({str(once), str(simplify_program(renamed(jaxpr))), str(simplify_program(renamed(once)))}) > 1
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in programs()])

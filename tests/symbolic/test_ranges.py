@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
-from tapeless.interpreters.formulas.let_form import LetForm, evaluated
+from tapeless.interpreters.formulas.let_form import LetForm, evaluate_form
 from tapeless.tracer.formulas import symmetries as merging
-from tapeless.tracer.formulas.periodic import unwrapped, wrapped
+from tapeless.tracer.formulas.periodic import drop_quotients, wrap_accesses
 from tapeless.tracer.formulas.symmetries import Symmetry, merged_by_symmetry
 from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.solve import explicit, staying
@@ -386,11 +386,11 @@ def test_wrapping_and_unwrapping_keep_the_value(terms, seed):
     """Reads modulo the size as brackets of quotients, solved for the result, and back."""
     operands = operands_of(np.random.default_rng(seed))
     expected = looped(terms, operands)
-    whole = [wrapped(t, PERIODS) for t in terms]
+    whole = [wrap_accesses(t, PERIODS) for t in terms]
     np.testing.assert_allclose(looped(whole, operands), expected, rtol=1e-10, atol=1e-10)
     solved = [x for t in whole if (x := explicit(t, (SIZE,))) is not None]
-    back = [x for t in whole if (x := unwrapped(t, PERIODS)) is not None]
-    both = [x for t in solved if (x := unwrapped(t, PERIODS)) is not None]
+    back = [x for t in whole if (x := drop_quotients(t, PERIODS)) is not None]
+    both = [x for t in solved if (x := drop_quotients(t, PERIODS)) is not None]
     for found in (solved, back, both):
         np.testing.assert_allclose(looped(found, operands), expected, rtol=1e-10, atol=1e-10)
 
@@ -401,9 +401,9 @@ def test_solving_keeps_the_value_and_what_stays(terms, axes, seed):
     """A variable of an axis that stays is still read at on it."""
     operands = operands_of(np.random.default_rng(seed))
     stays = frozenset(axes)
-    whole = [wrapped(t, PERIODS) for t in terms]
+    whole = [wrap_accesses(t, PERIODS) for t in terms]
     found = [x for t in whole if (x := explicit(t, (SIZE,), stays)) is not None]
-    back = [x for t in found if (x := unwrapped(t, PERIODS, stays)) is not None]
+    back = [x for t in found if (x := drop_quotients(t, PERIODS, stays)) is not None]
     for some in (found, back):
         np.testing.assert_allclose(looped(some, operands), looped(terms, operands), rtol=1e-10, atol=1e-10)
     for before, after in zip(whole, [explicit(t, (SIZE,), stays) for t in whole], strict=True):
@@ -434,7 +434,7 @@ def test_what_is_computed_is_what_loops_compute(terms, is_merged, seed):
         form = LetForm(avals, (), (given_terms,), PERIODS)
 
         def f(*xs):
-            return evaluated(form, xs, [ShapedArray((SIZE,), np.dtype(complex))])[0]
+            return evaluate_form(form, xs, [ShapedArray((SIZE,), np.dtype(complex))])[0]
 
         @tl.jit
         def every(xs, ts):

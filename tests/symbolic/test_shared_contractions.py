@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
-from tapeless.interpreters.formulas.let_form import LetForm, evaluated
+from tapeless.interpreters.formulas.let_form import LetForm, evaluate_form
 from tapeless.interpreters.formulas.shared_contractions import with_shared_contractions
 from tapeless.tracer.formulas.symmetries import Symmetry
 from tapeless.tracer.terms.affine import variables
@@ -149,6 +149,6 @@ def test_sharing_keeps_the_values(scalar, vector, matrix, seed):
     with tl.enable_x64():
         form = LetForm(inputs, (), (tuple(scalar), tuple(vector), tuple(matrix)))
         shared = with_shared_contractions(form, avals, SYMMETRIES)
-        for terms, found in zip((scalar, vector, matrix), evaluated(shared, operands, avals), strict=True):
+        for terms, found in zip((scalar, vector, matrix), evaluate_form(shared, operands, avals), strict=True):
             expected = sum(by_einsum(t, operands) for t in terms)
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)

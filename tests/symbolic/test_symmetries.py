@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
-from tapeless.tracer.formulas.symmetries import Symmetry, merged_by_symmetry, needed
+from tapeless.tracer.formulas.symmetries import Symmetry, merged_by_symmetry, select_symmetries
 from tapeless.tracer.terms.affine import variables
 from tapeless.tracer.terms.term import Read, Use, term
 from tests.symbolic.checks import check, random
@@ -80,7 +80,7 @@ def test_merging_keeps_the_value(terms, chosen, is_complex, seed):
     assert len(found) <= len(terms)
     expected = looped(terms, operands, (N, N))
     np.testing.assert_allclose(looped(found, operands, (N, N)), expected, rtol=1e-10, atol=1e-10)
-    used = needed(terms, declared, real)
+    used = select_symmetries(terms, declared, real)
     assert all(set(s) <= set(declared[k]) for k, s in used.items())
     fewer = merged_by_symmetry(terms, used, real)
     conjugates = [sum(f.use is Use.CONJUGATED for t in s for f in t.factors) for s in (fewer, found)]

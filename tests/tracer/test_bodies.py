@@ -11,9 +11,18 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters.index_rows import index_row
 from tapeless.interpreters.rules import control_flow as transformed
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.lowering.rules import control_flow as lowered
-from tapeless.tracer.bodies import CARRY, CONST, Bodies, Description, bodies_of, descriptions, in_groups, rebuilt
+from tapeless.tracer.bodies import (
+    CARRY,
+    CONST,
+    Bodies,
+    Description,
+    bodies_of,
+    descriptions,
+    in_groups,
+    rebuild_equation,
+)
 from tapeless.tracer.core import Primitive, all_primitives
 from tapeless.tracer.jaxpr import Equation, Jaxpr
 from tapeless.tracer.settings.config import Scope
@@ -59,8 +68,8 @@ def _turned(eqn: Equation) -> Equation:
     if bodies.selector is not None:  # which stays the first operand
         order = [0, *range(last, 0, -1)]
         turned = [body._replace(operands=tuple([order.index(at) for at in body.operands])) for body in bodies.each]
-        return rebuilt(eqn, turned, [eqn.invars[k] for k in order])
-    return rebuilt(eqn, turned, eqn.invars[::-1])
+        return rebuild_equation(eqn, turned, [eqn.invars[k] for k in order])
+    return rebuild_equation(eqn, turned, eqn.invars[::-1])
 
 
 # ---- a loop that has nothing but a description ----------------------------------------------------------------
@@ -137,7 +146,7 @@ def test_analyses_and_passes_know_it():
     tl.check_linear(lambda x: repeat(3, lambda c: 2 * c, x), x)
     with pytest.raises(tl.errors.LinearityError, match="bilinear"):
         tl.check_linear(lambda x: repeat(3, lambda c: c * c, x), x)
-    program = simplified(
+    program = simplify_program(
         tl.make_jaxpr(lambda x: repeat(3, lambda c: c + tl.jit(lambda a, b: a)(x, tnp.log(x)), x))(x).jaxpr
     )
     assert "log" not in str(program)

@@ -12,7 +12,7 @@ from tapeless.tracer.jaxpr import Jaxpr
 def test_a_function_is_called_once_for_each_program_and_arguments():
     calls = list[Any]()
 
-    @core.remembered
+    @core.memoize_by_program
     def names(jaxpr: Jaxpr, n: int) -> list[str]:
         calls.append(n)
         return [jaxpr.name] * n
@@ -25,7 +25,7 @@ def test_a_function_is_called_once_for_each_program_and_arguments():
 def test_what_is_remembered_goes_with_its_program():
     """Also if it is the program itself."""
 
-    @core.remembered
+    @core.memoize_by_program
     def same(jaxpr: Jaxpr) -> Jaxpr:
         return jaxpr
 

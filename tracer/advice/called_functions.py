@@ -15,11 +15,10 @@ from typing import Any
 from tapeless.tracer import source
 
 _ROOT = __name__.rpartition(".tracer.")[0]
-# Namespaces of functions of arrays, with those in them. What transforms functions, or runs them, is not renamed.
+# Namespaces of functions of arrays, with those in them; methods of their classes are called functions, too. What
+# transforms functions, or runs them, is not renamed.
 _PUBLIC = tuple(f"{_ROOT}.{name}" for name in ("numpy", "lax", "nn", "random", "scipy", "image", "ops"))
 _DEFINED = (*_PUBLIC, f"{_ROOT}.tracer", f"{_ROOT}.batch.user_reductions")
-# Modules of classes whose methods compute: these are called functions, too.
-_CLASSES = (*_PUBLIC, *(f"{_ROOT}.tracer.{name}" for name in ("kernel_density", "grid_interpolation", "rotations")))
 
 
 def find_called(name: str) -> str:
@@ -63,7 +62,7 @@ def given_arrays(name: str, *shapes: tuple[int, ...]) -> bool:
         if _is_operator(frame.f_code.co_name):
             return True
         module = frame.f_globals.get("__name__", "")
-        of_class = module.startswith(_CLASSES) and frame.f_code.co_varnames[:1] == ("self",)
+        of_class = module.startswith(_PUBLIC) and frame.f_code.co_varnames[:1] == ("self",)
         if of_class or (module.startswith(_DEFINED) and _public_names(frame, name)):
             return {*shapes} <= {*_shapes([*_arguments(frame)])}
     return True

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tapeless.tracer.terms.affine import Variable, variable
-from tapeless.tracer.terms.solve import Axes, explicit, merged
+from tapeless.tracer.terms.solve import Axes, explicit, merge_terms
 from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, Sum, Term
 
 
@@ -36,7 +36,7 @@ def with_adjacent_ranges_joined(terms: Sum, shape: Sequence[int], stays: Axes) -
             left[left.index(t)] = joint
             left.remove(other)
             todo.append(joint)
-    return merged(left)
+    return merge_terms(left)
 
 
 def _joined(t: Term, among: Sequence[Term], shape: Sequence[int], stays: Axes) -> Iterator[tuple[Term, Term]]:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
-from tapeless.tracer.formulas.periodic import Periods, wrapped
+from tapeless.tracer.formulas.periodic import Periods, wrap_accesses
 from tapeless.tracer.formulas.text import IndexNames, Operands, is_negative
 from tapeless.tracer.terms.affine import Affine, Symbol, Variable
-from tapeless.tracer.terms.printing import named_affine, signed_sum
 from tapeless.tracer.terms.solve import explicit
 from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Read, Sum, Term, Use
+from tapeless.tracer.terms.term_printing import named_affine, signed_sum
 
 MOST_LETTERS = 26
 
@@ -32,7 +32,7 @@ class NumPyNames(IndexNames):
 
 def sum_source(terms: Sum, shape: Sequence[int], operands: Operands, periods: Periods) -> str:
     """Write a sum of terms as a NumPy expression; axes in `periods` are read modulo their size."""
-    found = [x for t in terms if (x := explicit(wrapped(t, periods), shape)) is not None]
+    found = [x for t in terms if (x := explicit(wrap_accesses(t, periods), shape)) is not None]
     parts = [(is_negative(t.coefficient), _term_source(t, len(shape), operands)) for t in found]
     return signed_sum(parts) or f"np.zeros({tuple(shape)})"
 

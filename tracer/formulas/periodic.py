@@ -1,16 +1,16 @@
 """Rewrite terms with periodic axes, which are read modulo their size: an index there may be any integer.
 
 Search terms: cyclic convolution, translational invariance, dummy index shift. In a program `x[(k + b) mod n]` is a read
-at r, with a bracket [k + b = n q + r] for a quotient q. `unwrapped` writes k + b for r and drops q, where r is read on
-periodic axes only; then a variable of all residues that is read on such axes only may be shifted, `k -> k - b`, which
-changes no sum. `wrapped` is the inverse.
+at r, with a bracket [k + b = n q + r] for a quotient q. If r is read on periodic axes only, `drop_quotients` writes
+k + b for r and drops q. Then a variable of all residues may be shifted, `k -> k - b`, if it is read on such axes only:
+the sum stays the same. `wrap_accesses` is the inverse.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
 from tapeless.tracer.terms.affine import Affine, Variable, variable
-from tapeless.tracer.terms.solve import NO_AXES, Axes, solved, staying
+from tapeless.tracer.terms.solve import NO_AXES, Axes, solve_term, staying
 from tapeless.tracer.terms.term import (
     IsZero,
     NotNegative,
@@ -25,15 +25,15 @@ from tapeless.tracer.terms.term import (
 Periods = Mapping[tuple[int, int], int]  # the sizes of periodic axes, by operand and axis
 
 
-def unwrapped(t: Term, periods: Periods, stays: Axes = NO_AXES) -> Term | None:
+def drop_quotients(t: Term, periods: Periods, stays: Axes = NO_AXES) -> Term | None:
     """Drop quotients whose remainders are read on periodic axes only; None if the term is 0.
 
-    `stays`: as in `solved`.
+    `stays`: as in `solve_term`.
     """
     if not any((f.operand, d) in periods for f in t.factors for d in range(len(f.access))):
         return t
     while (found := _without_remainder(t, periods, stays) or _without_quotient(t, periods)) is not None:
-        after = solved(found, stays)
+        after = solve_term(found, stays)
         if after is None:
             return None
         t = after
@@ -184,7 +184,7 @@ def _with_value(t: Term, v: Variable, value: Affine) -> Term:
 # ---- inverse ---------------------------------------------------------------------------------------------------
 
 
-def wrapped(t: Term, periods: Periods) -> Term:
+def wrap_accesses(t: Term, periods: Periods) -> Term:
     """Write accesses that may be outside of a periodic axis as remainders, with a bracket and a quotient for each."""
     sizes, brackets, factors = dict(enumerate(t.sizes)), list(t.brackets), list[Read]()
     for f in t.factors:

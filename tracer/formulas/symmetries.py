@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tapeless.tracer.formulas.periodic import Periods, reduce_coefficients, reflections, shifts
 from tapeless.tracer.terms.affine import Access
-from tapeless.tracer.terms.solve import merged
+from tapeless.tracer.terms.solve import merge_terms
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, key_of, term
 
 MOST_FORMS = 1024  # in the orbit of one term
@@ -49,11 +49,11 @@ def merged_by_symmetry(
     Axes in `periods` are read modulo their size.
     """
     if not any(symmetries.values()) and not periods:
-        return merged(terms)
-    return merged([t for found in terms for t in _representative(found, symmetries, real, periods)])
+        return merge_terms(terms)
+    return merge_terms([t for found in terms for t in _representative(found, symmetries, real, periods)])
 
 
-def needed(
+def select_symmetries(
     terms: Sequence[Term], symmetries: Symmetries, real: frozenset[int], periods: Periods = NO_PERIODS
 ) -> dict[int, tuple[Symmetry, ...]]:
     """Find a minimal subset of the symmetries that leaves as few terms, and as few conjugates in them, as all do."""

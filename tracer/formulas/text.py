@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tapeless.tracer.terms.affine import Affine, Symbol, Variable, variables
-from tapeless.tracer.terms.printing import letters, named_affine, sides, signed_sum
 from tapeless.tracer.terms.solve import NO_AXES, Axes, explicit
 from tapeless.tracer.terms.term import (
     Bracket,
@@ -26,6 +25,7 @@ from tapeless.tracer.terms.term import (
     indices_of,
     variables_of,
 )
+from tapeless.tracer.terms.term_printing import letters, named_affine, sides, signed_sum
 
 FREE, BOUND = "abcdefghopqrstuv", "jklmnpqrstuvwi"
 
@@ -59,7 +59,7 @@ class Operands(NamedTuple):
     """Operands by number: their names and shapes, which of them are booleans, and which are free indices.
 
     `hints`: the user's names for indices of an axis of an operand. `stays`: axes whose indices stay summed over, as in
-    `solved`. `expressions`: operands that are printed as functions of their indices. `real`: real operands.
+    `solve_term`. `expressions`: operands that are printed as functions of their indices. `real`: real operands.
     """
 
     names: Sequence[str]

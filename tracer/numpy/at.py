@@ -252,7 +252,7 @@ def _of_list(values: Sequence[Any], dtype: Any) -> Array:
     return asarray(values, dtype) if dtypes.rank(aval_of(found).dtype) <= dtypes.rank(dtype) else found
 
 
-def whole(name: str, x: Array, values: ArrayLike) -> Array:
+def convert_values(name: str, x: Array, values: ArrayLike) -> Array:
     """Convert values to the type and shape of x, all of which they replace. Raises: as the methods of AtIndexer."""
     y = as_array(_values(name, x, values))
     _check_values(name, x.shape, y)

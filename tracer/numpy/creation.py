@@ -346,7 +346,7 @@ def _known(name: str, v: Any) -> Any:
     aval = aval_of(v)
     if aval.shape or dtypes.is_complex(aval.dtype):
         raise TypeError(f"{name}: the arguments must be real numbers, not {v if isinstance(v, complex) else aval}.")
-    if isinstance(v, core.Tracer) and v.known() is None:
+    if isinstance(v, core.Tracer) and v.concrete_value() is None:
         raise ConcretizationTypeError(
             f"{name}: the arguments say how long the result is and must be known, but one is traced: {v.aval}."
             f"{v.origin()}\n  Use lax.iota with a known length, or {core.how_to_be_known(v.owner)}."

@@ -234,7 +234,7 @@ def _number(item: Any) -> Any:
 
 
 def _mask_positions(mask: Any) -> list[Any]:
-    if isinstance(mask, Tracer) and mask.known() is None:
+    if isinstance(mask, Tracer) and mask.concrete_value() is None:
         place = describe_here()
         raise NonConcreteBooleanIndexError(
             f"x[mask]: the shape depends on values, the elements of a traced mask, {mask.aval}.{mask.origin()}\n"

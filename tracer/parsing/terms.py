@@ -1,4 +1,4 @@
-"""Reading the terms of `ein`: `c[i,j] += Σ k. 2.0 [i >= k] a[i,k] b[k,j] / d[i]`, as terms/printing.py writes them."""
+"""Reading the terms of `ein`: `c[i,j] += Σ k. 2.0 [i >= k] a[i,k] b[k,j] / d[i]`, as `term_printing.py` writes them."""
 
 import re
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from tapeless.tracer.parsing.tokens import Reader, Token, names_listed
 from tapeless.tracer.primitives.contraction import Precision
 from tapeless.tracer.primitives.ein import expected_dtype
 from tapeless.tracer.terms.affine import Access, Affine, symbol
-from tapeless.tracer.terms.printing import expected_sizes
 from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, NotNegative, Read, Term, Use, term
+from tapeless.tracer.terms.term_printing import expected_sizes
 from tapeless.tracer.types import ShapedArray
 
 

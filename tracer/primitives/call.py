@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tapeless.tracer.bodies import CONST, VALUE, Bodies, Body, Description, descriptions, in_groups
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, whole
+from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, unwrap_program
 from tapeless.tracer.types import ShapedArray
 
 
@@ -52,7 +52,7 @@ class _CallPrimitive(Primitive):
 
         Raises: TypeError if the types of the arguments are not those of its inputs.
         """
-        return super().bind(*jaxpr.consts, *args, jaxpr=whole(jaxpr.jaxpr))
+        return super().bind(*jaxpr.consts, *args, jaxpr=unwrap_program(jaxpr.jaxpr))
 
 
 jit_p: Final = _CallPrimitive("jit", _jit_type, remember=False)

@@ -19,10 +19,10 @@ from tapeless.tracer.bodies import (
     Body,
     Description,
     bodies_of,
-    described,
+    describe_bodies,
     descriptions,
     in_groups,
-    rebuilt,
+    rebuild_equation,
 )
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
@@ -202,7 +202,7 @@ def as_scan_params(primitive: Primitive, params: dict[str, Any]) -> dict[str, An
     """Return the params of the scan that a primitive is, which describes one body and a known number of steps."""
     if primitive is scan_p:
         return params
-    found = described(primitive, params)
+    found = describe_bodies(primitive, params)
     if found is None or found.steps is None or len(found.each) != 1:
         raise InternalError(f"{primitive} is not described as a loop of one body and a known number of steps")
     return scan_params(found.each[0], found.steps)
@@ -219,7 +219,7 @@ def as_scan(eqn: Equation) -> Equation:
 
 def scan_of(eqn: Equation, body: Body, steps: range, operands: Sequence[Atom], outvars: Sequence[Var]) -> Equation:
     """Write a scan of this body in the place of an equation."""
-    return rebuilt(eqn.replace(primitive=scan_p, params=scan_params(body, steps)), [body], operands, outvars)
+    return rebuild_equation(eqn.replace(primitive=scan_p, params=scan_params(body, steps)), [body], operands, outvars)
 
 
 def scan_params(body: Body, steps: range) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from tapeless.tracer import core, linear_vars, staging
 from tapeless.tracer.bodies import descriptions
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Equation, Jaxpr, carried
+from tapeless.tracer.jaxpr import Equation, Jaxpr, list_inner_jaxprs
 from tapeless.tracer.primitives import call
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -92,10 +92,12 @@ def is_unchecked(eqn: Equation) -> bool:
     """
     if not eqn.primitive.carries_programs:
         return False
-    return getattr(eqn.own_params.get("pull"), "unchecked", False) or any(map(holds_unchecked_rules, carried(eqn)))
+    return getattr(eqn.own_params.get("pull"), "unchecked", False) or any(
+        map(holds_unchecked_rules, list_inner_jaxprs(eqn))
+    )
 
 
-@core.remembered
+@core.memoize_by_program
 def holds_unchecked_rules(jaxpr: Jaxpr) -> bool:
     """Tell whether an equation of a program `is_unchecked`; cached for as long as the program lives."""
     return any(map(is_unchecked, jaxpr.carrying))

@@ -50,7 +50,7 @@ def reading_again(
     return {**params, **how}
 
 
-def exact(name: str, d: Any, kind: type[Any]) -> Any:
+def normalize_dimension_numbers(name: str, d: Any, kind: type[Any]) -> Any:
     """Convert every axis of dimension numbers to an int. Raises: TypeError for another class, or a non-integer axis."""
     if not isinstance(d, kind):
         raise TypeError(f"{name}: dimension_numbers must be {kind.__name__}(...), not {d!r}.")

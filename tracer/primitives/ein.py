@@ -18,9 +18,9 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.contraction import Precisions, canonical_precision
 from tapeless.tracer.primitives.shape import full
-from tapeless.tracer.terms.printing import affine_text, read_text, term_text
-from tapeless.tracer.terms.solve import inside, is_inside, merged, solved
+from tapeless.tracer.terms.solve import inside, is_inside, merge_terms, solve_term
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term
+from tapeless.tracer.terms.term_printing import affine_text, read_text, term_text
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -56,7 +56,7 @@ def ein(
         _check_dtypes(t, avals, joint)
     first = _first_of_each(operands)
     terms = [_with_whole_numbers(t, operands) for t in terms] if dtypes.is_inexact(joint) else terms
-    found = reduced([t.with_operands(first.__getitem__) for t in terms], avals, shape, joint)
+    found = reduce_terms([t.with_operands(first.__getitem__) for t in terms], avals, shape, joint)
     if not found.terms:
         return full(shape, 0, joint)
     params = found.params(shape, joint, canonical_precision(precision))
@@ -100,11 +100,11 @@ class ReducedSum(NamedTuple):
         }
 
 
-def reduced(terms: Sequence[Term], avals: Sequence[ShapedArray], shape: tuple[int, ...], dtype: Any) -> ReducedSum:
+def reduce_terms(terms: Sequence[Term], avals: Sequence[ShapedArray], shape: tuple[int, ...], dtype: Any) -> ReducedSum:
     """Solve and merge terms, with accesses restricted to operands and result; drop operands that no term reads."""
     shapes = [x.shape for x in avals]
     solutions = [_counted(s, dtype) for t in terms if 0 not in shape and (s := _solved_inside(t, shapes, shape))]
-    found = merged(solutions)
+    found = merge_terms(solutions)
     found = tuple([_counted(t, dtype) for t in found])
     used = sorted({k for t in found for k in operands_of(t)})
     return ReducedSum(tuple([t.with_operands(used.index) for t in found]), tuple(used))
@@ -113,7 +113,7 @@ def reduced(terms: Sequence[Term], avals: Sequence[ShapedArray], shape: tuple[in
 def _solved_inside(t: Term, shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> Term | None:
     """Restrict a term to accesses inside of its arrays, and solve it, up to a fixed point; None if it is 0."""
     for _ in range(_ROUNDS):
-        after = solved(inside(t, shapes, shape))
+        after = solve_term(inside(t, shapes, shape))
         if after is None or after is t:
             return after
         t = after

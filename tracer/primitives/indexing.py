@@ -20,9 +20,9 @@ from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers 
 from tapeless.tracer.primitives.dimension_numbers import ScatterDimensionNumbers as ScatterDimensionNumbers
 from tapeless.tracer.primitives.dimension_numbers import (
     check_indices,
-    exact,
     faults,
     list_fields,
+    normalize_dimension_numbers,
     scatter_faults,
     windows_shape,
 )
@@ -259,7 +259,7 @@ def gather(
     return gather_p.bind(
         operand,
         start_indices,
-        dimension_numbers=exact("gather", dimension_numbers, GatherDimensionNumbers),
+        dimension_numbers=normalize_dimension_numbers("gather", dimension_numbers, GatherDimensionNumbers),
         slice_sizes=static_shape(slice_sizes, "gather"),
         unique_indices=bool(unique_indices),
         indices_are_sorted=bool(indices_are_sorted),
@@ -449,7 +449,7 @@ def _scatter(
         operand,
         indices,
         updates,
-        dimension_numbers=exact(primitive.name, dimension_numbers, ScatterDimensionNumbers),
+        dimension_numbers=normalize_dimension_numbers(primitive.name, dimension_numbers, ScatterDimensionNumbers),
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=GatherScatterMode.from_any(mode),

@@ -111,7 +111,7 @@ def known_elements(x: Any) -> np.ndarray[Any, Any] | None:
     """Return the elements of a value as a NumPy array; None if they are not known while tracing, or are keys."""
     x = x if isinstance(x, Array) else by_protocol(x)
     while isinstance(x, Tracer):
-        x = x.known()
+        x = x.concrete_value()
     return None if x is None or (isinstance(x, Array) and holds_keys(x.aval)) else np.asarray(x)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias, TypeVar
 
-from tapeless.tracer.caches import bounded
+from tapeless.tracer.caches import bound_entries
 from tapeless.tracer.pytree.keypath import DictKey, FlattenedIndexKey, GetAttrKey, KeyEntry, SequenceKey
 from tapeless.tracer.pytree.treedef import Node, NodeType, classes_lock, declare, node_of, node_types
 
@@ -74,7 +74,7 @@ def _dict_form(tree: dict[Any, Any]) -> _DictForm:
     keys = _sorted_keys(tree)
     form = tuple(map(type, tree)), _values_of(keys), node_of(_DICT, keys)
     if form[2].interned:
-        bounded(_dict_forms, _DICT_FORMS_LIMIT)[tuple(tree)] = form
+        bound_entries(_dict_forms, _DICT_FORMS_LIMIT)[tuple(tree)] = form
     return form
 
 

@@ -51,7 +51,7 @@ BOOLEANS = Semiring(np.dtype(bool), False, np.logical_or, np.logical_and)
 COUNTS = Semiring(np.dtype(np.int64), 0, np.add)  # the number of nonzero products
 
 
-def evaluated(terms: Sum, shape: Sequence[int], operands: Sequence[Any], semiring: Semiring) -> Any:
+def evaluate_sum(terms: Sum, shape: Sequence[int], operands: Sequence[Any], semiring: Semiring) -> Any:
     """Evaluate a sum of terms to an array of `shape`.
 
     Args:

@@ -12,7 +12,7 @@ from math import prod
 from typing import NamedTuple
 
 from tapeless.tracer.terms.affine import Access, Affine, Variable, variable, variables
-from tapeless.tracer.terms.solve import composed
+from tapeless.tracer.terms.solve import compose_terms
 from tapeless.tracer.terms.term import Read, Term, term, variables_of
 
 Shape = tuple[int, ...]
@@ -130,7 +130,7 @@ def in_place(t: Term, shape: Shape) -> Term:
 
 @lru_cache(maxsize=4096)
 def _composed(reader: Term, producer: Term) -> Term | None:
-    return composed(reader, 0, producer)
+    return compose_terms(reader, 0, producer)
 
 
 @lru_cache(maxsize=4096)
@@ -139,7 +139,7 @@ def compose_with_term(m: Map, t: Term) -> Sequence[Term] | None:
 
     Returns: one term, in place if it can be; or an empty sequence if `t` writes nothing that is read.
     """
-    found = composed(m.term, 0, t)
+    found = compose_terms(m.term, 0, t)
     if found is None:
         return ()
     if found.brackets or found.coefficient != t.coefficient:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.terms.affine import Access, Affine, Sizes, Variable, variables
-from tapeless.tracer.terms.printing import term_text
 from tapeless.tracer.terms.term import (
     Bracket,
     Coefficient,
@@ -30,11 +29,12 @@ from tapeless.tracer.terms.term import (
     variables_of,
     with_indices,
 )
+from tapeless.tracer.terms.term_printing import term_text
 
 if TYPE_CHECKING:
-    from tapeless.tracer.terms import limits
+    from tapeless.tracer.terms import term_limits
 else:
-    limits = LateModule("tapeless.tracer.terms.limits")
+    term_limits = LateModule("tapeless.tracer.terms.term_limits")
 
 FALSE = NotNegative(Affine(-1))  # holds nowhere
 
@@ -43,7 +43,7 @@ Axes = frozenset[tuple[int, int]]  # of operands, by number
 NO_AXES: Axes = frozenset()
 
 
-def solved(t: Term, stays: Axes = NO_AXES) -> Term | None:
+def solve_term(t: Term, stays: Axes = NO_AXES) -> Term | None:
     """Solve the brackets of `t`: an equal term with as few of them as the rules leave; None if it is 0.
 
     A variable stays, and is summed over, that reads an axis that `stays` has.
@@ -54,7 +54,7 @@ def solved(t: Term, stays: Axes = NO_AXES) -> Term | None:
 def explicit(t: Term, shape: Sequence[int], stays: Axes = NO_AXES) -> Term | None:
     """Solve a term for the indices of its result: `out[a,b,..] += ..`, with brackets for elements that it leaves out.
 
-    Variable d is the index along axis d of a result of this shape. None if the term is 0. `stays`: as of `solved`.
+    Variable d is the index along axis d of a result of this shape. None if the term is 0. `stays`: as of `solve_term`.
     """
     axes = variables(shape, len(t.sizes))
     meeting = [IsZero(a - o) for a, o in zip(axes, t.out, strict=True)]
@@ -361,9 +361,9 @@ def is_inside(t: Term, a: Affine, n: int) -> bool:
 
 def _holds(index: Affine, t: Term) -> bool:
     """Tell whether an index is known not to be negative where the brackets of a term hold."""
-    if _least(index, t.brackets, t.sizes, limits.COMBINED_BRACKETS) >= 0:
+    if _least(index, t.brackets, t.sizes, term_limits.COMBINED_BRACKETS) >= 0:
         return True
-    return solved(t.with_brackets((*t.brackets, NotNegative(-index - 1)))) is None
+    return solve_term(t.with_brackets((*t.brackets, NotNegative(-index - 1)))) is None
 
 
 def _least(a: Affine, brackets: Sequence[Bracket], sizes: Sequence[int], depth: int) -> int:
@@ -387,16 +387,16 @@ def _least(a: Affine, brackets: Sequence[Bracket], sizes: Sequence[int], depth: 
 # ---- composition, transposition, sums ------------------------------------------------------------------------
 
 
-def composed(reader: Term, at: int, producer: Term, stays: Axes = NO_AXES) -> Term | None:
+def compose_terms(reader: Term, at: int, producer: Term, stays: Axes = NO_AXES) -> Term | None:
     """Compose `reader` with a term of what its factor number `at` reads, and solve; None if the result is 0.
 
-    The operands of both are numbered together. `stays`: as of `solved`.
+    The operands of both are numbered together. `stays`: as of `solve_term`.
     Raises: ValueError if the factor divides: 1 / (a + b) is no sum.
     """
     f, n = reader.factors[at], len(reader.sizes)
     if f.use is Use.DIVIDED:
         raise ValueError(f"composed: factor {at} of {term_text(reader)} divides, which no term of a sum replaces.")
-    written, inner, brackets = renumbered(producer, n)
+    written, inner, brackets = renumber_variables(producer, n)
     meeting = [IsZero(a - o) for a, o in zip(f.access, written, strict=True)]
     coefficient = producer.coefficient
     if f.use is Use.CONJUGATED:
@@ -411,12 +411,12 @@ def composed(reader: Term, at: int, producer: Term, stays: Axes = NO_AXES) -> Te
     ).solved()
 
 
-def substituted(reader: Term, at: int, producer: Sum, stays: Axes = NO_AXES) -> list[Term]:
-    """Substitute a sum for what factor number `at` of a term reads, as `composed` does; leave out terms that are 0."""
-    return [found for t in producer if (found := composed(reader, at, t, stays)) is not None]
+def substitute_sum(reader: Term, at: int, producer: Sum, stays: Axes = NO_AXES) -> list[Term]:
+    """Substitute a sum for what factor number `at` of a term reads, by `compose_terms`; leave out terms that are 0."""
+    return [found for t in producer if (found := compose_terms(reader, at, t, stays)) is not None]
 
 
-def renumbered(t: Term, n: int) -> tuple[Access, tuple[Read, ...], tuple[Bracket, ...]]:
+def renumber_variables(t: Term, n: int) -> tuple[Access, tuple[Read, ...], tuple[Bracket, ...]]:
     """Number the variables of a term from n on: where it writes, its factors and its brackets."""
     return t.changed(lambda a: a.renamed(lambda v: v + n))
 
@@ -439,13 +439,13 @@ def transposed(t: Term, at: int) -> Term:
     return term(f.access, t.sizes, factors, t.brackets, t.coefficient)
 
 
-def merged(terms: Iterable[Term]) -> Sum:
+def merge_terms(terms: Iterable[Term]) -> Sum:
     """Merge terms of a sum: one for those that are alike but in coefficients, and for all cases of a choice."""
     total: dict[Term, Coefficient] = {}
     for t in terms:
         total[t.unit] = total.get(t.unit, 0) + t.coefficient
     found = tuple([t.scaled(c) for t, c in total.items() if c != 0])
-    return next(map(merged, _without_a_choice(found)), found)
+    return next(map(merge_terms, _without_a_choice(found)), found)
 
 
 def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
@@ -459,7 +459,7 @@ def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
                 found = cases.setdefault((rest, choice), {})
                 found[b.index.constant] = t
                 if len(found) == b.limits[1] - b.limits[0] + 1:
-                    joint = solved(rest)
+                    joint = solve_term(rest)
                     yield [*[x for x in terms if x not in found.values()], *([] if joint is None else [joint])]
                     return
 
@@ -471,6 +471,6 @@ def write_apart(a: Term, b: Term) -> bool:
             (low, high), (first, last) = x.bounds(a.sizes), y.bounds(b.sizes)
             if high < first or last < low:
                 return True
-    out, _, brackets = renumbered(b, len(a.sizes))
+    out, _, brackets = renumber_variables(b, len(a.sizes))
     meeting = [IsZero(x - y) for x, y in zip(a.out, out)]
-    return solved(term(a.out, (*a.sizes, *b.sizes), (), (*meeting, *a.brackets, *brackets))) is None
+    return solve_term(term(a.out, (*a.sizes, *b.sizes), (), (*meeting, *a.brackets, *brackets))) is None

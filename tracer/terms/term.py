@@ -20,9 +20,9 @@ from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.terms.affine import Access, Affine, Variable
 
 if TYPE_CHECKING:
-    from tapeless.tracer.terms import limits
+    from tapeless.tracer.terms import term_limits
 else:
-    limits = LateModule("tapeless.tracer.terms.limits")  # which few terms need
+    term_limits = LateModule("tapeless.tracer.terms.term_limits")  # which few terms need
 
 Coefficient = Any  # a Python number
 
@@ -153,7 +153,7 @@ def term(
     if order is not None:
         form = _sorted(_with_names(given, order))
     else:
-        form = min([_renamed(given, o) for o in islice(_orders(given), limits.ORDERS)], key=_form_key)
+        form = min([_renamed(given, o) for o in islice(_orders(given), term_limits.ORDERS)], key=_form_key)
     return _interned(
         form.out, tuple([form.sizes[v] for v in sorted(form.sizes)]), form.factors, form.brackets, coefficient
     )

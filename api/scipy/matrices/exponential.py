@@ -16,7 +16,7 @@ from tapeless.compile.jit import jit
 from tapeless.control_flow.branches_and_loops import cond
 from tapeless.control_flow.scan import scan
 from tapeless.differentiate.autodiff import jvp
-from tapeless.scipy.matrices.systems import solve_triangular
+from tapeless.scipy.matrices.linear_systems import solve_triangular
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike

@@ -17,7 +17,7 @@ from tapeless.custom.jvp import custom_jvp
 from tapeless.custom.linear_solves import custom_linear_solve
 from tapeless.lax.householder import householder_product
 from tapeless.lax.matrix_functions import lu_pivots_to_permutation
-from tapeless.scipy.matrices.systems import solve_system
+from tapeless.scipy.matrices.linear_systems import solve_system
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike

@@ -18,13 +18,13 @@ import numpy as np
 
 from tapeless.interpreters import limits
 from tapeless.interpreters.index_rows import rows
-from tapeless.interpreters.simplifications.constants import is_zero, number
+from tapeless.interpreters.simplifications.constant_values import is_zero, number
 from tapeless.interpreters.simplifications.fusion.affine_values import UNKNOWN, Piece, Pieces, Values, at_access, bounds
-from tapeless.interpreters.simplifications.fusion.licence import summed, sums_in_any_order
+from tapeless.interpreters.simplifications.fusion.licence import find_summed, sums_in_any_order
 from tapeless.interpreters.simplifications.fusion.statements import statement
 from tapeless.interpreters.terms.compose import Composer
-from tapeless.interpreters.terms.lower_terms import lowered
-from tapeless.interpreters.terms.plan import Plan, planned
+from tapeless.interpreters.terms.lower_terms import lower_sum
+from tapeless.interpreters.terms.plan import Plan, plan_term
 from tapeless.interpreters.terms.tiles import (
     Box,
     additions,
@@ -34,16 +34,16 @@ from tapeless.interpreters.terms.tiles import (
     tiling,
     written_box,
 )
-from tapeless.interpreters.writer import Simplification, Writer, filled, rules
+from tapeless.interpreters.writer import Simplification, Writer, fill_array, rules
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Var
 from tapeless.tracer.primitives import indexing as i
-from tapeless.tracer.primitives.ein import ein_p, reduced
+from tapeless.tracer.primitives.ein import ein_p, reduce_terms
 from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.primitives.shape import concatenate_p, pad_p
 from tapeless.tracer.terms.affine import Affine
-from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.solve import solve_term
 from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Sum, Term, is_case, term
 from tapeless.tracer.types import ShapedArray
 
@@ -89,7 +89,7 @@ def _scatter(primitive: Primitive, w: Writer, x: Atom, indices: Atom, updates: A
     """
     found, adds = _parts(w, primitive, (x, indices, updates), params, 1, x.aval), primitive is i.scatter_add_p
     sums = adds and sums_in_any_order(x.aval.dtype)
-    if found is None or (any(map(summed, found.terms)) and not sums):
+    if found is None or (any(map(find_summed, found.terms)) and not sums):
         return None
     if any(_reads(t, 0) for t in found.terms):
         boxes = [box for t, box in zip(found.terms, found.boxes) if not _reads(t, 0)]
@@ -113,9 +113,9 @@ def _ein(w: Writer, *operands: Atom, **params: Any) -> Atom | None:
     if found == before:
         return None
     (aval,) = ein_p.type(avals, params)
-    left = reduced(found, avals, aval.shape, aval.dtype)
+    left = reduce_terms(found, avals, aval.shape, aval.dtype)
     if not left.terms:
-        return filled(w, 0, aval)
+        return fill_array(w, 0, aval)
     params = left.params(aval.shape, aval.dtype, params["precision"])
     return w.write(ein_p, *[operands[k] for k in left.operands], **params)
 
@@ -157,7 +157,7 @@ class _PlannedSum(NamedTuple):
 
     def written(self, w: Writer, aval: ShapedArray) -> Atom | None:
         """Write the sum as an array of type `aval`; None if a coefficient is no number of its dtype."""
-        return lowered(w, self.terms, self.atoms.__getitem__, aval, None)
+        return lower_sum(w, self.terms, self.atoms.__getitem__, aval, None)
 
 
 def _parts(
@@ -196,7 +196,7 @@ def _is_left_out(w: Writer, x: Atom) -> bool:
 
 def _planned(terms: Sequence[Term], atoms: list[Atom], aval: ShapedArray) -> _PlannedSum | None:
     """Plan each term; None if one has no plan, or needs more than views."""
-    plans = [planned(t, tuple([atoms[f.operand].aval.shape for f in t.factors]), aval.shape) for t in terms]
+    plans = [plan_term(t, tuple([atoms[f.operand].aval.shape for f in t.factors]), aval.shape) for t in terms]
     if any(p is None or not p.uses_views_only for p in plans):
         return None
     return _PlannedSum(tuple(terms), atoms, [p for p in plans if p is not None])
@@ -213,7 +213,7 @@ def without_lookups(t: Term, operand: int, pieces: Pieces, shape: tuple[int, ...
     for piece in [q for p in pieces for q in _clipped(p, lookup.limits, shape)]:
         p = at_access(piece, lookup.access)
         same = () if p.value is None else (IsZero(lookup.index - p.value),)
-        after = solved(t.with_brackets((*others, *p.brackets, *same)))
+        after = solve_term(t.with_brackets((*others, *p.brackets, *same)))
         if after is not None:
             yield from [None] if p.value is None else without_lookups(after, operand, pieces, shape)
 
@@ -294,4 +294,4 @@ def _without_zeros(w: Writer, terms: Sequence[Term], eqn: Equation, atoms: list[
 def _inside(t: Term, box: Box) -> Term | None:
     """Restrict a term to where it writes into a box; None if it does not."""
     bounds = [b for a, (low, high) in zip(t.out, box) for b in (NotNegative(a - low), NotNegative(high - 1 - a))]
-    return solved(t.with_brackets((*t.brackets, *bounds)))
+    return solve_term(t.with_brackets((*t.brackets, *bounds)))

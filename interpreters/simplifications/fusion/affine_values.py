@@ -22,7 +22,7 @@ from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Access, Affine, variable
-from tapeless.tracer.terms.solve import FALSE, explicit, solved
+from tapeless.tracer.terms.solve import FALSE, explicit, solve_term
 from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, term, with_indices
 from tapeless.tracer.types import ShapedArray
 
@@ -137,7 +137,7 @@ def bounds(p: Piece, shape: tuple[int, ...]) -> tuple[int, int] | None:
     """Return the least and the greatest number of a piece, 0 and 0 if it is unknown; None if it is empty."""
     if not p.brackets:
         return (p.value or Affine()).bounds(shape)
-    t = solved(term((p.value or Affine(),), shape, (), p.brackets))
+    t = solve_term(term((p.value or Affine(),), shape, (), p.brackets))
     return None if t is None else t.out[0].bounds(t.sizes)
 
 

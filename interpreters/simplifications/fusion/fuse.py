@@ -31,13 +31,13 @@ from tapeless.interpreters.simplifications.fusion.statements import (
 from tapeless.interpreters.terms.accesses import Shape
 from tapeless.interpreters.terms.compose import NumberedAtoms
 from tapeless.interpreters.terms.plan import NOTHING, ContractionCost, cost_over
-from tapeless.interpreters.terms.recorded_lowering import lowered_alike
-from tapeless.interpreters.writer import Writer, filled, typed
+from tapeless.interpreters.terms.recorded_lowering import lower_alike
+from tapeless.interpreters.writer import Writer, convert_type, fill_array
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.contraction import canonical_precision
-from tapeless.tracer.primitives.ein import ein_p, operands_of, reduced
-from tapeless.tracer.terms.limits import Limit
+from tapeless.tracer.primitives.ein import ein_p, operands_of, reduce_terms
 from tapeless.tracer.terms.term import Sum, Term, term
+from tapeless.tracer.terms.term_limits import Limit
 from tapeless.tracer.types import ShapedArray
 
 
@@ -141,7 +141,7 @@ class _Fusion:
         return self._made.get(x) if type(x) is Var else None
 
     def _cost(self, v: Var, found: Statement) -> ContractionCost | None:
-        return cost_over(found.terms, self._shapes(found), v.aval.shape, found.exact)
+        return cost_over(found.terms, self._shapes(found), v.aval.shape, found.guarded)
 
     def _shapes(self, found: Statement) -> tuple[Shape, ...]:
         return tuple([self._atoms[k].aval.shape for k in found.operands])
@@ -208,7 +208,8 @@ class _Fusion:
         if len(producer.terms) > 1 and not licence.only_moves(reader.terms) and not self._may_tear(v, producer):
             return None
         operands = tuple([every[k] for k in found.operands])
-        return Statement(found.terms, operands, reader.precision or producer.precision, reader.exact or producer.exact)
+        precision, guarded = reader.precision or producer.precision, reader.guarded or producer.guarded
+        return Statement(found.terms, operands, precision, guarded)
 
     def _may_tear(self, v: Var, producer: Statement) -> bool:
         literals = tuple([n for n, k in enumerate(producer.operands) if type(self._atoms[k]) is Literal])
@@ -252,9 +253,9 @@ class _Fusion:
         for eqn in self._jaxpr.eqns:
             found = changed.get(eqn.outvars[0]) if len(eqn.outvars) == 1 else None
             if found is not None:
-                w.place, aval = eqn.source, eqn.outvars[0].aval
+                w.source, aval = eqn.source, eqn.outvars[0].aval
                 given = [w.now(self._atoms[k]) for k in found.operands]
-                write = as_one_ein if found.exact else lowered_alike
+                write = as_one_ein if found.guarded else lower_alike
                 atom = write(w, found.terms, given, aval, found.precision)
                 if atom is not None and w.replace(eqn, atom):
                     continue
@@ -270,12 +271,14 @@ def as_one_ein(w: Writer, terms: Sum, atoms: Sequence[Atom], aval: ShapedArray, 
     first = 1 + max([k for t in terms for k in operands_of(t)], default=0)  # number of the first converted operand
     converted = [_with_factors(t, lambda k: k + first if k in others else k) for t in terms]
     numbers = sorted({k for t in converted for k in operands_of(t)})
-    given = [atoms[k] if k < first else typed(w, atoms[k - first], aval.update(weak_type=False)) for k in numbers]
-    found = reduced(
+    given = [
+        atoms[k] if k < first else convert_type(w, atoms[k - first], aval.update(weak_type=False)) for k in numbers
+    ]
+    found = reduce_terms(
         [t.with_operands(numbers.index) for t in converted], [x.aval for x in given], aval.shape, aval.dtype
     )
     if not found.terms:
-        return filled(w, 0, aval)
+        return fill_array(w, 0, aval)
     params = found.params(aval.shape, aval.dtype, precision or canonical_precision(None))
     return w.write(ein_p, *[given[k] for k in found.operands], **params)
 

@@ -27,14 +27,14 @@ def sums_in_any_order(dtype: Any) -> bool:
 @lru_cache(maxsize=4096)
 def only_moves(terms: Sum) -> bool:
     """Tell whether each term moves elements of one operand unchanged; two terms may still write to one element."""
-    return all(len(t.factors) <= 1 and t.coefficient == 1 and not summed(t) and not _divides(t) for t in terms)
+    return all(len(t.factors) <= 1 and t.coefficient == 1 and not find_summed(t) and not _divides(t) for t in terms)
 
 
 @lru_cache(maxsize=4096)
 def is_unrounded(terms: Sum, dtype: Any) -> bool:
     """Tell whether each element is an operand's or its negative, so that a conversion of `dtype` commutes with it."""
     signs = (1, -1) if dtypes.is_inexact(dtype) else (1,)
-    if any(len(t.factors) > 1 or t.coefficient not in signs or summed(t) or _divides(t) for t in terms):
+    if any(len(t.factors) > 1 or t.coefficient not in signs or find_summed(t) or _divides(t) for t in terms):
         return False
     return are_apart(terms)
 
@@ -48,7 +48,7 @@ def _divides(t: Term) -> bool:
     return any(f.use is Use.DIVIDED for f in t.factors)
 
 
-def summed(t: Term) -> set[int]:
+def find_summed(t: Term) -> set[int]:
     """Return the variables that a term is summed over."""
     return set(range(len(t.sizes))) - variables_in(t.out)
 

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from tapeless.interpreters.simplifications.fusion.affine_values import comparisons
-from tapeless.interpreters.simplifications.fusion.licence import summed
+from tapeless.interpreters.simplifications.fusion.licence import find_summed
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
@@ -121,7 +121,7 @@ def _of_concatenation(eqn: Equation, given: Kinds) -> Kind | None:
 
 
 def _of_ein(eqn: Equation, given: Kinds) -> Kind:
-    is_sum = any(summed(t) for t in eqn.params["terms"])
+    is_sum = any(find_summed(t) for t in eqn.params["terms"])
     return Kind.SUM if is_sum else Kind.SPREAD
 
 

@@ -15,7 +15,7 @@ from tapeless.interpreters import limits
 from tapeless.interpreters.index_rows import Combination, Params, rows
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
 from tapeless.interpreters.simplifications.fusion.licence import sums_in_any_order
-from tapeless.interpreters.terms.compose import Composer, compressed, may_compose, positions_of
+from tapeless.interpreters.terms.compose import Composer, compress_numbers, may_compose, positions_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
@@ -26,9 +26,9 @@ from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import gather_p, scatter_add_p
 from tapeless.tracer.primitives.reduction import cumsum_p, reduce_sum_p
 from tapeless.tracer.terms.affine import variables
-from tapeless.tracer.terms.limits import Limit
-from tapeless.tracer.terms.solve import composed, merged, solved
+from tapeless.tracer.terms.solve import compose_terms, merge_terms, solve_term
 from tapeless.tracer.terms.term import Bracket, Lookup, Sum, Term, looked_up, term
+from tapeless.tracer.terms.term_limits import Limit
 from tapeless.tracer.types import ShapedArray
 
 _Mask = tuple[int, tuple[int, ...], tuple[Bracket, ...]]  # an operand, its shape, and the brackets where it is true
@@ -45,13 +45,13 @@ class Statement(NamedTuple):
 
     operands: the number of each operand that the terms read, in rising order; the terms count these. So equal
       structures have the same terms, and what is computed of terms is computed once for all of them.
-    exact: terms are not evaluated where their brackets fail, as those of `ein`.
+    guarded: terms are not evaluated where their brackets fail, as those of `ein`.
     """
 
     terms: Sum
     operands: tuple[int, ...]
     precision: Any = None
-    exact: bool = False
+    guarded: bool = False
 
     @property
     def numbered_terms(self) -> Sum:
@@ -136,7 +136,7 @@ def _simplified(
     """
     rank = dict(ranks)
     found = [after for t in terms if (after := _known(_without_ones(t, ones), rank, masks)) is not None]
-    return compressed(tuple(found))
+    return compress_numbers(tuple(found))
 
 
 def _permitted(primitive: Primitive, params: Params, avals: Sequence[ShapedArray], out: ShapedArray) -> bool:
@@ -182,7 +182,7 @@ def _vanishes(x: Atom, definition: Definition) -> bool:
 
 def _known(t: Term, rank: Mapping[int, int], masks: Sequence[_Mask]) -> Term | None:
     """Renumber the operands of a term by `rank`, and turn masks of affine indices into brackets; None if it is 0."""
-    found = solved(t.with_operands(rank.__getitem__))
+    found = solve_term(t.with_operands(rank.__getitem__))
     for k, shape, brackets in masks:
         if found is not None:
             found = _with_mask(found, rank[k], shape, brackets)
@@ -197,7 +197,7 @@ def _with_mask(t: Term, operand: int, shape: tuple[int, ...], brackets: tuple[Br
     """Replace the factors that read a mask by its brackets; None if the term is 0."""
     found: Term | None = t
     while found is not None and (at := next(positions_of(found, operand), None)) is not None:
-        found = composed(found, at, term(variables(shape), shape, (), brackets))
+        found = compose_terms(found, at, term(variables(shape), shape, (), brackets))
     return found
 
 
@@ -231,13 +231,13 @@ def composition(
     if any(operand in looked_up(t) for t in into) or not may_compose(into, operand, terms):
         return None
     found, passed = _COMPOSER.inlined(into, operand, terms)
-    joint = () if passed is not None else merged(found)
+    joint = () if passed is not None else merge_terms(found)
     passed = passed or _COMPOSER.passed_by(joint)
     if passed is not None:
         return passed
     if _tells_sums(joint) and not _tells_sums((*into, *terms)):
         return None
-    return Composition(*compressed(joint), _cancel(found, joint))
+    return Composition(*compress_numbers(joint), _cancel(found, joint))
 
 
 def _cancel(terms: Sequence[Term], joint: Sum) -> bool:

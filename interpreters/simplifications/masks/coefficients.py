@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tapeless.interpreters import limits
-from tapeless.interpreters.simplifications.constants import number
+from tapeless.interpreters.simplifications.constant_values import number
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
 from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter, find_map, movement
@@ -143,10 +143,10 @@ class Coefficients:
         for alternative in region:
             each: Region | None = None
             for mask in alternative:
-                each = regions.both(each, self._literal(mask), exactly=True)
+                each = regions.both(each, self._literal(mask), unbounded=True)
                 if each is not None and len(each) > limits.EXPANDED:
                     return region
-            found = regions.either(found, each, exactly=True)
+            found = regions.either(found, each, unbounded=True)
         return region if found is not None and len(found) > limits.EXPANDED else found
 
     def _literal(self, mask: Mask) -> Region | None:
@@ -161,11 +161,11 @@ class Coefficients:
         eqn = self._w.definition(mask.which)
         if eqn is None or eqn.primitive not in _LOGIC:
             return regions.of(mask)
-        found = self._of_logic(mask, eqn, self._literal, exactly=True)
+        found = self._of_logic(mask, eqn, self._literal, unbounded=True)
         return regions.of(mask) if found is not None and len(found) > limits.EXPANDED else found
 
     def _of_logic(
-        self, mask: Mask, eqn: Equation, expand: Callable[[Mask], Region | None], exactly: bool = False
+        self, mask: Mask, eqn: Equation, expand: Callable[[Mask], Region | None], unbounded: bool = False
     ) -> Region | None:
         """Expand a mask by the `and`, `or` or `not` that computes its predicate, and its operands by `expand`."""
         if eqn.primitive is not_p:
@@ -178,7 +178,7 @@ class Coefficients:
             return _repeated(expand(Mask(x, mask.case, 2)), x, mask.shape)
 
         conjunction = (eqn.primitive is and_p) == (mask.case == 1)
-        return (regions.both if conjunction else regions.either)(*map(part, eqn.invars), exactly=exactly)
+        return (regions.both if conjunction else regions.either)(*map(part, eqn.invars), unbounded=unbounded)
 
     # ---- masks of operands -------------------------------------------------------------------------------------
 
@@ -220,13 +220,13 @@ class Coefficients:
 
 def _repeated(region: Region | None, x: Atom, shape: Shape) -> Region | None:
     """Broadcast the masks of a region to a shape if `x`, which they are computed from, is a scalar."""
-    return region if x.aval.shape == shape else regions.moved(region, lambda mask: mask.repeated(shape, ()))
+    return region if x.aval.shape == shape else regions.move_masks(region, lambda mask: mask.repeated(shape, ()))
 
 
 def _read(region: Region | None, eqn: Equation) -> Region | None:
     """Read a region of the operand through an equation that moves elements, or reduces by `or`."""
     found = find_map(eqn)
-    return None if found is None else regions.viewed(region, [found])
+    return None if found is None else regions.view_masks(region, [found])
 
 
 def is_finite_nonzero(w: Writer, x: Atom) -> bool:

@@ -14,13 +14,13 @@ import numpy as np
 
 from tapeless.interpreters.index_rows import rows
 from tapeless.interpreters.terms.accesses import DigitAxis, axes_of
-from tapeless.interpreters.terms.plan import Plan, planned
+from tapeless.interpreters.terms.plan import Plan, plan_term
 from tapeless.interpreters.terms.steps import RunningSum
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives.shape import reshape_p
 from tapeless.tracer.terms.affine import Access, Affine, Variable, variable, variables
 from tapeless.tracer.terms.map import Map, Shape, make_map, make_view
-from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.solve import solve_term
 from tapeless.tracer.terms.term import Read, Term, term, variables_in, variables_of
 from tapeless.tracer.types import ShapedArray
 
@@ -103,7 +103,7 @@ _NOTHING = Map(term((), ()), (), ())
 @lru_cache(maxsize=4096)
 def plan_of(view: Map) -> Plan | None:
     """Plan a view as a slice, running sums, reductions, a pad; None if it is a reshape, needs masks, or has no plan."""
-    plan = planned(view.term, (view.of,), view.shape)
+    plan = plan_term(view.term, (view.of,), view.shape)
     if plan is None or plan.is_masked or plan.steps.scatter is not None:
         return None
     return plan if all(isinstance(step, RunningSum) for step in plan.steps.factors[0]) else None
@@ -144,7 +144,7 @@ def _usable(reader: Map) -> Map | None:
     """Return a map in normal form, `_NOTHING` if it is 0; None if it has no plan."""
     if reader.term.brackets and reader.term is _reshaping(reader.of, reader.shape):
         return reader
-    found = solved(reader.term)
+    found = solve_term(reader.term)
     if found is None:
         return _NOTHING
     view = make_map(found.unit, reader.of, reader.shape)
@@ -186,5 +186,5 @@ def _widened(view: Map, out: Sequence[bool], read: Sequence[bool]) -> Map:
             yield variable(len(sizes) - 1) if is_wide else a
 
     to, at = tuple(along(t.out, shape, out)), tuple(along(view.access, of, read))
-    found = solved(term(to, sizes, [Read(0, at)], t.brackets))
+    found = solve_term(term(to, sizes, [Read(0, at)], t.brackets))
     return Map(t.unit if found is None else found.unit, of, shape)

@@ -13,15 +13,15 @@ import numpy as np
 
 from tapeless.interpreters.index_rows import index_row
 from tapeless.interpreters.simplifications.common_subexpressions import key_of
-from tapeless.interpreters.simplifications.constants import number
+from tapeless.interpreters.simplifications.constant_values import number
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
 from tapeless.interpreters.simplifications.masks.mask import Mask, compose_views, is_of_each, plan_of
 from tapeless.interpreters.simplifications.masks.regions import Region
 from tapeless.interpreters.terms.lower_steps import running
-from tapeless.interpreters.terms.lower_views import arranged, placed, viewed
+from tapeless.interpreters.terms.lower_views import arrange_axes, place_in_box, read_view
 from tapeless.interpreters.terms.steps import RunningSum
 from tapeless.interpreters.terms.tiles import whole_box
-from tapeless.interpreters.writer import Writer, filled, literal
+from tapeless.interpreters.writer import Writer, fill_array, literal
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives import elementwise as e
@@ -31,7 +31,7 @@ from tapeless.tracer.primitives.operands import without
 from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.terms.affine import Affine, Variable, variables
 from tapeless.tracer.terms.map import Map
-from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.solve import solve_term
 from tapeless.tracer.terms.term import Bracket, NotNegative, Term, indices_of, term, with_indices
 from tapeless.tracer.types import ShapedArray
 
@@ -68,7 +68,7 @@ class MaskWriter(Writer):
     def truth(self, mask: Mask) -> Atom:
         """Write a mask as a boolean array."""
         found = self.plain(mask)
-        return self._truth(found) if isinstance(found, Mask) else filled(self, found, ShapedArray(mask.shape, BOOL))
+        return self._truth(found) if isinstance(found, Mask) else fill_array(self, found, ShapedArray(mask.shape, BOOL))
 
     def plain(self, mask: Mask) -> Mask | bool:
         """Write the views of a mask; return a mask without views, or a bool if it holds everywhere or nowhere."""
@@ -123,21 +123,21 @@ class MaskWriter(Writer):
         plan = None if view.is_identity else plan_of(view)
         if plan is None:
             return x if view.is_identity else self.write(s.reshape_p, x, shape=view.shape)
-        x, order = viewed(self, x, plan.factors[0], plan.sizes)
+        x, order = read_view(self, x, plan.factors[0], plan.sizes)
         for step in [step for step in plan.steps.factors[0] if isinstance(step, RunningSum)]:  # there are no others
             sums, order = running(self, self.counts(x), order, step, plan.sizes[step.upto])
             x = self.are_counted(sums)
         wanted = tuple([d.variable for a in plan.out for d in a.digits])
         x = self._anywhere(x, tuple([axis for axis, v in enumerate(order) if v not in wanted]))
-        x = arranged(self, x, tuple([v for v in order if v in wanted]), wanted, plan.sizes)
-        return placed(self, x, plan.out, plan.sizes, whole_box(view.shape), literal(False, x.aval))
+        x = arrange_axes(self, x, tuple([v for v in order if v in wanted]), wanted, plan.sizes)
+        return place_in_box(self, x, plan.out, plan.sizes, whole_box(view.shape), literal(False, x.aval))
 
     def _anywhere(self, x: Atom, axes: tuple[int, ...]) -> Atom:
         """Reduce a mask by `or` along axes; to a constant if the affine indices that it compares decide it."""
         holds = holds_somewhere(x, axes, self.definition) if axes else None
         if holds is None:
             return self.write(reduce_or_p, x, axes=axes) if axes else x
-        return filled(self, holds, x.aval.update(shape=without(x.aval.shape, axes)))
+        return fill_array(self, holds, x.aval.update(shape=without(x.aval.shape, axes)))
 
     def counts(self, x: Atom) -> Atom:
         """Convert a mask to integers, which can be added up."""
@@ -176,7 +176,7 @@ def holds_somewhere(x: Atom, axes: Sequence[int], definition: Definition) -> boo
     for v in axes:
         brackets = _at_best(brackets, v, shape[v])
     index, kept = variables(shape), without(range(len(shape)), axes)
-    found = solved(term([index[d] for d in kept], shape, brackets=brackets))
+    found = solve_term(term([index[d] for d in kept], shape, brackets=brackets))
     if found is None:
         return False
     return True if _is_everywhere(found, [shape[d] for d in kept]) else None

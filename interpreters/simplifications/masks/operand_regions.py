@@ -16,7 +16,7 @@ from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.mask import Mask, larger
 from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alternative, Region
-from tapeless.interpreters.writer import filled
+from tapeless.interpreters.writer import fill_array
 from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.dimension_numbers import reading_again
@@ -47,7 +47,9 @@ def region_of_operand(w: MaskWriter, eqn: Equation, out: Sequence[Region | None]
     found = [_of_result(w, eqn, region, k, _readings(terms, k, is_core, v.aval.shape, shape))
              for v, region, terms in zip(eqn.outvars, out, row.results, strict=True)]  # fmt: skip
     if len(found) > 1:
-        wide = {regions.moved(region, lambda mask: w.origin(mask).along_whole_axes()) for region in found} - {NOWHERE}
+        wide = {regions.move_masks(region, lambda mask: w.origin(mask).along_whole_axes()) for region in found} - {
+            NOWHERE
+        }
         if len(wide) == 1:
             return wide.pop()
     return reduce(regions.either, found)
@@ -116,7 +118,7 @@ def _through(w: MaskWriter, eqn: Equation, region: Region | None, k: int, readin
     is_at_place = reader.of == reader.shape and reader.term.out == reader.access and not reader.term.brackets
     if region is not None and (not is_at_place or _is_by_data(reading.term)):
         move = partial(_moved, w, eqn, k, reading)
-        region = regions.moved(_jointly(w, region, move), move)
+        region = regions.move_masks(_jointly(w, region, move), move)
     for mask, of_which in others:
         found = mask.read(of_which)
         region = region if found is None else regions.both(region, regions.of(found))
@@ -170,7 +172,7 @@ def _moved(w: MaskWriter, eqn: Equation, k: int, reading: Map, mask: Mask) -> Ma
 
 def _dynamic_slice(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
     x, *starts = eqn.invars
-    return w.write(i.dynamic_update_slice_p, filled(w, False, mask.aval.update(shape=x.aval.shape)), mask, *starts)
+    return w.write(i.dynamic_update_slice_p, fill_array(w, False, mask.aval.update(shape=x.aval.shape)), mask, *starts)
 
 
 def _dynamic_update_slice(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
@@ -183,7 +185,7 @@ def _gather(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
     how = {name: value for name, value in eqn.params.items() if name not in ("slice_sizes", "fill_value")}
     how["dimension_numbers"] = i.ScatterDimensionNumbers(*how["dimension_numbers"])
     ones = w.counts(mask)
-    none = filled(w, 0, ones.aval.update(shape=eqn.invars[0].aval.shape))
+    none = fill_array(w, 0, ones.aval.update(shape=eqn.invars[0].aval.shape))
     return w.are_counted(w.write(i.scatter_add_p, none, eqn.invars[1], ones, **how))
 
 

@@ -23,21 +23,21 @@ def of(mask: Mask) -> Region:
     return ((mask,),)
 
 
-def both(region: Region | None, other: Region | None, exactly: bool = False) -> Region | None:
+def both(region: Region | None, other: Region | None, unbounded: bool = False) -> Region | None:
     """Intersect two regions, to their intersection or a superset, which is smaller to write; None is everywhere."""
     if region is None or other is None:
         return other if region is None else region
     found = [_distinct((*a, *b)) for a in region for b in other]
-    return _irredundant(found) if exactly else _bounded([a[: limits.TOGETHER] for a in found])
+    return _irredundant(found) if unbounded else _bounded([a[: limits.TOGETHER] for a in found])
 
 
-def either(region: Region | None, other: Region | None, exactly: bool = False) -> Region | None:
+def either(region: Region | None, other: Region | None, unbounded: bool = False) -> Region | None:
     """Join two regions, to their union or a superset, which is smaller to write; None is everywhere."""
     if region is None or other is None:
         return None
     if not region or not other or region == other:
         return region or other
-    return (_irredundant if exactly else _bounded)([*region, *other])
+    return (_irredundant if unbounded else _bounded)([*region, *other])
 
 
 def covers(region: Region, part: Iterable[Alternative]) -> bool:
@@ -45,7 +45,7 @@ def covers(region: Region, part: Iterable[Alternative]) -> bool:
     return all(any(set(a) <= set(b) for a in region) for b in part)
 
 
-def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region | None:
+def move_masks(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region | None:
     """Move every mask of a region; `move` gives None for a mask that cannot be moved, which then holds everywhere."""
     if region is None:
         return None
@@ -54,16 +54,16 @@ def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region 
     return _bounded([a for a in alternatives if NEVER not in a])
 
 
-def translated(region: Region | None, meaning: Callable[[Mask], Region | None]) -> Region | None:
+def translate_masks(region: Region | None, meaning: Callable[[Mask], Region | None]) -> Region | None:
     """Substitute a region for each mask of a region; `meaning` returns None for everywhere."""
     if not region:
         return region
     return reduce(either, [reduce(both, map(meaning, a), None) for a in region])
 
 
-def viewed(region: Region | None, views: Sequence[Map]) -> Region | None:
+def view_masks(region: Region | None, views: Sequence[Map]) -> Region | None:
     """Read every mask of a region through views, one after another."""
-    return moved(region, lambda mask: mask.viewed(views)) if views else region
+    return move_masks(region, lambda mask: mask.viewed(views)) if views else region
 
 
 def _distinct(masks: Iterable[Mask]) -> Alternative:

@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from tapeless.interpreters.index_rows import Combination, index_row
-from tapeless.interpreters.simplifications.masks import analysis, regions
-from tapeless.interpreters.simplifications.masks.analysis import Found, Out, Sinking
+from tapeless.interpreters.simplifications.masks import mask_analysis, regions
 from tapeless.interpreters.simplifications.masks.mask import Mask
+from tapeless.interpreters.simplifications.masks.mask_analysis import Found, Out, Sinking
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
 from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer import core, passes
-from tapeless.tracer.bodies import CARRY, CONST, EACH, Bodies, Body, Role, rebuilt, taking_first
-from tapeless.tracer.check import checked
+from tapeless.tracer.bodies import CARRY, CONST, EACH, Bodies, Body, Role, rebuild_equation, taking_first
+from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.types import ShapedArray
@@ -38,7 +38,7 @@ def sink_masks_in_body(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _sunk(jaxpr: Jaxpr, finite: Collection[Var]) -> Jaxpr:
-    if not analysis.chooses(jaxpr) or analysis.computes_masks(jaxpr):
+    if not mask_analysis.chooses(jaxpr) or mask_analysis.computes_masks(jaxpr):
         return jaxpr
     return Sinking(jaxpr, [None] * len(jaxpr.outvars), finite, sink_into_bodies).run()
 
@@ -60,7 +60,7 @@ class Within(NamedTuple):
 
     def in_inputs(self, mask: Mask) -> Region | None:
         """Write a mask in masks of inputs, as far as it is made of these."""
-        return regions.viewed(self.parts[mask._replace(views=())], mask.views)
+        return regions.view_masks(self.parts[mask._replace(views=())], mask.views)
 
 
 class Place(NamedTuple):
@@ -80,7 +80,7 @@ UNREAD = Place(-2)
 Places = Sequence[Place | None]  # one for each result; None if it is read everywhere
 
 
-@core.remembered
+@core.memoize_by_program
 def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, ...]) -> Within:
     """Sink the masks of its results into a body. Remembered for as long as it lives.
 
@@ -89,7 +89,7 @@ def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, 
       finite: for each input, whether it is known to be finite.
     """
     truths = tuple([_truth(jaxpr, i, place) for i, place in enumerate(places)])
-    if analysis.computes_masks(jaxpr):
+    if mask_analysis.computes_masks(jaxpr):
         return Within(jaxpr, truths, (None,) * len(jaxpr.invars), False, {}, {})
     new = [t for t, is_new in zip(truths, _are_new(places)) if is_new and t is not None]
     read = [None if t is None else regions.of(Mask(t, 1, 2)) for t in truths]
@@ -103,7 +103,7 @@ def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, 
     masks = dict.fromkeys([m._replace(views=()) for region in where for a in region or () for m in a])
     parts = {mask: sinking.coefficients.of_inputs(mask) for mask in masks}
     made = _made(sinking.w, [*masks, *[m for region in parts.values() for a in region or () for m in a]])
-    return Within(checked(program) if changed else jaxpr, truths, where, changed, parts, made)
+    return Within(check_if_configured(program) if changed else jaxpr, truths, where, changed, parts, made)
 
 
 def _made(w: Writer, masks: Sequence[Mask]) -> dict[Atom, Equation]:
@@ -170,9 +170,9 @@ def _translated(within: Within, region: Region | None, meaning: Callable[[Mask],
 
     def translated(mask: Mask) -> Region | None:
         whole = meaning(mask)
-        return regions.translated(within.in_inputs(mask), meaning) if whole is None else whole
+        return regions.translate_masks(within.in_inputs(mask), meaning) if whole is None else whole
 
-    return regions.translated(region, translated)
+    return regions.translate_masks(region, translated)
 
 
 def _meaning(
@@ -247,7 +247,7 @@ def _call(sinking: Sinking, eqn: Equation, bodies: Bodies, out: Out) -> Found:
     new, n = _new(sinking, places, out), len(eqn.invars)
     first = [(n + k, CONST) for k in range(len(new))]
     after = [taking_first(body, _taking(within, len(new)), first) for body, within in zip(bodies.each, found)]
-    return rebuilt(eqn, after, [*eqn.invars, *new]), where
+    return rebuild_equation(eqn, after, [*eqn.invars, *new]), where
 
 
 def _places(sinking: Sinking, eqn: Equation, among: Sequence[Mapping[int, Atom]], out: Out) -> tuple[Place | None, ...]:
@@ -271,7 +271,7 @@ def _by_branch(index: Atom, found: Sequence[Region | None], x: Atom) -> Region |
 def _where_of_call(sinking: Sinking, within: Within, out: Out, given: Mapping[Atom, Atom]) -> list[Region | None]:
     known = {**given, **_arrays(sinking, within.truths, out)}
     meaning = _meaning(within.truths, out, _Outside(sinking.w, within, known))
-    of_views = lambda mask: regions.viewed(meaning(mask), mask.views)  # noqa: E731
+    of_views = lambda mask: regions.view_masks(meaning(mask), mask.views)  # noqa: E731
     return [_translated(within, region, of_views) for region in within.where]
 
 
@@ -287,7 +287,7 @@ def _taking(within: Within, n: int) -> Jaxpr:
         return within.program
     unused = [t.aval for t in within.truths if t is not None and t not in within.program.invars]
     jaxpr = within.program
-    return passes.rearranged(jaxpr, [*unused, *range(len(jaxpr.invars))], range(len(jaxpr.outvars)))
+    return passes.rearrange_program(jaxpr, [*unused, *range(len(jaxpr.invars))], range(len(jaxpr.outvars)))
 
 
 # ---- loops ---------------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def _places_of_loop(sinking: Sinking, eqn: Equation, body: Body, out: Out) -> tu
 
 def _stays(within: Within, jaxpr: Jaxpr, k: int, i: int, joint: Container[int]) -> bool:
     """Check the loop invariant: where carry i, input k, is read at entry is within the mask assumed at exit."""
-    region = regions.translated(within.where[k], within.in_inputs)
+    region = regions.translate_masks(within.where[k], within.in_inputs)
     truths = [within.truths[j] for j in (_alike_in_shape(jaxpr, i) if i in joint else [i])]
     return region is not None and all(any(m.which in truths and not m.views for m in a) for a in region)
 
@@ -339,7 +339,7 @@ def _joint(jaxpr: Jaxpr, n_carry: int, i: int, out: Out) -> Region | None:
     """Join the regions where carry i, or another result of its shape, is read in any step."""
     total: Region | None = NOWHERE
     for j in _alike_in_shape(jaxpr, i):
-        every = out[j] if j < n_carry else regions.moved(out[j], Mask.anywhere_along_first_axis)
+        every = out[j] if j < n_carry else regions.move_masks(out[j], Mask.anywhere_along_first_axis)
         total = regions.either(total, every)
     return total
 
@@ -353,15 +353,15 @@ def _where_of_loop(w: Writer, eqn: Equation, bodies: Bodies, within: Within, out
     of_each = _meaning(within.truths[n_carry:], out[n_carry:], _Outside(w, within, stacked, _is_the_same_stacked))
 
     def once(mask: Mask) -> Region | None:
-        any_step = regions.moved(of_each(mask), Mask.anywhere_along_first_axis)
-        return regions.viewed(of_all(mask) or any_step, mask.views)
+        any_step = regions.move_masks(of_each(mask), Mask.anywhere_along_first_axis)
+        return regions.view_masks(of_all(mask) or any_step, mask.views)
 
     def repeated(shape: tuple[int, ...]) -> Callable[[Mask], Region | None]:
         def of_step(mask: Mask) -> Region | None:
             if (each := of_each(mask)) is not None:
-                return regions.viewed(each, [view.stacked(length) for view in mask.views])
+                return regions.view_masks(each, [view.stacked(length) for view in mask.views])
             every = (length, *shape), range(1, len(shape) + 1)
-            return regions.moved(regions.viewed(of_all(mask), mask.views), lambda m: m.repeated(*every))
+            return regions.move_masks(regions.view_masks(of_all(mask), mask.views), lambda m: m.repeated(*every))
 
         return of_step
 
@@ -393,4 +393,4 @@ def _loop_with(sinking: Sinking, eqn: Equation, body: Body, within: Within, plac
     new, n = _new(sinking, places, out), len(eqn.invars)
     roles = [CONST if role is CARRY else EACH for role, is_new in zip(body.outs, _are_new(places)) if is_new]
     after = taking_first(body, within.program, [(n + k, role) for k, role in enumerate(roles)])
-    return rebuilt(eqn, [after], [*eqn.invars, *new])
+    return rebuild_equation(eqn, [after], [*eqn.invars, *new])

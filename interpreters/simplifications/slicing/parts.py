@@ -16,15 +16,15 @@ from tapeless.interpreters.index_rows import Combination, IndexRow, index_row, i
 from tapeless.interpreters.simplifications.common_subexpressions import FENCES
 from tapeless.interpreters.terms.accesses import DigitAxis, axes_of
 from tapeless.interpreters.terms.index_arrays import index_array
-from tapeless.interpreters.terms.lower_views import Order, arranged, placed, viewed
+from tapeless.interpreters.terms.lower_views import Order, arrange_axes, place_in_box, read_view
 from tapeless.interpreters.terms.tiles import Box, fills_box, whole_box, written_box
-from tapeless.interpreters.writer import Writer, filled, literal
+from tapeless.interpreters.writer import Writer, fill_array, literal
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import dot_general_p
-from tapeless.tracer.primitives.ein import ein_p, reduced
+from tapeless.tracer.primitives.ein import ein_p, reduce_terms
 from tapeless.tracer.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p
 from tapeless.tracer.primitives.operands import argsort, without
 from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable, symbol, variables
@@ -37,7 +37,7 @@ from tapeless.tracer.terms.map import (
     make_view,
     view_along_variables,
 )
-from tapeless.tracer.terms.solve import solved, substituted
+from tapeless.tracer.terms.solve import solve_term, substitute_sum
 from tapeless.tracer.terms.term import Lookup, Sum, Term, looked_up, term, variables_of
 from tapeless.tracer.types import ShapedArray
 
@@ -61,7 +61,7 @@ class Starts:
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
 
-    def known(self, eqn: Equation, t: Term) -> Term:
+    def number_starts(self, eqn: Equation, t: Term) -> Term:
         """Renumber the symbols of a term of an equation as starts; literal starts become constants."""
         if not looked_up(t):
             return t
@@ -82,11 +82,11 @@ class Starts:
 
 
 def is_readable(view: Map) -> bool:
-    """Tell whether `read` has operations for a view."""
+    """Tell whether `read_part` has operations for a view."""
     return _axes(view) is not None
 
 
-def read(w: Writer, x: Atom, view: Map, starts: Sequence[Atom]) -> Atom:
+def read_part(w: Writer, x: Atom, view: Map, starts: Sequence[Atom]) -> Atom:
     """Write the operations that read a view of a value: first a dynamic slice, if it has windows.
 
     Args:
@@ -101,13 +101,13 @@ def read(w: Writer, x: Atom, view: Map, starts: Sequence[Atom]) -> Atom:
     if index is not None:
         first = [literal(0, index) if start is None else start for start in symbols]
         x = w.write(dynamic_slice_p, x, *first, slice_sizes=tuple([a.size for a in axes]))
-    x, order = viewed(w, x, axes, view.shape)
+    x, order = read_view(w, x, axes, view.shape)
     return spread(w, x, order, view.shape)
 
 
 def spread(w: Writer, x: Atom, order: Order, shape: Shape) -> Atom:
     """Broadcast a value to a shape; its axes are the axes `order` of that."""
-    return arranged(w, x, order, tuple(range(len(shape))), shape)
+    return arrange_axes(w, x, order, tuple(range(len(shape))), shape)
 
 
 def _axes(view: Map) -> tuple[DigitAxis, ...] | None:
@@ -170,7 +170,7 @@ def restrict(eqn: Equation, view: Map, starts: Starts) -> ResultPart | None:
     is_free = eqn.primitive in FREE
     if not is_free and eqn.primitive not in _SUMS:
         return _elementwise(eqn, view, row) or _batched(eqn, view, terms, starts)
-    every = [starts.known(eqn, t) for t in (terms[:1] if eqn.primitive in _OVER else terms)]
+    every = [starts.number_starts(eqn, t) for t in (terms[:1] if eqn.primitive in _OVER else terms)]
     found = [compose_with_term(view, t) for t in every if _meets(t, view)]
     if None in found:
         return None
@@ -192,7 +192,7 @@ class _ViewTerm(NamedTuple):
     """A term that writes a view: for each factor the part that it reads, and the variable of each axis of that."""
 
     term: Term
-    reads: tuple[tuple[Map, Order], ...]
+    parts: tuple[tuple[Map, Order], ...]
 
     def place(self, shape: Shape) -> tuple[DigitAxis, ...] | None:
         """Return the digits of the result along each axis; None if a variable longer than 1 has no digit."""
@@ -203,12 +203,12 @@ class _ViewTerm(NamedTuple):
     def put(self, w: Writer, x: Atom, axes: Sequence[DigitAxis], box: Box, around: Atom | None = None) -> Atom:
         """Write the part that the only factor reads into its place in a box, padded with the number `around`."""
         digits, sizes = tuple([d.variable for a in axes for d in a.digits]), self.term.sizes
-        return placed(w, arranged(w, x, self.reads[0][1], digits, sizes), axes, sizes, box, around)
+        return place_in_box(w, arrange_axes(w, x, self.parts[0][1], digits, sizes), axes, sizes, box, around)
 
 
 def _view_term(eqn: Equation, t: Term) -> _ViewTerm:
-    reads = [view_along_variables(f.access, t.sizes, eqn.invars[f.operand].aval.shape) for f in t.factors]
-    return _ViewTerm(t, tuple(reads))
+    parts = [view_along_variables(f.access, t.sizes, eqn.invars[f.operand].aval.shape) for f in t.factors]
+    return _ViewTerm(t, tuple(parts))
 
 
 # ---- movement ------------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def _moved(eqn: Equation, view: Map, pieces: Sequence[_ViewTerm]) -> ResultPart 
     if not pieces:  # the padding number, or the array that is updated
         return _spread(1, _SCALAR, (), shape) if eqn.primitive is s.pad_p else ResultPart({0: view})
     if len(pieces) == 1 and pieces[0].term.out == variables(shape):
-        (f,), ((part, order),) = pieces[0].term.factors, pieces[0].reads
+        (f,), ((part, order),) = pieces[0].term.factors, pieces[0].parts
         is_all = f.access != () and len(order) == len([n for n in shape if n != 1])  # a scalar may be a literal
         if is_all:
             return ResultPart({f.operand: make_view(f.access, part.of, shape)})
@@ -237,7 +237,7 @@ def _spread(operand: int, part: Map, order: Order, shape: Shape) -> ResultPart:
 
 def _over(eqn: Equation, view: Map, piece: _ViewTerm, axes: Sequence[DigitAxis]) -> ResultPart | None:
     """Write one piece into padding, or over the view of an updated array; None if it does not fill its box there."""
-    part, whole = piece.reads[0][0], whole_box(view.shape)
+    part, whole = piece.parts[0][0], whole_box(view.shape)
     if eqn.primitive is s.pad_p:
         return ResultPart({0: part, 1: _SCALAR}, lambda w, x, number: piece.put(w, x, axes, whole, number))
     if not fills_box(axes, piece.term.sizes):
@@ -260,7 +260,7 @@ def _joined(pieces: Sequence[_ViewTerm], places: Sequence[Sequence[DigitAxis]], 
         put = [pieces[k].put(w, xs[k], places[k], boxes[k]) for k in order]
         return w.write(s.concatenate_p, *put, dimension=apart[0])
 
-    return ResultPart({p.term.factors[0].operand: p.reads[0][0] for p in pieces}, write)
+    return ResultPart({p.term.factors[0].operand: p.parts[0][0] for p in pieces}, write)
 
 
 # ---- functions of elements, sums, products -------------------------------------------------------------------
@@ -281,7 +281,7 @@ def _again(eqn: Equation, view: Map, pieces: Sequence[_ViewTerm]) -> ResultPart 
     if not pieces or 0 in pieces[0].term.sizes:
         return None
     (piece,), rank = pieces, len(view.shape)
-    orders = [order for _, order in piece.reads]
+    orders = [order for _, order in piece.parts]
     summed = {v for order in orders for v in order if v >= rank}
     params, kept = _along(eqn, orders, summed)
 
@@ -290,7 +290,7 @@ def _again(eqn: Equation, view: Map, pieces: Sequence[_ViewTerm]) -> ResultPart 
         x = xs[0] if is_idle else w.write(eqn.primitive, *xs, **eqn.params | params)
         return spread(w, x, kept, view.shape)
 
-    return ResultPart({k: part for k, (part, _) in enumerate(piece.reads)}, write)
+    return ResultPart({k: part for k, (part, _) in enumerate(piece.parts)}, write)
 
 
 def _along(eqn: Equation, orders: Sequence[Order], summed: Collection[Variable]) -> tuple[dict[str, Any], Order]:
@@ -321,17 +321,17 @@ def read_in_boxes(eqn: Equation) -> tuple[int, ...]:
 def _summed(eqn: Equation, view: Map, terms: Sum, operands: Collection[int] | None = None) -> ResultPart:
     """Restrict the terms of an `ein` to the view, and operands, or all, to the box around all that they read of it."""
     aval, precision = eqn.outvars[0].aval.update(shape=view.shape), eqn.params["precision"]
-    read = reduced(substituted(view.term, 0, terms), [x.aval for x in eqn.invars], view.shape, aval.dtype)
+    read = reduce_terms(substitute_sum(view.term, 0, terms), [x.aval for x in eqn.invars], view.shape, aval.dtype)
     given = [eqn.invars[k].aval for k in read.operands]
     boxes = [_box(read.terms, k, x.shape) if operands is None or read.operands[k] in operands else identity_map(x.shape)
              for k, x in enumerate(given)]  # fmt: skip
     parts = [x.update(shape=box.shape) for x, box in zip(given, boxes)]
-    found = reduced([_in_boxes(t, boxes) for t in read.terms], parts, view.shape, aval.dtype)
+    found = reduce_terms([_in_boxes(t, boxes) for t in read.terms], parts, view.shape, aval.dtype)
     views = {read.operands[k]: boxes[k] for k in found.operands}
 
     def write(w: Writer, *xs: Atom) -> Atom:
         if not found.terms:
-            return filled(w, 0, aval)
+            return fill_array(w, 0, aval)
         return w.write(ein_p, *xs, **found.params(view.shape, aval.dtype, precision))
 
     return ResultPart(views, write)
@@ -373,7 +373,7 @@ def _iota(eqn: Equation, view: Map) -> ResultPart | None:
 
 def _batched(eqn: Equation, view: Map, terms: Sum, starts: Starts) -> ResultPart | None:
     """Apply the function to parts along its batch axes, then read the view of the result; None if none is smaller."""
-    known = [t for t in map(solved, terms) if t is not None]
+    known = [t for t in map(solve_term, terms) if t is not None]
     batch = [d for d, n in enumerate(view.of) if known and all(_is_batch(t, d, n) for t in known)]
     box = _box_along(batch, view)
     if box.shape == view.of:
@@ -394,7 +394,7 @@ def _batched(eqn: Equation, view: Map, terms: Sum, starts: Starts) -> ResultPart
         return None
 
     def write(w: Writer, *xs: Atom) -> Atom:
-        return read(w, w.write(eqn.primitive, *xs, **eqn.params), inner, starts.atoms)
+        return read_part(w, w.write(eqn.primitive, *xs, **eqn.params), inner, starts.atoms)
 
     return ResultPart(every, write, box.size)
 

@@ -25,14 +25,14 @@ from tapeless.interpreters.simplifications.slicing.parts import (
     from_boxes,
     is_fused,
     is_readable,
-    read,
     read_in_boxes,
+    read_part,
     restrict,
     spread,
 )
-from tapeless.interpreters.writer import Writer, in_order, reinfer_linearity, typed, uses
+from tapeless.interpreters.writer import Writer, convert_type, in_order, reinfer_linearity, uses
 from tapeless.tracer import core, dtypes, passes
-from tapeless.tracer.bodies import CARRY, EACH, VALUE, Bodies, Body, bodies_of, rebuilt
+from tapeless.tracer.bodies import CARRY, EACH, VALUE, Bodies, Body, bodies_of, rebuild_equation
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
@@ -44,7 +44,7 @@ _NARROWING = _CUTS | {ein_p}  # they may read parts of operands even if all of t
 Views = tuple[Map, ...]
 
 
-def narrowed(jaxpr: Jaxpr) -> Jaxpr:
+def narrow_program(jaxpr: Jaxpr) -> Jaxpr:
     """Rewrite a program to compute only the elements that are read; the same object if nothing can be saved."""
     entered = [bodies for eqn in jaxpr.carrying if (bodies := _entered(eqn)) is not None]
     if not entered and jaxpr.primitives.isdisjoint(_NARROWING):
@@ -151,9 +151,9 @@ class _Narrowing:
                 read_all(eqn.invars)  # as `_keep` does
             else:
                 self._visited.add(place)
-                self._w.place = eqn.source
+                self._w.source = eqn.source
                 self._visit(eqn, place)
-        self._w.place = None
+        self._w.source = None
 
     def _written(self, jaxpr: Jaxpr) -> Jaxpr:
         kept = {eqn: i for i, eqn in enumerate(self._jaxpr.eqns) if i not in self._visited} | self._kept
@@ -297,7 +297,9 @@ class _Narrowing:
             positions[at] = [*range(len(operands), len(operands) + len(views))]
             operands += [self._part(eqn.invars[at], _of_operand(view, bodies, at in each)) for view in views]
         pairs = zip(bodies.each, programs)
-        return rebuilt(eqn, [_taking(body, jaxpr, positions) for body, jaxpr in pairs if jaxpr is not None], operands)
+        return rebuild_equation(
+            eqn, [_taking(body, jaxpr, positions) for body, jaxpr in pairs if jaxpr is not None], operands
+        )
 
     def _giving_parts(self, eqn: Equation, bodies: Bodies, place: int) -> Equation:
         """Let bodies give only the views of their results that are read, if these are at most half of a result."""
@@ -317,7 +319,7 @@ class _Narrowing:
             positions[at] = [*range(len(outvars), len(outvars) + len(views))]
             outvars += self._given_as(v, views, place)
         after = [_giving(body, given, positions) for body in bodies.each]
-        return rebuilt(eqn, after, eqn.invars, outvars)
+        return rebuild_equation(eqn, after, eqn.invars, outvars)
 
     def _parts_of_result(self, v: Var) -> Views | None:
         """Return the views of a result that bodies can give; None if they give it whole."""
@@ -366,11 +368,13 @@ class _Narrowing:
         """Write, at position `place` of the program, the reads of all views of a value, computed whole or as a box."""
         for into, view in self._readings.pop(v, {}).items():
             if into is not v or box is not None:
-                self._write(place, lambda view=view: read(self._w, box or v, view, self._starts.atoms), into)
+                self._write(place, lambda view=view: read_part(self._w, box or v, view, self._starts.atoms), into)
 
     def _write(self, place: int, write: Callable[[], Atom], into: Var) -> None:
         n, made = len(self._w.eqns), write()
-        made = typed(self._w, made, into.aval)  # the operand that is read may have another weak type than the result
+        made = convert_type(
+            self._w, made, into.aval
+        )  # the operand that is read may have another weak type than the result
         self._same[into] = made
         self._w.sparser |= into.linear and not made.linear
         self._kept.update(dict.fromkeys(self._w.eqns[n:], place))
@@ -430,7 +434,7 @@ def _giving(body: Body, given: Mapping[int, Views], positions: Mapping[int, Sequ
     return body._replace(jaxpr=_cut(body.jaxpr, views), outs=outs, results=results)
 
 
-@core.remembered
+@core.memoize_by_program
 def _cut(jaxpr: Jaxpr, parts: tuple[Views | None, ...]) -> Jaxpr:
     """Rewrite a body to give views of its results, as `parts` has them. Remembered for as long as it lives."""
     w = Writer(jaxpr)
@@ -438,12 +442,12 @@ def _cut(jaxpr: Jaxpr, parts: tuple[Views | None, ...]) -> Jaxpr:
     outvars = [
         x
         for v, wanted in zip(jaxpr.outvars, parts, strict=True)
-        for x in ([w.now(v)] if wanted is None else [read(w, w.now(v), view, ()) for view in wanted])
+        for x in ([w.now(v)] if wanted is None else [read_part(w, w.now(v), view, ()) for view in wanted])
     ]
-    return narrowed(passes.dead_code(jaxpr.replace(eqns=w.eqns, outvars=outvars)))
+    return narrow_program(passes.dead_code(jaxpr.replace(eqns=w.eqns, outvars=outvars)))
 
 
-@core.remembered
+@core.memoize_by_program
 def _inputs_in_parts(jaxpr: Jaxpr) -> tuple[Views | None, ...]:
     """Return the views of each input that a body reads, as `read_of_inputs`. Remembered for as long as it lives."""
     if jaxpr.primitives.isdisjoint(_NARROWING) and not any(map(_entered, jaxpr.carrying)):
@@ -452,7 +456,7 @@ def _inputs_in_parts(jaxpr: Jaxpr) -> tuple[Views | None, ...]:
     return _Narrowing(jaxpr).read_of_inputs()
 
 
-@core.remembered
+@core.memoize_by_program
 def _given(jaxpr: Jaxpr, parts: tuple[Views | None, ...]) -> Jaxpr | None:
     """Return a body that takes views of inputs, as `given`. Remembered for as long as `jaxpr` lives."""
     return _Narrowing(jaxpr).given(parts)

@@ -6,7 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tests.close import long_programs_of_float64 as close
 
 # ---- DA11 ----------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def test_da12_gradient_of_a_choice(way):
 
 
 def test_da12_the_gradient_is_one_choice_of_constants():
-    lines = str(simplified(tl.make_jaxpr(tl.grad(chosen))(np.float32(42)).jaxpr)).splitlines()
+    lines = str(simplify_program(tl.make_jaxpr(tl.grad(chosen))(np.float32(42)).jaxpr)).splitlines()
     assert [line.split("=", 1)[1].split() for line in lines[1:-1]] == [
         ["gt", "a", "0.0"],
         ["select_n", "b", "5.0", "2.0"],

@@ -9,7 +9,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.extend import ad, analysis, batching, mlir
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 
 ONE, ZERO, X = tnp.ones(2), tnp.zeros(2), tnp.array([1.0, 2.0])
 
@@ -156,7 +156,9 @@ def test_elements_and_cost():
     mlir.register_lowering(p, mlir.lower_fun(lambda x, *, by: by * x**3, multiple_results=False))
     f = lambda x: p.bind(x, by=2)[:3]  # noqa: E731
     x = tnp.arange(100.0)
-    sizes = lambda f: [e.outvars[0].aval.size for e in simplified(tl.make_jaxpr(f)(x).jaxpr).eqns if e.primitive == p]  # noqa: E731
+    sizes = lambda f: [  # noqa: E731
+        e.outvars[0].aval.size for e in simplify_program(tl.make_jaxpr(f)(x).jaxpr).eqns if e.primitive == p
+    ]
     assert sizes(f) == [100]
     assert tl.cost(f, x).work == tl.cost(f, x).sparse.work == 100
     analysis.def_elementwise(p)

@@ -14,7 +14,7 @@ from tapeless.interpreters import jvp, limits
 from tapeless.interpreters.residuals import cut
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.terms.limits import Limit
+from tapeless.tracer.terms.term_limits import Limit
 
 N = 30
 VALUES = np.arange(N, dtype=np.float32)

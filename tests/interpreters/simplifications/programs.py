@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import tapeless as tl
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.tracer.jaxpr import Jaxpr
 from tests.stepping import by_steps
 
@@ -18,7 +18,7 @@ B = np.cos(A)
 def after(f: Callable[..., Any], *args: Any) -> Jaxpr:
     """The simplified program of a function, which is found to compute the same."""
     closed = tl.make_jaxpr(f)(*args)
-    new = simplified(closed.jaxpr)
+    new = simplify_program(closed.jaxpr)
     for one, other in zip(by_steps(new, [*closed.consts, *args]), by_steps(closed.jaxpr, [*closed.consts, *args])):
         # sums of some 16 numbers of the size of 1, in another order
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)

@@ -12,7 +12,7 @@ import pytest
 from tapeless.interpreters.simplifications.matchers import Licence, Rewrite, Rewrites
 from tapeless.interpreters.simplifications.replacements import operations
 from tapeless.interpreters.simplifications.rewrites import REWRITES
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.interpreters.writer import Writer, rules
 from tapeless.tracer.check import check
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, eval_jaxpr
@@ -153,4 +153,4 @@ def test_types_of_results_stay():
     out = Var(mul_p.type((weak.aval, strong.aval), {})[0])
     assert weak.aval.weak_type and not out.aval.weak_type
     jaxpr = Jaxpr([weak], [Equation(mul_p, [weak, strong], {}, [out])], [out])
-    assert simplified(jaxpr) is jaxpr
+    assert simplify_program(jaxpr) is jaxpr

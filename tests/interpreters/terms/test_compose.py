@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tapeless.interpreters.terms.compose import ComposedTerms, Composer, NumberedAtoms, Substitution
 from tapeless.tracer.jaxpr import Var
 from tapeless.tracer.terms.affine import variables
-from tapeless.tracer.terms.limits import Limit
 from tapeless.tracer.terms.term import Read, Term, term
+from tapeless.tracer.terms.term_limits import Limit
 from tapeless.tracer.types import ShapedArray
 from tests.tracer.terms.random_terms import SHAPES, looped, operands, terms
 

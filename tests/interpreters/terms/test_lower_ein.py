@@ -20,9 +20,9 @@ from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.ein import ein, ein_p
 from tapeless.tracer.primitives.reduction import cumsum_p
 from tapeless.tracer.terms.affine import Affine, variables
-from tapeless.tracer.terms.limits import Limit
-from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.solve import solve_term
 from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Read, Sum, Term, term
+from tapeless.tracer.terms.term_limits import Limit
 from tests.stepping import by_steps
 from tests.tracer.terms.random_terms import OUT, SHAPES, looped, operands, terms
 
@@ -102,7 +102,7 @@ def with_inequalities(seed: int) -> tuple[Term | None, Sequence[int], list[Any]]
         a, b = (int(c) for c in random.choice([1, -1, 1, -1, 2, -2], 2))
         inequalities.append(NotNegative(v[first] * a + v[second] * b + int(random.integers(-2, 3))))
     factors = [Read(k, tuple([v[n] for n in own])) for k, own in enumerate(read)]
-    found = solved(term(tuple([v[n] for n in out]), sizes, factors, inequalities))
+    found = solve_term(term(tuple([v[n] for n in out]), sizes, factors, inequalities))
     return (
         found,
         [sizes[n] for n in out],

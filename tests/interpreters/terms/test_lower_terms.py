@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import tapeless as tl
-from tapeless.interpreters.terms.lower_terms import lowered
-from tapeless.interpreters.terms.plan import planned
+from tapeless.interpreters.terms.lower_terms import lower_sum
+from tapeless.interpreters.terms.plan import plan_term
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.terms.affine import Affine
-from tapeless.tracer.terms.evaluate import evaluated, numbers
-from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.evaluate import evaluate_sum, numbers
+from tapeless.tracer.terms.solve import solve_term
 from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, NotNegative, Read, Sum, Term, term
 from tests.stepping import by_steps
 
@@ -55,7 +55,7 @@ def drawn(seed: int) -> tuple[Term | None, tuple[int, ...], list[tuple[int, ...]
         difference = Affine(int(random.integers(-1, 2)), ((0, 1), (2, -1)))
         brackets.append(IsZero(difference) if random.integers(2) else NotNegative(difference))
     factors = [Read(k, a) for k, (a, _) in enumerate(reads)]
-    found = solved(term(out, SIZES, factors, brackets, int(random.choice([1, -1, 3]))))
+    found = solve_term(term(out, SIZES, factors, brackets, int(random.choice([1, -1, 3]))))
     return found, shape, [n for _, n in reads]
 
 
@@ -63,7 +63,7 @@ def program(terms: Sum, shape: tuple[int, ...], operands: list[Any]) -> tuple[Ja
     """The sum of terms by the operations that it is lowered to, and the names of these."""
     jaxpr = tl.make_jaxpr(lambda *xs: xs)(*operands).jaxpr
     w, aval = Writer(jaxpr), jaxpr.invars[0].aval.update(shape=shape)
-    found = lowered(w, terms, jaxpr.invars.__getitem__, aval, None)
+    found = lower_sum(w, terms, jaxpr.invars.__getitem__, aval, None)
     assert found is not None
     return jaxpr.replace(eqns=w.eqns, outvars=[found]), " ".join([eqn.primitive.name for eqn in w.eqns])
 
@@ -76,12 +76,12 @@ def test_random_terms():
     known = 0
     for seed in range(36):
         t, shape, shapes = drawn(seed)
-        if t is None or planned(t, tuple([shapes[f.operand] for f in t.factors]), shape) is None:
+        if t is None or plan_term(t, tuple([shapes[f.operand] for f in t.factors]), shape) is None:
             continue
         known += 1
         random = np.random.default_rng(seed)
         operands = [random.integers(-9, 9, n).astype(np.int32) for n in shapes]
-        expected = evaluated((t,), shape, operands, numbers(np.int32))
+        expected = evaluate_sum((t,), shape, operands, numbers(np.int32))
         np.testing.assert_array_equal(written((t,), shape, operands), expected, err_msg=str(seed))
     assert known > 10
 
@@ -112,7 +112,7 @@ def looked_up(seed: int) -> tuple[Term | None, tuple[int, ...], list[tuple[int, 
         upto = v[out[0] if out else 0]
         brackets.append(NotNegative((upto - v[5]) * int(random.choice([1, -1])) + int(random.choice([0, 0, 1, -1]))))
     shape = tuple([sizes[k] + 1 for k in out])
-    found = solved(term(tuple([v[k] for k in out]), sizes, factors, brackets, int(random.choice([1, -1, 3]))))
+    found = solve_term(term(tuple([v[k] for k in out]), sizes, factors, brackets, int(random.choice([1, -1, 3]))))
     return found, shape, shapes
 
 
@@ -123,7 +123,7 @@ def read_by(t: Term) -> list[int]:
 def check_looked_up(seed: int) -> str | None:
     """Compare a random term with its values, and name the operations that it is lowered to; None if none are known."""
     t, shape, shapes = looked_up(seed)
-    if t is None or planned(t, tuple([shapes[k] for k in read_by(t)]), shape) is None:
+    if t is None or plan_term(t, tuple([shapes[k] for k in read_by(t)]), shape) is None:
         return None
     random = np.random.default_rng(seed)
     positions = {b.operand for b in t.brackets if isinstance(b, Lookup)}
@@ -135,7 +135,7 @@ def check_looked_up(seed: int) -> str | None:
             operands[k].flat[0] = np.iinfo(kind).max if random.integers(2) else np.iinfo(kind).min
     jaxpr, found = program((t,), shape, operands)
     np.testing.assert_array_equal(
-        by_steps(jaxpr, operands)[0], evaluated((t,), shape, operands, numbers(np.int32)), err_msg=str(seed)
+        by_steps(jaxpr, operands)[0], evaluate_sum((t,), shape, operands, numbers(np.int32)), err_msg=str(seed)
     )
     return found
 

@@ -9,7 +9,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.tracer.jaxpr import Jaxpr
 from tests.stepping import by_steps, stepped
 
@@ -20,7 +20,7 @@ PLACES, HALVES = np.array([0, 2, 5, 2]), np.arange(N)[::-1, None] // 2
 
 def after(f: Callable[..., Any], *args: Any) -> tuple[Jaxpr, list[Any]]:
     closed = tl.make_jaxpr(f)(*args)
-    return simplified(closed.jaxpr), [*closed.consts, *args]
+    return simplify_program(closed.jaxpr), [*closed.consts, *args]
 
 
 def check(f: Callable[..., Any], *args: Any) -> list[str]:

@@ -3,6 +3,7 @@
 import ast
 import inspect
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.tracer import core
+from tapeless.tracer.advice import called_functions
 from tests.messages import raises, text_of
 from tests.pages import hook
 
@@ -35,6 +37,11 @@ OTHERS = {
     ("pshuffle", "axis_size"),
     ("pswapaxes", "all_to_all"),
 }
+
+
+def test_modules_with_functions_to_name_exist():
+    names = vars(called_functions)["_DEFINED"]
+    assert len(names) > 5 and [name for name in names if find_spec(name) is None] == []
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tapeless.tracer.formulas.adjacent_ranges import with_adjacent_ranges_joined
 from tapeless.tracer.terms.affine import Affine
-from tapeless.tracer.terms.solve import NO_AXES, explicit, merged
+from tapeless.tracer.terms.solve import NO_AXES, explicit, merge_terms
 from tapeless.tracer.terms.term import IsZero, NotNegative, Read, Sum, Term, term
 from tests.tracer.terms.random_terms import OUT, looped, operands, terms
 
@@ -24,7 +24,7 @@ def between(low: int, high: int, coefficient: float = 1, read: Read = ROWS) -> T
 
 
 def joined(*given: Term) -> Sum:
-    return with_adjacent_ranges_joined(merged(given), OUT, NO_AXES)
+    return with_adjacent_ranges_joined(merge_terms(given), OUT, NO_AXES)
 
 
 @pytest.mark.parametrize(("parts", "whole"), [
@@ -62,7 +62,7 @@ def test_values_stay(t: Term, axis: int, low: int, high: int, seed: int):
     ]  # fmt: skip
     whole = explicit(t, OUT)
     parts = [explicit(whole.with_brackets([*whole.brackets, *cut]), OUT) for cut in cuts] if whole is not None else []
-    given = merged([x for x in parts if x is not None])
+    given = merge_terms([x for x in parts if x is not None])
     x = operands(seed)
     found = with_adjacent_ranges_joined(given, OUT, NO_AXES)
     np.testing.assert_array_equal(looped(found, x), looped(given, x))

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapeless.tracer.terms.affine import Access, Affine, variables
-from tapeless.tracer.terms.evaluate import evaluated, numbers
+from tapeless.tracer.terms.evaluate import evaluate_sum, numbers
 from tapeless.tracer.terms.map import Map, find_box, find_view_in_box, identity_map, make_map, make_view
-from tapeless.tracer.terms.solve import solved, transposed
+from tapeless.tracer.terms.solve import solve_term, transposed
 
 
 def values(m: Map, x: Any) -> Any:
-    return evaluated((m.term,), m.shape, [x], numbers(np.float64))
+    return evaluate_sum((m.term,), m.shape, [x], numbers(np.float64))
 
 
 def array(shape: tuple[int, ...]) -> Any:
@@ -51,7 +51,7 @@ def test_composition(data: st.DataObject):
 def test_what_is_written_is_read_back(data: st.DataObject):
     """A map and its transpose compose to a map that holds where the first reads."""
     m = data.draw(accesses((3, 4)))
-    solution = solved(transposed(m.term, 0))
+    solution = solve_term(transposed(m.term, 0))
     assert solution is not None
     back = make_map(solution, m.shape, m.of)
     np.testing.assert_array_equal(values(back, np.ones(m.shape)) > 0, _read(m))

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapeless.tracer.terms.affine import Affine, symbol, variables
-from tapeless.tracer.terms.printing import term_text
-from tapeless.tracer.terms.solve import composed, merged, solved, transposed
+from tapeless.tracer.terms.solve import compose_terms, merge_terms, solve_term, transposed
 from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Read, Sum, Term, Use, term
+from tapeless.tracer.terms.term_printing import term_text
 from tests.tracer.terms.random_terms import OUT, SHAPES, looped, operands, terms
 
 seeds = st.integers(0, 99)
@@ -33,14 +33,14 @@ def text(t: Term | None) -> str:
 def test_solving_keeps_the_value(t: Term, seed: int):
     """And no range is lost: the oracle refuses to read or write outside."""
     x = operands(seed)
-    np.testing.assert_array_equal(looped(some(solved(t)), x), looped((t,), x))
+    np.testing.assert_array_equal(looped(some(solve_term(t)), x), looped((t,), x))
 
 
 @settings(deadline=None, max_examples=80)
 @given(terms())
 def test_solving_twice_is_solving_once(t: Term):
-    once = solved(t)
-    assert once is None or solved(once) is once
+    once = solve_term(t)
+    assert once is None or solve_term(once) is once
 
 
 @settings(deadline=None, max_examples=120)
@@ -51,7 +51,7 @@ def test_composing_keeps_the_value(reader: Term, producer: Term, seed: int):
     x[0] = looped((producer,), x, SHAPES[0])
     at = next((k for k, f in enumerate(reader.factors) if f.operand == 0), None)
     if at is not None:
-        np.testing.assert_array_equal(looped(some(composed(reader, at, producer)), x), looped((reader,), x))
+        np.testing.assert_array_equal(looped(some(compose_terms(reader, at, producer)), x), looped((reader,), x))
 
 
 @settings(deadline=None, max_examples=60)
@@ -61,7 +61,7 @@ def test_composing_with_a_sum(reader: Term, one: Term, other: Term, seed: int):
     x[0] = looped((one, other), x, SHAPES[0])
     at = next((k for k, f in enumerate(reader.factors) if f.operand == 0), None)
     if at is not None:
-        found = merged(some(composed(reader, at, one), composed(reader, at, other)))
+        found = merge_terms(some(compose_terms(reader, at, one), compose_terms(reader, at, other)))
         np.testing.assert_array_equal(looped(found, x), looped((reader,), x))
 
 
@@ -86,7 +86,7 @@ def test_transposing(t: Term, seed: int):
 @given(st.lists(terms(), max_size=4), seeds)
 def test_merging_keeps_the_value(several: list[Term], seed: int):
     x = operands(seed)
-    np.testing.assert_array_equal(looped(merged(several), x), looped(tuple(several), x))
+    np.testing.assert_array_equal(looped(merge_terms(several), x), looped(tuple(several), x))
 
 
 # ---- equalities ----------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ i, j, k, m = variables((0, 0, 0, 0))
 
 def reading(sizes: Any, out: Any, *brackets: Any, access: Any = None) -> Term | None:
     read = out if access is None else access
-    return solved(term(out, sizes, [Read(0, tuple(read))], brackets))
+    return solve_term(term(out, sizes, [Read(0, tuple(read))], brackets))
 
 
 def test_an_equality_of_two_variables_is_a_diagonal():
@@ -151,7 +151,7 @@ def test_out_of_bounds_is_nothing():
 
 
 def test_what_nothing_solves_stays():
-    found = solved(term((k,), (4, 4, 4), [Read(0, (i, j))], [IsZero(2 * i + 3 * j - 5 * k)]))
+    found = solve_term(term((k,), (4, 4, 4), [Read(0, (i, j))], [IsZero(2 * i + 3 * j - 5 * k)]))
     assert found is not None
     assert found.brackets
 
@@ -164,9 +164,9 @@ def test_a_correlation():
     """The adjoint in x of f[i] = Σ_j g[j] x[i+j], read at every u: [u = i + j] is where the result is written."""
     adjoint = transposed(term((i,), (6, 3), [Read(0, (j,)), Read(1, (i + j,))]), 1)
     read = term((i,), (8,), [Read(2, (i,))])
-    assert text(composed(read, 0, adjoint)) == "out[i + j] += a[i] b[j]"
+    assert text(compose_terms(read, 0, adjoint)) == "out[i + j] += a[i] b[j]"
     fewer = term((i,), (6,), [Read(2, (i,))])
-    assert text(composed(fewer, 0, adjoint)) == "out[i] += Σ j. [i >= j] a[j] b[i - j]"
+    assert text(compose_terms(fewer, 0, adjoint)) == "out[i] += Σ j. [i >= j] a[j] b[i - j]"
 
 
 # ---- inequalities --------------------------------------------------------------------------------------------
@@ -197,12 +197,12 @@ def test_the_stricter_of_two():
 
 
 def test_what_nothing_reads_is_a_factor():
-    assert text(solved(term((i,), (3, 5), [Read(0, (i,))]))) == "out[i] += 5 a[i]"
+    assert text(solve_term(term((i,), (3, 5), [Read(0, (i,))]))) == "out[i] += 5 a[i]"
 
 
 def test_a_symbol_stays():
     s = symbol(1, 0, 3)
-    found = solved(term((j,), (7, 4), [Read(0, (i,))], [IsZero(i - j - s)]))
+    found = solve_term(term((j,), (7, 4), [Read(0, (i,))], [IsZero(i - j - s)]))
     assert text(found) == "out[i] += a[i + clip(b, 0, 3)]"
 
 
@@ -220,13 +220,13 @@ def test_a_choice_and_its_opposite_are_nothing():
 
 def test_all_cases_of_a_choice_are_one_term():
     both = [term((i,), (3,), [Read(0, (i,))], [case(k)]) for k in (0, 1)]
-    assert merged(both) == (term((i,), (3,), [Read(0, (i,))]),)
-    assert len(merged([both[0], both[1].scaled(2)])) == 2
+    assert merge_terms(both) == (term((i,), (3,), [Read(0, (i,))]),)
+    assert len(merge_terms([both[0], both[1].scaled(2)])) == 2
 
 
 def test_one_position_looked_up_twice():
     t = term((i,), (3, 5, 5), [Read(0, (j, k))], [Lookup(j, 1, (i,)), Lookup(k, 1, (i,))])
-    assert text(solved(t)) == "out[i] += Σ j. [j = b[i]] a[j,j]"
+    assert text(solve_term(t)) == "out[i] += Σ j. [j = b[i]] a[j,j]"
 
 
 # ---- composition ---------------------------------------------------------------------------------------------
@@ -236,12 +236,12 @@ def test_a_read_of_a_product():
     """(A @ B)[:, 0] reads a column of B."""
     product = term((i, j), (4, 5, 6), [Read(1, (i, k)), Read(2, (k, j))])
     column = term((i,), (4,), [Read(0, (i, Affine(0)))])
-    assert term_text(composed(column, 0, product), operands="xab") == "out[i] += Σ j. a[i,j] b[j,0]"  # type: ignore[arg-type]
+    assert term_text(compose_terms(column, 0, product), operands="xab") == "out[i] += Σ j. a[i,j] b[j,0]"  # type: ignore[arg-type]
 
 
 def test_a_conjugate_of_a_product():
     product = term((i,), (4,), [Read(1, (i,)), Read(2, (i,), Use.CONJUGATED)], coefficient=1j)
-    found = composed(term((i,), (4,), [Read(0, (i,), Use.CONJUGATED)]), 0, product)
+    found = compose_terms(term((i,), (4,), [Read(0, (i,), Use.CONJUGATED)]), 0, product)
     assert found is not None
     assert found.coefficient == -1j
     assert [f.use for f in found.factors] == [Use.CONJUGATED, Use.PLAIN]
@@ -250,6 +250,6 @@ def test_a_conjugate_of_a_product():
 def test_a_divisor_is_not_replaced():
     quotient = term((i,), (4,), [Read(0, (i,), Use.DIVIDED)])
     with pytest.raises(ValueError, match=r"composed: factor 0 of out\[i\] \+= 1 / a\[i\] divides"):
-        composed(quotient, 0, term((i,), (4,), [Read(1, (i,))]))
+        compose_terms(quotient, 0, term((i,), (4,), [Read(1, (i,))]))
     with pytest.raises(ValueError, match="is divided, not plain"):
         transposed(quotient, 0)

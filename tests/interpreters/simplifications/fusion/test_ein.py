@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapeless as tl
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.terms.affine import Affine, variables
 from tapeless.tracer.terms.term import Lookup, Read, Term, term
@@ -22,7 +22,7 @@ APPLIED = term((i,), (N, N), [Read(0, (i, j)), Read(1, (j,))])
 
 def equations(f: Any, *args: Any) -> list[str]:
     """The equations of a simplified program, without the type of the result."""
-    program = simplified(tl.make_jaxpr(f)(*args).jaxpr)
+    program = simplify_program(tl.make_jaxpr(f)(*args).jaxpr)
     return [line.strip().partition(" = ")[2] for line in str(program).splitlines()[1:-1]]
 
 

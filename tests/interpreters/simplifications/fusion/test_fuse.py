@@ -11,7 +11,7 @@ from tapeless import lax
 from tapeless.interpreters import limits
 from tapeless.interpreters.simplifications.fusion import fuse, statements
 from tapeless.interpreters.simplifications.fusion.statements import statement
-from tapeless.interpreters.simplify import after_passes, simplified
+from tapeless.interpreters.simplify import after_passes, simplify_program
 from tapeless.interpreters.terms.compose import Composer
 from tapeless.tracer.primitives.contraction import Precision
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
@@ -136,7 +136,7 @@ def test_bands():
 )
 def test_a_masked_product(f):
     """The diagonal of a product is no product; what is off the diagonal is 0, not -0."""
-    jaxpr = simplified(tl.make_jaxpr(f)(A, B).jaxpr)
+    jaxpr = simplify_program(tl.make_jaxpr(f)(A, B).jaxpr)
     (dot,) = [eqn for eqn in jaxpr.eqns if str(eqn.primitive) == "dot_general"]
     assert dot.outvars[0].aval.shape == (16,)
     np.testing.assert_allclose(tl.jit(f)(A, B), np.diag(np.diag(A @ B)), rtol=1e-12)
@@ -355,7 +355,7 @@ def test_equal_structures_are_composed_once(f, n, most, monkeypatch):
     for length in (n, 2 * n):
         statements.composition.cache_clear()
         composed.clear()
-        simplified(tl.make_jaxpr(f(length))(X).jaxpr)
+        simplify_program(tl.make_jaxpr(f(length))(X).jaxpr)
         counts.append(len(composed))
     assert 0 < counts[1] <= counts[0] <= most
 

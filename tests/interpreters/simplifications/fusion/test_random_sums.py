@@ -12,7 +12,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tests.stepping import by_steps
 
 N = 6
@@ -108,7 +108,7 @@ def arguments(dtype: Any) -> list[Any]:
 def fused(f: Callable[..., Any], *args: Any) -> list[Any]:
     """The results of the simplified program, step by step."""
     closed = tl.make_jaxpr(f)(*args)
-    return by_steps(simplified(closed.jaxpr), [*closed.consts, *args])
+    return by_steps(simplify_program(closed.jaxpr), [*closed.consts, *args])
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")

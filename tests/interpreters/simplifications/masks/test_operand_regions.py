@@ -9,7 +9,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters.simplifications.masks.analysis import Sinking
+from tapeless.interpreters.simplifications.masks.mask_analysis import Sinking
 from tapeless.interpreters.simplifications.masks.sink import sink_into_bodies
 from tapeless.interpreters.writer import in_order
 from tapeless.tracer.linear_vars import mark_linear

@@ -12,7 +12,7 @@ from tapeless import lax
 from tapeless.ad_checkpoint import checkpoint_name
 from tapeless.interpreters import index_rows, limits
 from tapeless.interpreters.simplifications.slicing import pushdown
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.tracer.check import check
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.contraction import dot_general_p
@@ -63,7 +63,7 @@ def test_parts_of_every_primitive(number: int, sample: Sample, monkeypatch: pyte
     for read in every[number % len(every) :][:1] if every else ():
         closed = tl.make_jaxpr(lambda *args, read=read: read(sample.primitive.bind(*args, **sample.params)[0]))(*args)
         given = [*closed.consts, *args]
-        pairs = zip(*[by_steps(jaxpr, given) for jaxpr in (simplified(closed.jaxpr), closed.jaxpr)], strict=True)
+        pairs = zip(*[by_steps(jaxpr, given) for jaxpr in (simplify_program(closed.jaxpr), closed.jaxpr)], strict=True)
         for found, expected in pairs:
             assert found.dtype == expected.dtype
             one, other = numpys(found), numpys(expected)
@@ -164,7 +164,7 @@ def test_parts_of_weak_types(f: Callable[..., Any]):
     """A result that is weak only if all operands are; its part is of one of them."""
     y = np.ones((4, 6), np.float32)
     jaxpr = tl.make_jaxpr(lambda y: tnp.exp(f(tnp.sin(lax.broadcast(2.0, (4, 6)) * 3.0), y)))(y).jaxpr
-    new = check(simplified(jaxpr))
+    new = check(simplify_program(jaxpr))
     assert [v.aval for v in new.outvars] == [v.aval for v in jaxpr.outvars]
 
 
@@ -176,16 +176,16 @@ def test_a_program_without_parts_has_nothing_composed(monkeypatch: pytest.Monkey
         raise AssertionError("a view is composed with a row")
 
     monkeypatch.setattr(pushdown, "restrict", composed)
-    simplified(tl.make_jaxpr(lambda x: f(tnp.sin(x)))(A).jaxpr)
+    simplify_program(tl.make_jaxpr(lambda x: f(tnp.sin(x)))(A).jaxpr)
     tl.grad(f)(A)
     with pytest.raises(AssertionError, match="composed"):
-        simplified(tl.make_jaxpr(lambda x: tnp.sin(x)[0])(A).jaxpr)
+        simplify_program(tl.make_jaxpr(lambda x: tnp.sin(x)[0])(A).jaxpr)
 
 
 def test_time_of_parts_is_not_that_of_arrays():
     x = tl.ShapeDtypeStruct((10**6, 10**6), "float32")
     jaxpr = tl.make_jaxpr(lambda x: tnp.cumsum(tnp.concatenate([x, x]), 1)[10**6 + 3])(x).jaxpr
-    assert largest(simplified(jaxpr)) == 10**6
+    assert largest(simplify_program(jaxpr)) == 10**6
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_parts_of_contractions_accumulate_as_the_whole(dtype: str, accumulated: 
         return tnp.diagonal(z), z[1], z[::3, :1]
 
     x, y = A.astype(dtype), B.astype(dtype)
-    new = simplified(tl.make_jaxpr(f)(x, y).jaxpr)
+    new = simplify_program(tl.make_jaxpr(f)(x, y).jaxpr)
     dots = [eqn for eqn in new.eqns if eqn.primitive is dot_general_p]
     assert len(dots) == 3
     for eqn in dots:

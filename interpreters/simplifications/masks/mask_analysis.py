@@ -15,7 +15,7 @@ from operator import and_
 from typing import Final, NamedTuple
 
 from tapeless.interpreters.index_rows import Combination, IndexRow, index_row, is_elementwise
-from tapeless.interpreters.simplifications.constants import is_zero
+from tapeless.interpreters.simplifications.constant_values import is_zero
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.coefficients import Coefficients, is_finite_nonzero
 from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
@@ -64,7 +64,7 @@ def _compares(jaxpr: Jaxpr) -> bool:
     return any(v.linear and dtypes.kind(v.aval.dtype) in "biu" for v in made)
 
 
-@core.remembered
+@core.memoize_by_program
 def chooses(jaxpr: Jaxpr) -> bool:
     """Tell whether a program, or a body in it, selects between linear values."""
     eqns = jaxpr.eqns if e.select_n_p in jaxpr.primitives else jaxpr.carrying
@@ -116,7 +116,7 @@ class Sinking:
             self._ask(eqn)
         self._noting = any(self._one_case(eqn) is not None for eqn in linear)
         for eqn in linear:
-            self.w.place = eqn.source
+            self.w.source = eqn.source
             self._visit(eqn)
         if not self.w.changed:
             return self.jaxpr
@@ -126,7 +126,7 @@ class Sinking:
 
     def _ask(self, eqn: Equation) -> None:
         """Add the regions where the linear operands of an equation are read, from those of its results."""
-        self.w.place = eqn.source
+        self.w.source = eqn.source
         out = [self.where.get(v, NOWHERE) for v in eqn.outvars]
         bodies = entered(eqn)
         if bodies is not None and (any(out) or _chooses_by(eqn)):

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from tapeless.index.formulas import Formulas, Input
 from tapeless.interpreters.formulas.let_form import used_definitions
-from tapeless.interpreters.formulas.raise_terms import raised
+from tapeless.interpreters.formulas.raise_terms import raise_program
 from tapeless.interpreters.index import normal_forms
 from tapeless.interpreters.index.normal_forms import NormalForm
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
@@ -152,7 +152,7 @@ def show(program: ClosedJaxpr | Jaxpr, form: str = "text") -> str:
     values = program.consts if isinstance(program, ClosedJaxpr) else ()
     inputs = [Input(names(v), v.aval) for v in jaxpr.invars]
     inputs[: len(values)] = [o._replace(value=x, aval=aval_of(x)) for o, x in zip(inputs, values)]
-    found = raised(jaxpr, {})
+    found = raise_program(jaxpr, {})
     each = [
         Formulas.of(used_definitions(found._replace(results=(terms,))), inputs, (None,), (aval,))
         for terms, aval in zip(found.results, jaxpr.out_avals)

@@ -16,7 +16,7 @@ from tapeless.interpreters.index.body_contractions import with_contractions
 from tapeless.interpreters.index.brackets import with_brackets
 from tapeless.interpreters.index.entries import BodyIndices, IndexAxis
 from tapeless.interpreters.jvp import JVPTrace
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import simplify_program
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.indices.hints import parameter_names
@@ -81,7 +81,7 @@ def over(
     written, more = trace_to_jaxpr(bulk, [aval_of(x) for x in consts], what=BODY, function=function)
     written = with_contractions(written)
     if select_n_p not in written.primitives:  # a select keeps derivatives of its other cases out, so it stays
-        written = simplified(written)
+        written = simplify_program(written)
     given = [*more, *consts]
     return list(eval_jaxpr(written, given) if _is_written_out(core.current_trace()) else jit(written, *given))
 

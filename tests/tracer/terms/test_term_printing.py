@@ -1,8 +1,8 @@
 """Terms as text."""
 
 from tapeless.tracer.terms.affine import Affine, symbol, variables
-from tapeless.tracer.terms.printing import term_text
 from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Read, Use, term
+from tapeless.tracer.terms.term_printing import term_text
 
 i, j, k = variables((0, 0, 0))
 

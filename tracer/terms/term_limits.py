@@ -1,7 +1,7 @@
 """Limits: the numbers at which searches end, each with what it counts and what is lost beyond it.
 
-`Limit.is_passed` is the test; who listens (`noted`) is told of each limit that stopped something. Those of terms are
-here, all others in `interpreters/limits.py`.
+`Limit.is_passed` is the test; `collect_stops` lists the limits that stopped something. Those of terms are here, all
+others in `interpreters/limits.py`.
 """
 
 from collections.abc import Generator
@@ -24,32 +24,32 @@ class Limit(int):
         made.name, made.counts, made.lost = name, counts, lost
         return made
 
-    def is_passed(self, n: int, place: Source | None = None, unit: int = 1) -> bool:
+    def is_passed(self, n: int, source: Source | None = None, unit: int = 1) -> bool:
         """Tell whether a count of units is beyond the limit, and note it if somebody listens.
 
         Args:
-          place: the source line of what is not done.
+          source: the line of what is not done.
         """
         if n <= self * unit:
             return False
-        self.stop(place)
+        self.stop(source)
         return True
 
-    def stop(self, place: Source | None = None) -> None:
+    def stop(self, source: Source | None = None) -> None:
         """Note that the limit stopped something."""
         listener = _listener.get()
         if listener is not None:
-            listener.append(Stop(self, place))
+            listener.append(Stop(self, source))
 
 
 class Stop(NamedTuple):
     """A limit that stopped something, and the source line of that, None if it is not known."""
 
     limit: Limit
-    place: Source | None
+    source: Source | None
 
     def __str__(self) -> str:
-        where = "" if self.place is None else f", at {self.place.describe()}"
+        where = "" if self.source is None else f", at {self.source.describe()}"
         return f"{self.limit.name} = {int(self.limit):,} {self.limit.counts}{where}: {self.limit.lost}"
 
 
@@ -57,8 +57,8 @@ _listener: ContextVar[list[Stop] | None] = ContextVar("listener of limits", defa
 
 
 @contextmanager
-def noted() -> Generator[list[Stop], None, None]:
-    """Collect the limits that stop something inside of a `with` block, each with its place once."""
+def collect_stops() -> Generator[list[Stop], None, None]:
+    """Collect the limits that stop something inside of a `with` block, each with its source line once."""
     found: list[Stop] = []
     token = _listener.set(found)
     try:
