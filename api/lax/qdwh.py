@@ -1,6 +1,7 @@
 """Polar decomposition by Halley's iteration with dynamic weights, which needs products and factorizations only.
 
 Source: Nakatsukasa, Bai and Gygi 2010, "Optimizing Halley's iteration for computing the matrix polar decomposition";
+for the pivots Nakatsukasa and Higham 2012, "Backward stability of iterations for computing the polar decomposition";
 for the derivative Kenney and Laub 1991, "Polar decomposition and matrix sign function condition estimates".
 """
 
@@ -115,12 +116,13 @@ def _weights(eps: float, steps: int) -> tuple[list[_Weights], float]:
 
 
 def _step(u: Array, weights: _Weights) -> Array:
-    """Make one step, writing the inverse by a QR factorization, or by Cholesky's of a matrix close to 1."""
+    """Make one step, writing the inverse by a pivoted QR factorization, or by Cholesky's of a matrix close to 1."""
     a, b, c = weights
     rest, n = a - b / c, u.shape[1]
     identity = tnp.eye(n, dtype=u.dtype)
     if c > _STABLE_BY_CHOLESKY:
-        q, _ = qr(tnp.concatenate([c**0.5 * u, identity]), full_matrices=False)
+        # Pivoted, as else the error of small rows, of the identity, is that of large ones, and the step is not stable.
+        q = qr(tnp.concatenate([c**0.5 * u, identity]), pivoting=True, full_matrices=False)[0]
         return b / c * u + rest / c**0.5 * full_matmul(q[:-n], adjoint(q[-n:]))
     factor = cholesky(c * full_matmul(adjoint(u), u) + identity, symmetrize_input=False)
     half = triangular_solve(factor, u, lower=True, transpose_a=True, conjugate_a=True)
