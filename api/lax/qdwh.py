@@ -45,8 +45,9 @@ def qdwh(
         changes by less than (5 eps)^(1/3).
       dynamic_shape: numbers of rows and columns that count, which may be traced; the others of x are taken for 0, and
         are 0 in the results. None for all.
-    Returns: (u [m, n], h [n, n], number of steps int32[], whether they ended before max_iterations). Derivatives, in
-      both modes, are those of the decomposition, and not of the steps.
+    Returns: (u [m, n], h [n, n], number of steps int32[], whether they ended before max_iterations, and with
+      orthonormal columns: not so where a singular value is lost in rounding errors). Derivatives, in both modes, are
+      those of the decomposition, and not of the steps.
     Raises: TypeError if x has another dtype, ValueError if it is no matrix or has more columns than rows.
     """
     aval = aval_of(x)
@@ -84,9 +85,11 @@ def _polar(x: Array, eps: float, steps: int) -> tuple[Array, Array, Array, Array
 
     begin = (np.int32(len(weights)), u, going)
     k, u, going = while_loop(lambda state: state[2] & (state[0] < steps), step, begin)
-    u = 1.5 * u - 0.5 * full_matmul(u, full_matmul(adjoint(u), u))  # a step of Newton and Schulz
+    cubed = full_matmul(u, full_matmul(adjoint(u), u))
+    is_isometry = norm(cubed - u) <= least  # no singular value is between 0 and 1, though no step changes much
+    u = 1.5 * u - 0.5 * cubed  # a step of Newton and Schulz
     h = full_matmul(adjoint(u), x)
-    return u, (h + adjoint(h)) / 2, k, ~going
+    return u, (h + adjoint(h)) / 2, k, is_isometry & ~going
 
 
 class _Weights(NamedTuple):
