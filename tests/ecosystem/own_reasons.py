@@ -19,7 +19,6 @@ MESSAGES: Final = {
     "jax.P:": DEVICES,
     "does not fit uint": FITS,
     "jax.experimental.jax2tf:": "TensorFlow is not called, nor calls Tapeless",
-    "config.threefry_partitionable must be True": "threefry counts in one way, JAX's default",
 }
 # By the library, patterns of names.
 NAMES: Final[Mapping[str, Mapping[str, str]]] = {
