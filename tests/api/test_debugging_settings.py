@@ -230,8 +230,8 @@ def test_keys():
         tl.random.key(0)
     with raises(ValueError, "config.default_prng_impl must be 'threefry2x32' or 'rbg' or 'unsafe_rbg', not 'philox'."):
         tl.config.update("jax_default_prng_impl", "philox")
-    with raises(ValueError, "config.threefry_partitionable must be True, not False."), tl.threefry_partitionable(False):
-        pass
+    with raises(ValueError, "config.threefry_partitionable must be False or True, not 2."):
+        tl.config.update("jax_threefry_partitionable", 2)
 
 
 def test_settings_of_users():

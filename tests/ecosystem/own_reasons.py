@@ -19,7 +19,6 @@ MESSAGES: Final = {
     "jax.P:": DEVICES,
     "does not fit uint": FITS,
     "jax.experimental.jax2tf:": "TensorFlow is not called, nor calls Tapeless",
-    "config.threefry_partitionable must be True": "threefry counts in one way, JAX's default",
 }
 # By the library, patterns of names.
 NAMES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -40,7 +39,6 @@ NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "CustomRNGTest::test_custom_key0": "defines a generator of random numbers by jax.extend.random",
         "StatefulTest::test_*_branch_structure_error": WORDS,
         "StatefulTest::test_vmap_in_axes_different_size": WORDS,
-        "FlatMappingTest::test_tree_transpose": "structures of custom nodes must be equal here",
     },
     "optax": {
         "_src/sharding_test.py": DEVICES,

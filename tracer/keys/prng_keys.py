@@ -339,6 +339,8 @@ def _indices(shape: Shape) -> tuple[Any, Array]:
 
 
 def _threefry_split(words: Any, shape: Shape) -> Array:
+    if not config.threefry_partitionable:
+        return reshape(_stream(words, 2 * math.prod(shape)), (*shape, 2))
     return paired(*_encrypted(words, shape))
 
 
@@ -348,10 +350,45 @@ def _threefry_fold_in(words: Any, data: Any) -> Array:
 
 
 def _threefry_bits(words: Any, shape: Shape, dtype: Any) -> Array:
+    if not config.threefry_partitionable:
+        return reshape(_stream_bits(words, math.prod(shape), dtype), shape)
     high, low = _encrypted(words, shape)
-    if dtypes.bits_of(dtype) < 64:
-        return convert_element_type(high ^ low, dtype)
+    return convert_element_type(high ^ low, dtype) if dtypes.bits_of(dtype) < 64 else _joined(high, low, dtype)
+
+
+def _joined(high: Array, low: Array, dtype: Any) -> Array:
+    """Join words to integers of 64 bits."""
     return convert_element_type(high, dtype) << 32 | convert_element_type(low, dtype)
+
+
+def _stream(words: Any, size: int) -> Array:
+    """Encrypt the counts below `size`, each of their first half with one of the second; return words, [size].
+
+    This is how threefry counts if it is not partitionable: a word depends on the size.
+    Raises: NotImplementedError if the counts have more than 32 bits.
+    """
+    if size >= 2**32:
+        raise NotImplementedError(
+            f"threefry2x32 counts below 2**32 without config.threefry_partitionable; {size} words were asked for."
+        )
+    key0, key1 = (index_in_dim(words, i, keepdims=False) for i in range(2))
+    half, odd = (size + 1) // 2, size % 2
+    first, second = iota(WORD, half), iota(WORD, half - odd) + np.array(half, WORD)
+    if odd:
+        second = concatenate([second, np.zeros(1, WORD)], 0)
+    return slice_in_dim(concatenate(threefry2x32(key0, key1, first, second), 0), 0, size)
+
+
+def _stream_bits(words: Any, size: int, dtype: Any) -> Array:
+    """Make integers of a stream, [size]: several of a word, or of one word in each half of the stream."""
+    bits = dtypes.bits_of(dtype)
+    stream = _stream(words, -(-bits * size // 32))
+    if bits == 64:
+        return _joined(slice_in_dim(stream, 0, size), slice_in_dim(stream, size, None), dtype)
+    if bits < 32:
+        parts = np.arange(0, 32, bits, dtype=WORD)
+        stream = reshape(expand_dims(stream, (1,)) >> parts, (stream.size * parts.size,))
+    return slice_in_dim(convert_element_type(stream, dtype), 0, size)
 
 
 # ---- XLA's generator -----------------------------------------------------------------------------------------

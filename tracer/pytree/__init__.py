@@ -333,7 +333,8 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     """Transpose an outer tree of inner trees into an inner tree of outer trees.
 
     Args:
-      outer_treedef: structure whose leaves are inner trees.
+      outer_treedef: structure whose leaves are inner trees. A node may keep a structure as its auxiliary data, whose
+        leaves are its children; the same node of the tree has the structure of all that is below it.
       inner_treedef: structure of the inner trees; that of the first one if None.
       pytree_to_transpose: the tree.
     Raises: ValueError if the tree is not of these structures, or if there is no inner tree to take the structure from.
@@ -341,10 +342,16 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     >>> tree_transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
     {'a': [1, 2]}
     """
+    inner = inner_treedef
+    if inner is not None:
+        found, there = flatten(pytree_to_transpose)
+        if there == outer_treedef.compose_kept(inner):
+            columns = [found[i :: inner.num_leaves] for i in range(inner.num_leaves)]
+            return inner.unflatten([outer_treedef.unflatten(column) for column in columns])
     inner_trees = flatten_up_to(outer_treedef, pytree_to_transpose, "tree_transpose", ("outer_treedef", "the tree"))
-    if inner_treedef is None and not inner_trees:
+    if inner is None and not inner_trees:
         raise ValueError(f"tree_transpose: {outer_treedef} has no leaves to see inner_treedef of: give it.")
-    inner = structure(inner_trees[0]) if inner_treedef is None else inner_treedef
+    inner = structure(inner_trees[0]) if inner is None else inner
     rows = [
         flatten_up_to(inner, tree, "tree_transpose", ("inner_treedef", f"inner tree {i}"))
         for i, tree in enumerate(inner_trees)

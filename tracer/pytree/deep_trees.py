@@ -76,6 +76,19 @@ def compose(treedef: Any, inner: Any) -> Recursion:
     return treedef.node.nest(children)
 
 
+def compose_kept(treedef: Any, inner: Any) -> Recursion:
+    """Return the structure with `inner` at each leaf, also of the structures that its nodes keep."""
+    if treedef.kind is None:
+        return inner
+    kept = treedef.with_kept(inner)
+    if kept is not None:
+        return kept
+    children: list[Any] = []
+    for child in treedef.children:
+        children.append((yield compose_kept(child, inner)))
+    return treedef.node.nest(children)
+
+
 def are_equal(x: Any, y: Any) -> Recursion:
     """Tell whether two structures are equal."""
     if x is y:

@@ -272,6 +272,18 @@ class PyTreeDef:
         """Replace each leaf of the structure by `inner`."""
         return trampoline(deep_trees.compose(self, inner))
 
+    def compose_kept(self, inner: "PyTreeDef") -> "PyTreeDef":
+        """Replace each leaf by `inner`, also those of structures that nodes keep as their auxiliary data."""
+        return trampoline(deep_trees.compose_kept(self, inner))
+
+    def with_kept(self, inner: "PyTreeDef") -> "PyTreeDef | None":
+        """Replace the leaves of the structure that the node keeps by `inner`; None if it keeps none of its children."""
+        kept = self.aux
+        if not (self.is_flat and isinstance(kept, PyTreeDef) and kept.num_leaves == self.num_leaves):
+            return None
+        composed = kept.compose(inner)
+        return node_of(self.node.type, composed).nest([LEAF] * composed.num_leaves)
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True

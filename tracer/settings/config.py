@@ -119,7 +119,8 @@ class Config:
     log_compiles, explain_cache_misses: whether each compilation, or the reason why a function is traced again, is
       logged as a warning of the logger "tapeless".
     default_prng_impl: the generator of keys that are made without naming one, and of bare words: threefry2x32, rbg or
-      unsafe_rbg. threefry_partitionable: how threefry2x32 counts; there is one way.
+      unsafe_rbg. threefry_partitionable: whether threefry2x32 counts each element by itself, or a stream as a whole,
+      as JAX did before its version 0.5: then the numbers are others, and depend on how many are drawn.
     debug_key_reuse: whether using a random key twice is an error that names both lines.
     enable_custom_prng: whether `random.PRNGKey` makes keys, as `random.key` does, not bare words.
     legacy_prng_key: "allow", "warn" or "error", where bare words are used as a key.
@@ -176,7 +177,7 @@ class Config:
         "auto", ("auto", "off", "remove_frames", "quiet_remove_frames"), keyed=False
     )
     default_prng_impl: Field[str] = Field("threefry2x32", ("threefry2x32", "rbg", "unsafe_rbg"))
-    threefry_partitionable: Field[bool] = Field(True, (True,))
+    threefry_partitionable: Field[bool] = Field(True, (False, True))
     debug_key_reuse: Field[bool] = Field(False, (False, True))
     enable_custom_prng: Field[bool] = Field(False, (False, True))
     legacy_prng_key: Field[str] = Field("allow", ("allow", "warn", "error"))

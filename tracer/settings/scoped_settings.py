@@ -99,8 +99,8 @@ def default_prng_impl(new_val: str) -> Scope:
 
 
 def threefry_partitionable(new_val: bool = True) -> Scope:
-    """Choose how threefry counts, in a with block or a decorated function: True, each element by itself, is the only
-    way. Raises: ValueError for False, when the block begins."""
+    """Choose how threefry counts, in a with block or a decorated function: True, each element by itself; False, the
+    elements of an array together, for the numbers of older programs."""
     return config.scope(threefry_partitionable=new_val)
 
 

@@ -48,15 +48,53 @@ MADE: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+def check_made(name: str, impl: str, partitionable: bool) -> None:
+    jax = pytest.importorskip("jax")
+    with jax.threefry_partitionable(partitionable):
+        expected = of_jax(MADE[name](jax.random, jax.numpy, jax.random.key(42, impl=impl)))
+    with tl.threefry_partitionable(partitionable):
+        found = MADE[name](random, tnp, random.key(42, impl=impl))
+    found = random.key_data(found) if tl.dtypes.issubdtype(found.dtype, tl.dtypes.prng_key) else found
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(np.asarray(found), expected, name)
+
+
 @pytest.mark.parametrize("impl", IMPLS)
 @pytest.mark.parametrize("name", MADE)
 def test_bits_are_those_of_jax(name: str, impl: str):
-    jax = pytest.importorskip("jax")
-    found = MADE[name](random, tnp, random.key(42, impl=impl))
-    expected = of_jax(MADE[name](jax.random, jax.numpy, jax.random.key(42, impl=impl)))
-    found = random.key_data(found) if tl.dtypes.issubdtype(found.dtype, tl.dtypes.prng_key) else found
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(np.asarray(found), expected)
+    check_made(name, impl, True)
+
+
+@pytest.mark.parametrize("impl", ("threefry2x32", "rbg"))
+def test_bits_of_threefry_counting_a_stream_as_a_whole_are_those_of_jax(impl: str):
+    for name in MADE:
+        check_made(name, impl, False)
+
+
+def test_threefry_counting_a_stream_as_a_whole():
+    """The numbers are those that JAX 0.10.2 prints; an odd number of words is drawn in another way than an even one."""
+    key = random.key(7)
+    jitted = tl.jit(random.bits, static_argnums=(1, 2))
+    partitionable = jitted(key, (5,), np.uint32)
+    with tl.threefry_partitionable(False):
+        split = [[276534068, 861967409], [1905761346, 1641862660], [2900896126, 1402713516]]
+        assert words(random.split(key, 3)) == split
+        for bits in (random.bits, jitted):
+            assert bits(key, (5,), np.uint8).tolist() == [191, 40, 160, 11, 191]
+            assert bits(key, (9,), np.uint16).tolist()[:5] == [37684, 4219, 37937, 13152, 32622]
+            assert bits(key, (5,), np.uint32).tolist() == [276534068, 861967409, 2793701230, 1641862660, 2900896126]
+            assert bits(key, (2, 2), np.uint32).tolist() == [[966301609, 989289821], [1948237315, 1058547403]]
+            assert bits(key, (3,), np.uint64).tolist() == [
+                1187704779931702788,
+                3702121834773752190,
+                8185182656453653932,
+            ]
+        keys = random.split(key, 3)
+        batch = tl.vmap(lambda key: random.bits(key, (3,)))(keys)
+        assert batch.tolist() == [random.bits(key, (3,)).tolist() for key in keys]
+        with pytest.raises(NotImplementedError, match=f"threefry2x32 counts below .* {2**32} words were asked for"):
+            tl.eval_shape(lambda: random.bits(key, (2**32,)))
+    assert jitted(key, (5,), np.uint32).tolist() == partitionable.tolist() == random.bits(key, (5,)).tolist()
 
 
 @pytest.mark.parametrize("impl", OTHERS)

@@ -369,6 +369,32 @@ def test_transpose():
         pytree.tree_transpose(pytree.structure(()), None, ())
 
 
+class Flat:
+    """A mapping that keeps the structure of all that is in it, and the leaves of it as children, as Haiku's do."""
+
+    def __init__(self, structure, leaves):
+        self.structure, self.leaves = structure, list(leaves)
+
+    @classmethod
+    def of(cls, tree):
+        leaves, structure = pytree.flatten(tree)
+        return cls(structure, leaves)
+
+
+def test_transpose_nodes_that_keep_structures():
+    pytree.register_pytree_node(Flat, lambda flat: (flat.leaves, flat.structure), Flat)
+    inner = pytree.structure((0, [0]))
+    for around, within in ((lambda x: x, lambda x: x), (lambda x: [x, x], lambda found: found[1])):
+        outer = pytree.structure(around(Flat.of({"a": 1, "b": 2})))
+        tree = around(Flat.of({"a": (1, [2]), "b": (3, [4])}))
+        first, (second,) = pytree.tree_transpose(outer, inner, tree)
+        assert within(first).structure == within(second).structure == pytree.structure({"a": 1, "b": 2})
+        assert (within(first).leaves, within(second).leaves) == ([1, 3], [2, 4])
+    other = Flat.of({"a": (1, [2]), "c": (3, [4])})  # of as many leaves, but of other keys
+    with pytest.raises(ValueError, match="does not match outer_treedef"):
+        pytree.tree_transpose(pytree.structure(Flat.of({"a": 1, "b": 2})), inner, other)
+
+
 def test_structures_of_structures():
     treedef = pytree.structure({"a": 0, "b": [0]})
     assert treedef.compose(pytree.structure((0, 0))) == pytree.structure({"a": (0, 0), "b": [(0, 0)]})
