@@ -30,3 +30,8 @@ def test_a_polar_factor_is_that_of_its_matrix():
     inner = np.conj(tl.lax.linalg.qdwh(a)[0]).T @ a
     turned = np.linalg.norm(inner - np.conj(inner).T) / np.linalg.norm(inner)
     assert turned < 10 * np.finfo(np.float32).eps  # 3 eps; 27 without pivots, and 230 for 200 rows
+
+
+def test_a_polar_factor_of_a_matrix_without_full_rank_has_not_converged():
+    for kind, n, name in (("triangular", 20, "nearly singular"), ("general", 100, "Kahan")):
+        assert not tl.lax.linalg.qdwh(matrices(kind, n, "float32")[name])[3]
