@@ -333,6 +333,18 @@ def put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     return DeviceArray(compat.put(host, aval, device.sharding, device.handle))
 
 
+def putter(aval: ShapedArray, device: Device) -> Callable[[np.ndarray[Any, Any]], Any]:
+    """Make a function that copies an array of NumPy, of the shape and dtype of `aval`, to a buffer on the device."""
+    put_on = compat.putter(aval, device.sharding, device.handle)
+
+    def put_buffer(host: np.ndarray[Any, Any]) -> Any:
+        if forking.forked or config.transfer_guard_host_to_device != "allow":
+            return put(host, aval, device).buf
+        return put_on(host)
+
+    return put_buffer
+
+
 def _to_be_narrowed() -> Any:
     """Return the classes of values that have to fit; a NumPy scalar may be rounded beside an array of fewer bits."""
     return np.ndarray if config.numpy_bits == 64 else (np.ndarray, np.generic)
@@ -370,6 +382,21 @@ def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArra
         check_number_fits(value, aval)
         found = _scalars.enter(key, put(value, aval, device))
     return found
+
+
+def number_reader(kind: type, aval: ShapedArray, device: Device) -> Callable[[Any], Any]:
+    """Make a function that gives the buffer of a number of class `kind`: see `scalar_constant`."""
+    is_integer = aval.dtype.kind in "iu"
+    if issubclass(kind, (complex, np.complexfloating)):
+        return lambda value: scalar_constant(value, aval, device).buf
+
+    def read(value: Any) -> Any:
+        found = _scalars.get((value, aval, device)) if value or is_integer else None
+        if found is None or found.buf.is_deleted():
+            found = scalar_constant(value, aval, device)
+        return found.buf
+
+    return read
 
 
 def check_number_fits(value: Any, aval: ShapedArray) -> None:

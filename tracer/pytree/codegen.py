@@ -1,4 +1,4 @@
-"""Generate straight-line Python code for one structure: a function that flattens its trees, and one that builds them.
+"""Generate straight-line Python code for one structure: functions that flatten its trees, build them, call with them.
 
 A compiled function sees trees of the same few structures at each call. Walking a tree costs about a microsecond for
 each node, code written for its structure a tenth: `{'a': *, 'b': (*, None)}` is flattened by
@@ -15,8 +15,8 @@ each node, code written for its structure a tenth: `{'a': *, 'b': (*, None)}` is
 Left out: the types of dict keys are not compared, so a dict with equal keys of other types matches.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 
 class TreeStructure(Protocol):
@@ -35,9 +35,9 @@ class TreeStructure(Protocol):
 class _Code:
     """A function while it is generated: its lines, and the constants that they name."""
 
-    def __init__(self) -> None:
+    def __init__(self, missed: Any = None) -> None:
         self.lines: list[str] = []
-        self.constants: dict[str, Any] = {}
+        self.constants: dict[str, Any] = {"missed": missed}
         self.variables = 0
 
     def variable(self) -> str:
@@ -86,22 +86,112 @@ def _match(code: _Code, treedef: TreeStructure, tree: str, leaves: list[str], op
     names = [code.variable() for _ in children]
     unpacked = f"{', '.join(names)}, = " if names else ""
     if cls is type(None):
-        code.lines.append(f"if {tree} is not None: return None")
+        code.lines.append(f"if {tree} is not None: return missed")
     elif cls is tuple or cls is list:
-        code.lines.append(f"if type({tree}) is not {cls.__name__} or len({tree}) != {len(names)}: return None")
+        code.lines.append(f"if type({tree}) is not {cls.__name__} or len({tree}) != {len(names)}: return missed")
         code.lines += [unpacked + tree] * bool(names)
     elif cls is dict:
-        code.lines.append(f"if type({tree}) is not dict or len({tree}) != {len(names)}: return None")
+        code.lines.append(f"if type({tree}) is not dict or len({tree}) != {len(names)}: return missed")
         items = [f"{tree}[{code.constant(key)}]" for key in treedef.node.aux]
-        code.lines += [f"try: {unpacked}{', '.join(items)},", "except KeyError: return None"] * bool(names)
+        code.lines += [f"try: {unpacked}{', '.join(items)},", "except KeyError: return missed"] * bool(names)
     else:
         opened, node = code.constant(opener(cls)), code.constant(treedef.node)
-        code.lines.append(f"if type({tree}) is not {code.constant(cls)}: return None")
+        code.lines.append(f"if type({tree}) is not {code.constant(cls)}: return missed")
         code.lines.append(f"children, node = {opened}({tree})")
-        code.lines.append(f"if len(children) != {len(names)} or not {node}.same(node): return None")
+        code.lines.append(f"if len(children) != {len(names)} or not {node}.same(node): return missed")
         code.lines += [unpacked + "children"] * bool(names)
     for child, name in zip(children, names, strict=True):
         _match(code, child, name, leaves, opener)
+
+
+# ---- calling
+
+Constant: TypeAlias = Callable[[Any], str]  # gives a value a name in generated code
+StaticCode: TypeAlias = Callable[[str, Constant], str]
+ArgumentCode: TypeAlias = Callable[[str, Constant], tuple[str, str]]
+ResultCode: TypeAlias = Callable[[str, str, Constant], Sequence[str]]
+
+MISSED: Final = object()
+
+
+class CallCode(NamedTuple):
+    """The parts of the code of a call that depend on what is called.
+
+    arguments, results: the structures of `(args, kwargs)`, without the static ones, and of the result.
+    statics: by position or name, what writes the condition that a static argument is another one.
+    leaves: for each leaf of the arguments, what writes the condition that it is another one, and the expression that
+      reads it.
+    before: values that come before those of the leaves.
+    run: maps a list of all these values to a list of results.
+    made: for each leaf of the result, what writes the lines that make it, of a name, from a variable.
+    build: makes a result of its leaves, if code for its structure cannot.
+    """
+
+    arguments: TreeStructure
+    results: TreeStructure
+    statics: Mapping[int | str, StaticCode]
+    leaves: Sequence[ArgumentCode]
+    before: Sequence[Any]
+    run: Callable[[list[Any]], Sequence[Any]]
+    made: Sequence[ResultCode]
+    build: Callable[[list[Any]], Any] | None
+
+
+def caller(
+    parts: CallCode, opener: Callable[[type], Callable[[Any], Any]]
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """Generate a function of `(args, kwargs)` that makes a call if they are as expected, else returns `MISSED`.
+
+    Nothing is read before everything is found to be as expected: reading may cost something, or raise.
+
+    Args:
+      opener: returns the function that splits an instance of a class into children and node.
+    """
+    code = _Code(missed=MISSED)
+    found: list[str] = []
+    places = _unpack_arguments(code, parts.arguments, parts.statics)
+    wrong = [parts.statics[where](name, code.constant) for where, name, child in places if child is None]
+    code.lines += [f"if {' or '.join(wrong)}: return missed"] * bool(wrong)
+    for _, name, child in places:
+        if child is not None:
+            _match(code, child, name, found, opener)
+    read = [leaf(name, code.constant) for leaf, name in zip(parts.leaves, found, strict=True)]
+    code.lines += [f"if {' or '.join([other for other, _ in read])}: return missed"] * bool(read)
+    values = [*map(code.constant, parts.before), *[value for _, value in read]]
+    code.lines.append(f"results = {code.constant(parts.run)}([{', '.join(values)}])")
+    code.lines.append(f"return {_make_results(code, parts)}")
+    return code.function("args, kwargs")
+
+
+def _make_results(code: _Code, parts: CallCode) -> str:
+    """Write what makes the result from `results`; return its expression."""
+    raw, made = [[code.variable() for _ in parts.made] for _ in range(2)]
+    code.lines += [f"{''.join(f'{name}, ' for name in raw)}= results"] * bool(raw)
+    for name, variable, write in zip(made, raw, parts.made, strict=True):
+        code.lines += write(name, variable, code.constant)
+    if parts.build is not None:
+        return f"{code.constant(parts.build)}([{', '.join(made)}])"
+    return _build(code, parts.results, iter(made))
+
+
+def _unpack_arguments(
+    code: _Code, arguments: TreeStructure, statics: Mapping[int | str, StaticCode]
+) -> list[tuple[int | str, str, TreeStructure | None]]:
+    """Write what unpacks the arguments; return place, variable and structure of each, None for a static one."""
+    positional, named = arguments.children
+    given = iter(positional.children)
+    count = len(positional.children) + sum([isinstance(where, int) for where in statics])
+    places = [(i, code.variable(), None if i in statics else next(given)) for i in range(count)]
+    by_name: dict[str, Any] = dict(zip(named.node.aux, named.children, strict=True))
+    by_name.update({where: None for where in statics if isinstance(where, str)})
+    keywords = [(name, code.variable(), child) for name, child in by_name.items()]
+    code.lines.append(f"if len(args) != {len(places)} or len(kwargs) != {len(keywords)}: return missed")
+    code.lines += [f"{''.join(f'{name}, ' for _, name, _ in places)}= args"] * bool(places)
+    if keywords:
+        unpacked = "".join(f"{name}, " for _, name, _ in keywords)
+        items = ", ".join(f"kwargs[{name!r}]" for name, _, _ in keywords)
+        code.lines += [f"try: {unpacked}= {items},", "except KeyError: return missed"]
+    return [*places, *keywords]
 
 
 # ---- building
