@@ -327,10 +327,16 @@ def put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """Copy NumPy's elements to the device, in the native byte order of `aval`'s dtype."""
     if isinstance(host, _to_be_narrowed()) and dtypes.is_narrower(aval.dtype, host.dtype):
         host = narrow_array(np.asarray(host), aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
-    forking.check()
-    transfers.to_device(aval)
+    if forking.forked or config.transfer_guard_host_to_device != "allow":
+        _check_transfer(aval)
     host = np.asarray(host, aval.dtype)
     return DeviceArray(compat.put(host, aval, device.sharding, device.handle))
+
+
+def _check_transfer(aval: ShapedArray) -> None:
+    """Raise RuntimeError if nothing may be put on a device now."""
+    forking.check()
+    transfers.to_device(aval)
 
 
 def putter(aval: ShapedArray, device: Device) -> Callable[[np.ndarray[Any, Any]], Any]:
@@ -339,7 +345,7 @@ def putter(aval: ShapedArray, device: Device) -> Callable[[np.ndarray[Any, Any]]
 
     def put_buffer(host: np.ndarray[Any, Any]) -> Any:
         if forking.forked or config.transfer_guard_host_to_device != "allow":
-            return put(host, aval, device).buf
+            _check_transfer(aval)
         return put_on(host)
 
     return put_buffer
@@ -393,7 +399,7 @@ def number_reader(kind: type, aval: ShapedArray, device: Device) -> Callable[[An
     def read(value: Any) -> Any:
         found = _scalars.get((value, aval, device)) if value or is_integer else None
         if found is None or found.buf.is_deleted():
-            found = scalar_constant(value, aval, device)
+            return scalar_constant(value, aval, device).buf
         return found.buf
 
     return read

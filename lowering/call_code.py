@@ -14,52 +14,35 @@ from tapeless.lowering.array import DeviceArray, duplicate, number_reader, putte
 from tapeless.lowering.compile import is_plain
 from tapeless.lowering.devices import Device
 from tapeless.tracer.array import Unplaced
-from tapeless.tracer.pytree.codegen import ArgumentCode, ResultCode
+from tapeless.tracer.pytree.codegen import Read, Wrapped
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray
 
 
-def argument_code(
+def argument_leaf(
     x: Any, aval: ShapedArray, device: Device, donated: bool, type_of: Callable[[Any], ShapedArray]
-) -> ArgumentCode:
-    """Return what writes the code for an argument of a program, if there is one device.
+) -> Wrapped | Read:
+    """Return how code reads an argument of a program, if there is one device.
 
     Args:
       x, aval: a value like those to come, and the type that the program has for it.
       donated: whether the program takes the memory of the argument, which nobody else must have then.
       type_of: computes the type that a program has for a value of the class of `x`, under the settings of now.
     """
-    if isinstance(x, DeviceArray) and not isinstance(x, Unplaced):
-        return _code(x, "{x}.aval is not {0}", (aval,), "{x}.buf")
-    if type(x) is np.ndarray and x.ndim and x.dtype is aval.dtype:  # of native byte order, and not to be narrowed
-        others = "{x}.dtype is not {0} or {x}.shape != {1}"
-        return _code(x, others, (aval.dtype, aval.shape, putter(aval, device)), "{2}({x})")
-    if not _is_typed_by_class(x):
-        return _code(x, "{0}({x}) is not {1}", (type_of, aval, _converter(aval, device, donated)), "{2}({x})")
-    read = _converter(aval, device, True) if donated else number_reader(type(x), aval, device)
-    return _code(x, "", (read,), "{0}({x})")
-
-
-def result_code(aval: ShapedArray) -> ResultCode:
-    """Return what writes the code that makes a result of a buffer, or takes one that is made: see `Executable.run`."""
-    if not is_plain(aval):
-        return lambda name, raw, constant: [f"{name} = {raw}"]
-    return lambda name, raw, constant: [  # what `DeviceArray(raw)` does, in half the time
-        f"{name} = {constant(object.__new__)}({constant(DeviceArray)})",
-        f"{name}.buf, {name}.aval = {raw}, {constant(aval)}",
-    ]
-
-
-def _code(x: Any, others: str, constants: tuple[Any, ...], value: str) -> ArgumentCode:
-    """Return what writes code for the class of `x`: `{x}` is for the argument, numbers for constants."""
     kind = type(x)
+    if isinstance(x, DeviceArray) and not isinstance(x, Unplaced):
+        return Wrapped(kind, aval, "aval", "buf")
+    if kind is np.ndarray and x.ndim and x.dtype is aval.dtype:  # of native byte order, and not to be narrowed
+        others = "{x}.dtype is not {0} or {x}.shape != {1}"
+        return Read(kind, putter(aval, device), others, (aval.dtype, aval.shape))
+    if not _is_typed_by_class(x):
+        return Read(kind, _converter(aval, device, donated), "{0}({x}) is not {1}", (type_of, aval))
+    return Read(kind, _converter(aval, device, True) if donated else number_reader(kind, aval, device))
 
-    def write(name: str, constant: Callable[[Any], str]) -> tuple[str, str]:
-        names = [*map(constant, constants)]
-        wrong = [f"type({name}) is not {constant(kind)}", *[others.format(*names, x=name)] * bool(others)]
-        return " or ".join(wrong), value.format(*names, x=name)
 
-    return write
+def result_leaf(aval: ShapedArray) -> Wrapped | None:
+    """Return how code makes a result of a buffer; None for one that the program makes: see `Executable.run`."""
+    return Wrapped(DeviceArray, aval, "aval", "buf") if is_plain(aval) else None
 
 
 def _is_typed_by_class(x: Any) -> bool:

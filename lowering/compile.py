@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -162,7 +163,7 @@ class Executable:
 
     def call(self, bufs: Sequence[Any]) -> list[DeviceArray]:
         """Run on buffers, whose types are not checked: a wrong one of the same size gives nonsense."""
-        if _donating:
+        if _donating and any(map(_is_deleted, bufs)):
             check_live(bufs)
         try:
             return self._execute(bufs).consume_with_handlers(self._handlers)
@@ -171,7 +172,7 @@ class Executable:
 
     def run(self, bufs: Sequence[Any]) -> Sequence[Any]:
         """Run on buffers, as `call` does; return those results that are plain as buffers, see `is_plain`."""
-        if _donating:
+        if _donating and any(map(_is_deleted, bufs)):
             check_live(bufs)
         try:
             return self._execute(bufs).consume_with_handlers(self._raw_handlers)
@@ -248,6 +249,7 @@ class CallingExecutable(Executable):
         return results
 
 
+_is_deleted = methodcaller("is_deleted")
 _donating = False  # has a program taken the memory of its arguments? They may be used again by mistake.
 
 
@@ -259,9 +261,9 @@ def note_donation() -> None:
 
 def check_live(bufs: Sequence[Any]) -> None:
     """Raise RuntimeError if a buffer was deleted or donated. jaxlib does too, after a line on stderr."""
-    for i, buf in enumerate(bufs):
-        if buf.is_deleted():
-            raise DeletedArgument(buf.aval, i) from None
+    if any(map(_is_deleted, bufs)):
+        i = next(i for i, buf in enumerate(bufs) if buf.is_deleted())
+        raise DeletedArgument(bufs[i].aval, i) from None
 
 
 def check_distinct(bufs: Sequence[Any], donated: Sequence[int]) -> None:

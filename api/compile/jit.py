@@ -1,7 +1,7 @@
 """jit: trace a function once for every type of its arguments, compile it, and call the program after that.
 
-A call goes through three steps, the cheapest first: arguments that are all arrays of ours and known in
-type are handed to the executable at once; others are flattened and looked up by structure and type; a new
+A call goes through three steps, the cheapest first. Arguments of a kind that came before, of one structure, classes and
+types, are read by code that was written for it; others are flattened and looked up by structure and type; a new
 combination is traced and compiled. The stages are there to be used one by one: `jit(f).trace(x).lower().compile()`.
 """
 
@@ -33,7 +33,7 @@ from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering import devices, dispatch
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray
-from tapeless.lowering.call_code import argument_code, result_code
+from tapeless.lowering.call_code import argument_leaf, result_leaf
 from tapeless.tracer import (
     core,
     dtypes,
@@ -327,26 +327,25 @@ class Jitted(Generic[P, R]):
             args, kwargs, _ = self._static.take_out(args, kwargs, self._fun)
         leaves = pytree.leaves((args, kwargs))
         kinds = tuple(map(type, leaves))
-        if kinds not in program.known_calls:
-            if len(program.known_calls) < _KINDS_LIMIT:
-                program.known_calls[kinds] = None
+        if kinds not in program.kinds:
+            if len(program.kinds) < _KINDS_LIMIT:
+                program.kinds.add(kinds)
             return
-        known = program.known_calls[kinds] or self._known_call(program, leaves, statics, tree.snapshot())
+        if kinds not in program.known_calls:
+            program.known_calls[kinds] = self._known_call(program, leaves, statics, tree.snapshot())
+        known = program.known_calls[kinds]
         if known is not None:
-            program.known_calls[kinds] = known
             add_call(self._programs, known)
 
     def _known_call(self, program: CompiledCall, leaves: Any, statics: Any, tree: Any) -> KnownCall | None:
         n, device, signature = len(program.consts), program.executable.device, program.signature
         given = [
-            argument_code(x, aval, device, n + i in program.donated, _type_of)
+            argument_leaf(x, aval, device, n + i in program.donated, _type_of)
             for i, (x, aval) in enumerate(zip(leaves, signature.in_avals, strict=True))
         ]
-        made = [result_code(aval) for aval in program.executable.out_avals]
+        made = [result_leaf(aval) for aval in program.executable.out_avals]
         static = statics.codes() if statics else {}
-        call = pytree.caller_of(
-            CallCode(tree, signature.out_tree, static, given, program.consts, program.run, made, None)
-        )
+        call = pytree.caller_of(CallCode(tree, signature.out_tree, static, given, program.consts, program.run, made))
         return None if call is None else KnownCall(_settings(), call)
 
     def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:

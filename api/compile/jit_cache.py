@@ -87,6 +87,8 @@ def add_call(programs: Programs, call: KnownCall) -> None:
     """Add a way to call; the oldest is forgotten where there are too many to be tried one after the other."""
     others = [known for known in programs.calls if known is not call]
     programs.calls = (call, *others[: _CALLS_LIMIT - 1])
+    if not devices.only_one():  # another thread connected to one meanwhile
+        programs.calls = ()
 
 
 def forget_calls() -> None:

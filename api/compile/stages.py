@@ -76,7 +76,8 @@ class CompiledCall:
         self._call = self._call_donating if donated else executable.call
         self.consts: Final = list(consts)
         self._followed: ClosedJaxpr | None = None  # the program as it was traced, if its keys are followed
-        self.known_calls: dict[tuple[type, ...], KnownCall | None] = {}  # by the classes of the arguments
+        self.kinds: set[tuple[type, ...]] = set()  # classes of arguments that were given
+        self.known_calls: dict[tuple[type, ...], KnownCall | None] = {}  # by these; None: there is no code for it
 
     @classmethod
     def compiled(cls, traced: "Traced", device: Any) -> "CompiledCall":

@@ -65,18 +65,25 @@ def _importing_jax(call: Callable[..., Any], *args: Any) -> Any:
 
 
 def put(host: np.ndarray[Any, Any], aval: ShapedArray, sharding: Any, device: Any) -> Any:
-    """Copy `host` to a buffer on a device, before this returns."""
-    return putter(aval, sharding, device)(host)
-
-
-def putter(aval: ShapedArray, sharding: Any, device: Any) -> Callable[[np.ndarray[Any, Any]], Any]:
-    """Make a function that copies arrays of a type to buffers on a device, before it returns.
+    """Copy `host` to a buffer on a device, before this returns.
 
     The keywords ensure that: other semantics sometimes alias NumPy's memory, and without `enable_x64` a switch of jax,
     if jax is loaded, decides whether 64 bits arrive.
     """
-    put, copied, devices = xc.batched_device_put, xc.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL, [device]
+    put, copied = _put_and_semantics()
+    return put(aval, sharding, [host], [device], enable_x64=True, host_buffer_semantics=copied)
+
+
+def putter(aval: ShapedArray, sharding: Any, device: Any) -> Callable[[np.ndarray[Any, Any]], Any]:
+    """Make a function that does what `put` does, for arrays of one type."""
+    put, copied = _put_and_semantics()
+    devices = [device]
     return lambda host: put(aval, sharding, [host], devices, enable_x64=True, host_buffer_semantics=copied)
+
+
+@functools.cache
+def _put_and_semantics() -> tuple[Any, Any]:
+    return xc.batched_device_put, xc.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
 
 def transfer(buf: Any, aval: ShapedArray, sharding: Any, device: Any) -> Any:

@@ -16,6 +16,7 @@ Left out: the types of dict keys are not compared, so a dict with equal keys of 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 
@@ -39,15 +40,19 @@ class _Code:
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {"missed": missed}
         self.variables = 0
+        self._names: dict[int, str] = {}  # of constants, by identity
 
     def variable(self) -> str:
         self.variables += 1
         return f"t{self.variables - 1}"
 
     def constant(self, value: Any) -> str:
-        name = f"k{len(self.constants)}"
+        name = self._names.setdefault(id(value), f"k{len(self.constants)}")
         self.constants[name] = value
         return name
+
+    def leave_if(self, conditions: Sequence[str]) -> None:
+        self.lines += [f"if {' or '.join(conditions)}: return missed"] * bool(conditions)
 
     def function(self, header: str) -> Callable[..., Any]:
         text = "\n    ".join([f"def function({header}):", *self.lines])
@@ -108,10 +113,33 @@ def _match(code: _Code, treedef: TreeStructure, tree: str, leaves: list[str], op
 
 Constant: TypeAlias = Callable[[Any], str]  # gives a value a name in generated code
 StaticCode: TypeAlias = Callable[[str, Constant], str]
-ArgumentCode: TypeAlias = Callable[[str, Constant], tuple[str, str]]
-ResultCode: TypeAlias = Callable[[str, str, Constant], Sequence[str]]
-
 MISSED: Final = object()
+_UNROLLED = 100  # leaves: code for each is the fastest, and takes long to compile
+
+
+class Wrapped(NamedTuple):
+    """A leaf of class `cls` around a value: it has the object `tag` and the value as its attributes of these names.
+
+    `cls(value)` makes one, and so does setting both attributes of a new object.
+    """
+
+    cls: type
+    tag: Any
+    tag_name: str
+    value_name: str
+
+
+class Read(NamedTuple):
+    """A leaf of class `cls` that is read by a function.
+
+    others: condition that it is another one than expected; "" if its class is enough. `{x}` stands for the leaf, `{0}`,
+      `{1}`, ... for `constants`.
+    """
+
+    cls: type
+    read: Callable[[Any], Any]
+    others: str = ""
+    constants: tuple[Any, ...] = ()
 
 
 class CallCode(NamedTuple):
@@ -119,22 +147,21 @@ class CallCode(NamedTuple):
 
     arguments, results: the structures of `(args, kwargs)`, without the static ones, and of the result.
     statics: by position or name, what writes the condition that a static argument is another one.
-    leaves: for each leaf of the arguments, what writes the condition that it is another one, and the expression that
-      reads it.
+    leaves: those of the arguments.
     before: values that come before those of the leaves.
     run: maps a list of all these values to a list of results.
-    made: for each leaf of the result, what writes the lines that make it, of a name, from a variable.
+    made: the leaves of the result; None for one that `run` makes.
     build: makes a result of its leaves, if code for its structure cannot.
     """
 
     arguments: TreeStructure
     results: TreeStructure
     statics: Mapping[int | str, StaticCode]
-    leaves: Sequence[ArgumentCode]
+    leaves: Sequence[Wrapped | Read]
     before: Sequence[Any]
     run: Callable[[list[Any]], Sequence[Any]]
-    made: Sequence[ResultCode]
-    build: Callable[[list[Any]], Any] | None
+    made: Sequence[Wrapped | None]
+    build: Callable[[list[Any]], Any] | None = None
 
 
 def caller(
@@ -150,28 +177,78 @@ def caller(
     code = _Code(missed=MISSED)
     found: list[str] = []
     places = _unpack_arguments(code, parts.arguments, parts.statics)
-    wrong = [parts.statics[where](name, code.constant) for where, name, child in places if child is None]
-    code.lines += [f"if {' or '.join(wrong)}: return missed"] * bool(wrong)
+    code.leave_if([parts.statics[where](name, code.constant) for where, name, child in places if child is None])
     for _, name, child in places:
         if child is not None:
             _match(code, child, name, found, opener)
-    read = [leaf(name, code.constant) for leaf, name in zip(parts.leaves, found, strict=True)]
-    code.lines += [f"if {' or '.join([other for other, _ in read])}: return missed"] * bool(read)
-    values = [*map(code.constant, parts.before), *[value for _, value in read]]
+    values = [*map(code.constant, parts.before), *_read_leaves(code, parts.leaves, found)]
     code.lines.append(f"results = {code.constant(parts.run)}([{', '.join(values)}])")
     code.lines.append(f"return {_make_results(code, parts)}")
     return code.function("args, kwargs")
 
 
+def _read_leaves(code: _Code, leaves: Sequence[Wrapped | Read], names: Sequence[str]) -> list[str]:
+    """Write the conditions that leaves are other ones; return the expressions that read them."""
+    wrapped = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Wrapped)]
+    if len(wrapped) <= _UNROLLED:
+        wrapped = []
+    apart = {i: (names[i], leaf) for i, leaf in enumerate(leaves)}
+    _check_together(code, [apart.pop(i) for i in wrapped])
+    code.leave_if([_is_other(code, name, leaf) for name, leaf in apart.values()])
+    _unwrap_together(code, [names[i] for i in wrapped], [leaves[i] for i in wrapped])
+    return [_reading(code, name, leaves[i]) if i in apart else name for i, name in enumerate(names)]
+
+
+def _check_together(code: _Code, wrapped: Sequence[tuple[str, Any]]) -> None:
+    if wrapped:
+        names, leaves = zip(*wrapped, strict=True)
+        classes, tags = tuple([leaf.cls for leaf in leaves]), tuple([leaf.tag for leaf in leaves])
+        get = code.constant(attrgetter(leaves[0].tag_name))
+        code.lines.append(f"leaves = {', '.join(names)},")
+        code.leave_if([f"tuple(map(type, leaves)) != {code.constant(classes)}"])
+        code.leave_if([f"tuple(map({get}, leaves)) != {code.constant(tags)}"])
+
+
+def _unwrap_together(code: _Code, names: Sequence[str], leaves: Sequence[Any]) -> None:
+    if names:
+        get = code.constant(attrgetter(leaves[0].value_name))
+        code.lines.append(f"{', '.join(names)}, = map({get}, leaves)")
+
+
+def _is_other(code: _Code, name: str, leaf: Wrapped | Read) -> str:
+    """Return the condition that a leaf is another one than expected."""
+    wrong = f"type({name}) is not {code.constant(leaf.cls)}"
+    if isinstance(leaf, Wrapped):
+        return f"{wrong} or {name}.{leaf.tag_name} is not {code.constant(leaf.tag)}"
+    others = leaf.others.format(*map(code.constant, leaf.constants), x=name)
+    return f"{wrong} or {others}" if others else wrong
+
+
+def _reading(code: _Code, name: str, leaf: Wrapped | Read) -> str:
+    """Return the expression that reads a leaf."""
+    return f"{name}.{leaf.value_name}" if isinstance(leaf, Wrapped) else f"{code.constant(leaf.read)}({name})"
+
+
 def _make_results(code: _Code, parts: CallCode) -> str:
     """Write what makes the result from `results`; return its expression."""
-    raw, made = [[code.variable() for _ in parts.made] for _ in range(2)]
-    code.lines += [f"{''.join(f'{name}, ' for name in raw)}= results"] * bool(raw)
-    for name, variable, write in zip(made, raw, parts.made, strict=True):
-        code.lines += write(name, variable, code.constant)
+    names, classes = [code.variable() for _ in parts.made], {leaf and leaf.cls for leaf in parts.made}
+    alike = classes.pop() if len(names) > _UNROLLED and len(classes) == 1 else None
+    results = f"map({code.constant(alike)}, results)" if alike else "results"
+    code.lines += [f"{', '.join(names)}, = {results}"] * bool(names)
+    made = names if alike else [_make(code, name, leaf) for name, leaf in zip(names, parts.made, strict=True)]
     if parts.build is not None:
         return f"{code.constant(parts.build)}([{', '.join(made)}])"
     return _build(code, parts.results, iter(made))
+
+
+def _make(code: _Code, value: str, leaf: Wrapped | None) -> str:
+    """Write what wraps a value; return the name of the leaf."""
+    if leaf is None:
+        return value
+    made = code.variable()
+    code.lines.append(f"{made} = {code.constant(object.__new__)}({code.constant(leaf.cls)})")
+    code.lines.append(f"{made}.{leaf.value_name}, {made}.{leaf.tag_name} = {value}, {code.constant(leaf.tag)}")
+    return made
 
 
 def _unpack_arguments(
@@ -189,7 +266,7 @@ def _unpack_arguments(
     code.lines += [f"{''.join(f'{name}, ' for _, name, _ in places)}= args"] * bool(places)
     if keywords:
         unpacked = "".join(f"{name}, " for _, name, _ in keywords)
-        items = ", ".join(f"kwargs[{name!r}]" for name, _, _ in keywords)
+        items = ", ".join(f"kwargs[{code.constant(name)}]" for name, _, _ in keywords)
         code.lines += [f"try: {unpacked}= {items},", "except KeyError: return missed"]
     return [*places, *keywords]
 

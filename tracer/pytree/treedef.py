@@ -445,7 +445,7 @@ def caller_of(parts: CallCode) -> Callable[[tuple[Any, ...], dict[str, Any]], An
     return caller(parts, openers.__getitem__)
 
 
-_MOST_CALLED = 2_000  # nodes
+_MOST_CALLED = 20_000  # nodes: code for more takes half a second
 
 
 # ---- comparing a structure with a tree
