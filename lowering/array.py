@@ -391,18 +391,32 @@ def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArra
 
 
 def number_reader(kind: type, aval: ShapedArray, device: Device) -> Callable[[Any], Any]:
-    """Make a function that gives the buffer of a number of class `kind`: see `scalar_constant`."""
-    is_integer = aval.dtype.kind in "iu"
+    """Make a function that gives the buffer of a number of class `kind`: that of `scalar_constant`, if it is kept.
+
+    A number that is not is kept when it comes again: numbers that never do, as a rate that falls at every step, would
+    leave hundreds of buffers.
+    """
     if issubclass(kind, (complex, np.complexfloating)):
         return lambda value: scalar_constant(value, aval, device).buf
+    is_integer, put_buffer = aval.dtype.kind in "iu", putter(aval, device)
+    came: set[Any] = set()
 
     def read(value: Any) -> Any:
         found = _scalars.get((value, aval, device)) if value or is_integer else None
-        if found is None or found.buf.is_deleted():
+        if found is not None and not found.buf.is_deleted():
+            return found.buf
+        if not value or value in came:
             return scalar_constant(value, aval, device).buf
-        return found.buf
+        if len(came) >= _NUMBERS_LIMIT:
+            came.clear()
+        came.add(value)
+        check_number_fits(value, aval)
+        return put_buffer(np.asarray(value, aval.dtype))
 
     return read
+
+
+_NUMBERS_LIMIT = 64
 
 
 def check_number_fits(value: Any, aval: ShapedArray) -> None:
