@@ -327,28 +327,16 @@ def put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """Copy NumPy's elements to the device, in the native byte order of `aval`'s dtype."""
     if isinstance(host, _to_be_narrowed()) and dtypes.is_narrower(aval.dtype, host.dtype):
         host = narrow_array(np.asarray(host), aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
-    if forking.forked or config.transfer_guard_host_to_device != "allow":
-        _check_transfer(aval)
+    if transfers.to_device_guard.was_set or forking.forked:
+        check_transfer(aval)
     host = np.asarray(host, aval.dtype)
     return DeviceArray(compat.put(host, aval, device.sharding, device.handle))
 
 
-def _check_transfer(aval: ShapedArray) -> None:
+def check_transfer(aval: ShapedArray) -> None:
     """Raise RuntimeError if nothing may be put on a device now."""
     forking.check()
     transfers.to_device(aval)
-
-
-def putter(aval: ShapedArray, device: Device) -> Callable[[np.ndarray[Any, Any]], Any]:
-    """Make a function that copies an array of NumPy, of the shape and dtype of `aval`, to a buffer on the device."""
-    put_on = compat.putter(aval, device.sharding, device.handle)
-
-    def put_buffer(host: np.ndarray[Any, Any]) -> Any:
-        if forking.forked or config.transfer_guard_host_to_device != "allow":
-            _check_transfer(aval)
-        return put_on(host)
-
-    return put_buffer
 
 
 def _to_be_narrowed() -> Any:
@@ -373,7 +361,7 @@ def duplicate(x: DeviceArray) -> DeviceArray:
     return copy.commit() if x.committed else copy
 
 
-_scalars: Recent[Any, DeviceArray] = Recent(256)
+scalars: Recent[Any, DeviceArray] = Recent(256)
 
 
 def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
@@ -381,42 +369,13 @@ def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArra
     # Equal numbers share an entry, for `aval` says what they become; but 0.0 == -0.0, also as parts of complex numbers.
     plain = aval.dtype.kind in "iu" or (value and not isinstance(value, (complex, np.complexfloating)))
     key = (value if plain else repr(value), aval, device)
-    found = _scalars.get(key)
+    found = scalars.get(key)
     if found is None:
-        found = _scalars.recall(key)
+        found = scalars.recall(key)
     if found is None or found.is_deleted():
         check_number_fits(value, aval)
-        found = _scalars.enter(key, put(value, aval, device))
+        found = scalars.enter(key, put(value, aval, device))
     return found
-
-
-def number_reader(kind: type, aval: ShapedArray, device: Device) -> Callable[[Any], Any]:
-    """Make a function that gives the buffer of a number of class `kind`: that of `scalar_constant`, if it is kept.
-
-    A number that is not is kept when it comes again: numbers that never do, as a rate that falls at every step, would
-    leave hundreds of buffers.
-    """
-    if issubclass(kind, (complex, np.complexfloating)):
-        return lambda value: scalar_constant(value, aval, device).buf
-    is_integer, put_buffer = aval.dtype.kind in "iu", putter(aval, device)
-    came: set[Any] = set()
-
-    def read(value: Any) -> Any:
-        found = _scalars.get((value, aval, device)) if value or is_integer else None
-        if found is not None and not found.buf.is_deleted():
-            return found.buf
-        if not value or value in came:
-            return scalar_constant(value, aval, device).buf
-        if len(came) >= _NUMBERS_LIMIT:
-            came.clear()
-        came.add(value)
-        check_number_fits(value, aval)
-        return put_buffer(np.asarray(value, aval.dtype))
-
-    return read
-
-
-_NUMBERS_LIMIT = 64
 
 
 def check_number_fits(value: Any, aval: ShapedArray) -> None:
