@@ -24,14 +24,14 @@ from tapeless.lowering.compile import is_plain
 from tapeless.lowering.devices import Device
 from tapeless.lowering.xla_workarounds import compat, forking
 from tapeless.tracer.array import Unplaced
-from tapeless.tracer.pytree.codegen import Read, Wrapped
+from tapeless.tracer.pytree.codegen import ReadLeaf, WrappedLeaf
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray
 
 
 def argument_leaf(
     x: Any, aval: ShapedArray, device: Device, donated: bool, type_of: Callable[[Any], ShapedArray]
-) -> Wrapped | Read:
+) -> WrappedLeaf | ReadLeaf:
     """Return how code reads an argument of a program, if there is one device.
 
     Args:
@@ -41,18 +41,18 @@ def argument_leaf(
     """
     kind = type(x)
     if isinstance(x, DeviceArray) and not isinstance(x, Unplaced):
-        return Wrapped(kind, aval, "aval", "buf")
+        return WrappedLeaf(kind, aval, "aval", "buf")
     if kind is np.ndarray and x.ndim and x.dtype is aval.dtype:  # of native byte order, and not to be narrowed
         others = "{x}.dtype is not {0} or {x}.shape != {1}"
-        return Read(kind, _putter(aval, device), others, (aval.dtype, aval.shape))
+        return ReadLeaf(kind, _putter(aval, device), others, (aval.dtype, aval.shape))
     if not _is_typed_by_class(x):
-        return Read(kind, _converter(aval, device, donated), "{0}({x}) is not {1}", (type_of, aval))
-    return Read(kind, _converter(aval, device, True) if donated else _number_reader(kind, aval, device))
+        return ReadLeaf(kind, _converter(aval, device, donated), "{0}({x}) is not {1}", (type_of, aval))
+    return ReadLeaf(kind, _converter(aval, device, True) if donated else _number_reader(kind, aval, device))
 
 
-def result_leaf(aval: ShapedArray) -> Wrapped | None:
+def result_leaf(aval: ShapedArray) -> WrappedLeaf | None:
     """Return how code makes a result of a buffer; None for one that the program makes: see `Executable.run`."""
-    return Wrapped(DeviceArray, aval, "aval", "buf") if is_plain(aval) else None
+    return WrappedLeaf(DeviceArray, aval, "aval", "buf") if is_plain(aval) else None
 
 
 def _is_typed_by_class(x: Any) -> bool:

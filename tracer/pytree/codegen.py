@@ -117,7 +117,7 @@ MISSED: Final = object()
 _UNROLLED = 100  # leaves: code for each is the fastest, and takes long to compile
 
 
-class Wrapped(NamedTuple):
+class WrappedLeaf(NamedTuple):
     """A leaf of class `cls` around a value: it has the object `tag` and the value as its attributes of these names.
 
     `cls(value)` makes one, and so does setting both attributes of a new object.
@@ -129,7 +129,7 @@ class Wrapped(NamedTuple):
     value_name: str
 
 
-class Read(NamedTuple):
+class ReadLeaf(NamedTuple):
     """A leaf of class `cls` that is read by a function.
 
     others: condition that it is another one than expected; "" if its class is enough. `{x}` stands for the leaf, `{0}`,
@@ -157,10 +157,10 @@ class CallCode(NamedTuple):
     arguments: TreeStructure
     results: TreeStructure
     statics: Mapping[int | str, StaticCode]
-    leaves: Sequence[Wrapped | Read]
+    leaves: Sequence[WrappedLeaf | ReadLeaf]
     before: Sequence[Any]
     run: Callable[[list[Any]], Sequence[Any]]
-    made: Sequence[Wrapped | None]
+    made: Sequence[WrappedLeaf | None]
     build: Callable[[list[Any]], Any] | None = None
 
 
@@ -187,9 +187,9 @@ def caller(
     return code.function("args, kwargs")
 
 
-def _read_leaves(code: _Code, leaves: Sequence[Wrapped | Read], names: Sequence[str]) -> list[str]:
+def _read_leaves(code: _Code, leaves: Sequence[WrappedLeaf | ReadLeaf], names: Sequence[str]) -> list[str]:
     """Write the conditions that leaves are other ones; return the expressions that read them."""
-    wrapped = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Wrapped)]
+    wrapped = [i for i, leaf in enumerate(leaves) if isinstance(leaf, WrappedLeaf)]
     if len(wrapped) <= _UNROLLED:
         wrapped = []
     apart = {i: (names[i], leaf) for i, leaf in enumerate(leaves)}
@@ -215,18 +215,18 @@ def _unwrap_together(code: _Code, names: Sequence[str], leaves: Sequence[Any]) -
         code.lines.append(f"{', '.join(names)}, = map({get}, leaves)")
 
 
-def _is_other(code: _Code, name: str, leaf: Wrapped | Read) -> str:
+def _is_other(code: _Code, name: str, leaf: WrappedLeaf | ReadLeaf) -> str:
     """Return the condition that a leaf is another one than expected."""
     wrong = f"type({name}) is not {code.constant(leaf.cls)}"
-    if isinstance(leaf, Wrapped):
+    if isinstance(leaf, WrappedLeaf):
         return f"{wrong} or {name}.{leaf.tag_name} is not {code.constant(leaf.tag)}"
     others = leaf.others.format(*map(code.constant, leaf.constants), x=name)
     return f"{wrong} or {others}" if others else wrong
 
 
-def _reading(code: _Code, name: str, leaf: Wrapped | Read) -> str:
+def _reading(code: _Code, name: str, leaf: WrappedLeaf | ReadLeaf) -> str:
     """Return the expression that reads a leaf."""
-    return f"{name}.{leaf.value_name}" if isinstance(leaf, Wrapped) else f"{code.constant(leaf.read)}({name})"
+    return f"{name}.{leaf.value_name}" if isinstance(leaf, WrappedLeaf) else f"{code.constant(leaf.read)}({name})"
 
 
 def _make_results(code: _Code, parts: CallCode) -> str:
@@ -241,7 +241,7 @@ def _make_results(code: _Code, parts: CallCode) -> str:
     return _build(code, parts.results, iter(made))
 
 
-def _make(code: _Code, value: str, leaf: Wrapped | None) -> str:
+def _make(code: _Code, value: str, leaf: WrappedLeaf | None) -> str:
     """Write what wraps a value; return the name of the leaf."""
     if leaf is None:
         return value

@@ -437,7 +437,8 @@ def flatten_deep(
 
 def caller_of(parts: CallCode) -> Callable[[tuple[Any, ...], dict[str, Any]], Any] | None:
     """Generate the code of a call, see `codegen.caller`; None if a structure is too deep for it, or too large."""
-    given, made = parts.arguments, parts.results
+    given: Any = parts.arguments
+    made: Any = parts.results
     if max(given.depth, made.depth) > DEEP or given.num_nodes + made.num_nodes > _MOST_CALLED:
         return None
     if not made.interned:
