@@ -14,7 +14,7 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from statistics import median
+from statistics import geometric_mean, median
 from time import perf_counter
 from types import ModuleType
 
@@ -135,6 +135,9 @@ def report(question: str, rows: Sequence[Row], *, names: tuple[str, str], cannot
             else f"{row.target:.2f}" + ("  <- missed" if row.ratio > row.target and names[0] != names[1] else "")
         )
         print(f"{row.name:{width}}  {seconds(row.ours):>10}  {seconds(row.baseline):>10}  {row.ratio:6.2f}  {target}")
+    worst = max(rows, key=lambda row: row.ratio)
+    mean = geometric_mean([row.ratio for row in rows])
+    print(f"\nGeometric mean of the ratios: {mean:.2f}; the worst: {worst.ratio:.2f}, {worst.name}.")
     print(f"\nCannot show: {cannot_show}")
 
 

@@ -336,10 +336,16 @@ def put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """Copy NumPy's elements to the device, in the native byte order of `aval`'s dtype."""
     if isinstance(host, _to_be_narrowed()) and dtypes.is_narrower(aval.dtype, host.dtype):
         host = narrow_array(np.asarray(host), aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
-    forking.check()
-    transfers.to_device(aval)
+    if transfers.to_device_guard.was_set or forking.forked:
+        check_transfer(aval)
     host = np.asarray(host, aval.dtype)
     return DeviceArray(compat.put(host, aval, device.sharding, device.handle))
+
+
+def check_transfer(aval: ShapedArray) -> None:
+    """Raise RuntimeError if nothing may be put on a device now."""
+    forking.check()
+    transfers.to_device(aval)
 
 
 def _to_be_narrowed() -> Any:
@@ -364,7 +370,7 @@ def duplicate(x: DeviceArray) -> DeviceArray:
     return copy.commit() if x.committed else copy
 
 
-_scalars: Recent[Any, DeviceArray] = Recent(256)
+scalars: Recent[Any, DeviceArray] = Recent(256)
 
 
 def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
@@ -372,12 +378,12 @@ def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArra
     # Equal numbers share an entry, for `aval` says what they become; but 0.0 == -0.0, also as parts of complex numbers.
     plain = aval.dtype.kind in "iu" or (value and not isinstance(value, (complex, np.complexfloating)))
     key = (value if plain else repr(value), aval, device)
-    found = _scalars.get(key)
+    found = scalars.get(key)
     if found is None:
-        found = _scalars.recall(key)
+        found = scalars.recall(key)
     if found is None or found.is_deleted():
         check_number_fits(value, aval)
-        found = _scalars.enter(key, put(value, aval, device))
+        found = scalars.enter(key, put(value, aval, device))
     return found
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -130,7 +131,17 @@ _TENSOR = re.compile(r"tensor<((?:\d+x)*)(\w+)>")
 class Executable:
     """A compiled program on one device. jaxlib cannot serialise it again if it was `restored` from bytes."""
 
-    __slots__ = ("__weakref__", "_execute", "_handlers", "device", "in_avals", "loaded", "out_avals", "restored")
+    __slots__ = (
+        "__weakref__",
+        "_execute",
+        "_handlers",
+        "_raw_handlers",
+        "device",
+        "in_avals",
+        "loaded",
+        "out_avals",
+        "restored",
+    )
 
     def __init__(
         self, loaded: Any, device: Device, out_avals: Sequence[ShapedArray], in_avals: Sequence[ShapedArray] | None
@@ -142,7 +153,9 @@ class Executable:
         self.restored: bool = False
         self._execute = loaded.execute_sharded
         forking.refuse_in_children(self)
-        self._handlers = [_handler(aval, device) for aval in self.out_avals]
+        self._raw_handlers = [_raw_handler(aval, device) for aval in self.out_avals]
+        pairs = zip(self._raw_handlers, self.out_avals, strict=True)
+        self._handlers = [handler.wrap(DeviceArray) if is_plain(aval) else handler for handler, aval in pairs]
 
     def refuse(self) -> None:
         """Make every later call raise RuntimeError: this process is a fork of the one that compiled the program."""
@@ -150,19 +163,19 @@ class Executable:
 
     def call(self, bufs: Sequence[Any]) -> list[DeviceArray]:
         """Run on buffers, whose types are not checked: a wrong one of the same size gives nonsense."""
-        if _donating:
+        if _donating and any(map(_is_deleted, bufs)):
             check_live(bufs)
         try:
             return self._execute(bufs).consume_with_handlers(self._handlers)
         except (xc.XlaRuntimeError, TypeError) as error:
             self._explain(bufs, error)
 
-    def call_single(self, bufs: Sequence[Any]) -> DeviceArray:
-        """Run a program of one result on buffers, as `call` does."""
-        if _donating:
+    def run(self, bufs: Sequence[Any]) -> Sequence[Any]:
+        """Run on buffers, as `call` does; return those results that are plain as buffers, see `is_plain`."""
+        if _donating and any(map(_is_deleted, bufs)):
             check_live(bufs)
         try:
-            return self._execute(bufs).consume_with_handlers(self._handlers)[0]
+            return self._execute(bufs).consume_with_handlers(self._raw_handlers)
         except (xc.XlaRuntimeError, TypeError) as error:
             self._explain(bufs, error)
 
@@ -227,8 +240,8 @@ class CallingExecutable(Executable):
     def call(self, bufs: Sequence[Any]) -> list[DeviceArray]:
         return host.raising(super().call, bufs)
 
-    def call_single(self, bufs: Sequence[Any]) -> DeviceArray:
-        return host.raising(super().call_single, bufs)
+    def run(self, bufs: Sequence[Any]) -> Sequence[Any]:
+        return host.raising(super().run, bufs)
 
     def _execute_noted(self, bufs: Sequence[Any]) -> Any:
         results = self.loaded.execute_sharded(bufs, with_tokens=True)
@@ -236,6 +249,7 @@ class CallingExecutable(Executable):
         return results
 
 
+_is_deleted = methodcaller("is_deleted")
 _donating = False  # has a program taken the memory of its arguments? They may be used again by mistake.
 
 
@@ -247,9 +261,9 @@ def note_donation() -> None:
 
 def check_live(bufs: Sequence[Any]) -> None:
     """Raise RuntimeError if a buffer was deleted or donated. jaxlib does too, after a line on stderr."""
-    for i, buf in enumerate(bufs):
-        if buf.is_deleted():
-            raise DeletedArgument(buf.aval, i) from None
+    if any(map(_is_deleted, bufs)):
+        i = next(i for i, buf in enumerate(bufs) if buf.is_deleted())
+        raise DeletedArgument(bufs[i].aval, i) from None
 
 
 def check_distinct(bufs: Sequence[Any], donated: Sequence[int]) -> None:
@@ -263,16 +277,21 @@ def check_distinct(bufs: Sequence[Any], donated: Sequence[int]) -> None:
             raise SharedArgument(buf.aval, j, i) from None
 
 
-def _handler(aval: ShapedArray, device: Device) -> Any:
-    """Return the function that wraps a raw result as an array.
+def is_plain(aval: ShapedArray) -> bool:
+    """Tell whether an array of this type is a `DeviceArray` around a buffer of the same type."""
+    return aval.dtype != dtypes.float0 and not holds_keys(aval)
+
+
+def _raw_handler(aval: ShapedArray, device: Device) -> Any:
+    """Return the function that makes a buffer of a result, or an array if it is not plain.
 
     Keys wrap the buffer of their words; float0 results, which programs return as booleans, become NumPy zeros.
     """
     if aval.dtype == dtypes.float0:
         travelled = aval.update(dtype=np.dtype(bool))
         return compat.result_handler(travelled, device.sharding).wrap(lambda _: np.zeros(aval.shape, dtypes.float0))
-    kind = partial(KeyArray, dtype=aval.dtype) if holds_keys(aval) else DeviceArray
-    return compat.result_handler(physical(aval), device.sharding).wrap(kind)
+    handler = compat.result_handler(physical(aval), device.sharding)
+    return handler.wrap(partial(KeyArray, dtype=aval.dtype)) if holds_keys(aval) else handler
 
 
 @dataclass(frozen=True)

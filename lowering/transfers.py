@@ -6,12 +6,14 @@ device, numbers that were moved before, and reads of arrays on a CPU are no tran
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Final
 
 from tapeless.tracer.settings import logs
-from tapeless.tracer.settings.config import config
+from tapeless.tracer.settings.config import Config, Guard, config
 from tapeless.tracer.settings.scopes import Arguments, Result, call_in_scope
 from tapeless.tracer.types import ShapedArray
 
+to_device_guard: Final[Guard] = vars(Config)["transfer_guard_host_to_device"]
 _is_explicit: ContextVar[bool] = ContextVar("explicit transfer", default=False)
 
 

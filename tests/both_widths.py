@@ -53,8 +53,8 @@ class _ByOracle(NamedTuple):
         found = oracle.evaluate(self.jaxpr, [*map(compat.to_numpy, bufs)])
         return [self._put(x, aval) for x, aval in zip(found, self.out_avals, strict=True)]
 
-    def call_single(self, bufs: Sequence[Any]) -> DeviceArray:
-        return self.call(bufs)[0]
+    def run(self, bufs: Sequence[Any]) -> list[Any]:
+        return [x.buf for x in self.call(bufs)]
 
     def _put(self, x: Any, aval: Any) -> DeviceArray:
         host = np.asarray(x, aval.dtype)

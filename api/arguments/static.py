@@ -2,13 +2,14 @@
 
 import inspect
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from tapeless.arguments.argument_checks import describe_value
 from tapeless.arguments.names import argument_name
 from tapeless.tracer import core
 from tapeless.tracer.array import Array
+from tapeless.tracer.pytree.codegen import StaticCode
 
 
 class Arguments:
@@ -109,6 +110,10 @@ class Statics:
         self.items: Final = items
         self.key: Final = tuple((where, _exactly(value)) for group in items for where, value in group)
 
+    def codes(self) -> dict[int | str, StaticCode]:
+        """Return what writes the condition that an argument is another one, by position or name."""
+        return {where: static_code(value) for group in self.items for where, value in group}
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Statics) and self.key == other.key
 
@@ -124,6 +129,42 @@ def _exactly(value: Any) -> Any:
     if isinstance(value, complex):
         return type(value), float.hex(value.real), float.hex(value.imag)
     return type(value), value
+
+
+_CONSTANTS = (int, str, bool, bytes, type(None))  # types whose equal instances cannot be told apart
+
+
+def static_code(value: Any) -> StaticCode:
+    """Return what writes the condition that a static argument is another one than `value`, as part of a key."""
+    kind = type(value)
+    if kind in _CONSTANTS:
+        return lambda name, constant: f"type({name}) is not {constant(kind)} or {name} != {constant(value)}"
+    if kind.__eq__ is object.__eq__:
+        return lambda name, constant: f"{name} is not {constant(value)}"
+    same = _comparison(value)
+    if _is_constant(value):
+        return lambda name, constant: f"{name} is not {constant(value)} and not {constant(same)}({name})"
+    return lambda name, constant: f"not {constant(same)}({name})"  # it may have changed, as the other may
+
+
+def _is_constant(value: Any) -> bool:
+    """Tell whether a value can never change."""
+    if type(value) is tuple:
+        return all(map(_is_constant, value))
+    return type(value) in (*_CONSTANTS, float, complex)
+
+
+def _comparison(value: Any) -> Callable[[Any], bool]:
+    """Return a function that tells whether an object is the same key as `value` is now."""
+    exact, known = _exactly(value), hash(_exactly(value))
+
+    def same(other: Any) -> bool:
+        if type(other) is not type(value) or not has_hash(other):
+            return False
+        key = _exactly(other)
+        return hash(key) == known and key == exact
+
+    return same
 
 
 def _numbers(numbers: Any, what: str) -> tuple[int, ...]:

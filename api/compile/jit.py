@@ -1,14 +1,13 @@
 """jit: trace a function once for every type of its arguments, compile it, and call the program after that.
 
-A call goes through three steps, the cheapest first: arguments that are all arrays of ours and known in
-type are handed to the executable at once; others are flattened and looked up by structure and type; a new
+A call goes through three steps, the cheapest first. Arguments of a kind that came before, of one structure, classes and
+types, are read by code that was written for it; others are flattened and looked up by structure and type; a new
 combination is traced and compiled. The stages are there to be used one by one: `jit(f).trace(x).lower().compile()`.
 """
 
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
@@ -21,6 +20,7 @@ from tapeless.compile import references
 from tapeless.compile.jit_cache import (
     Programs,
     TraceKey,
+    add_call,
     clear_programs,
     explain_retrace,
     note_traced,
@@ -28,11 +28,12 @@ from tapeless.compile.jit_cache import (
     remember,
 )
 from tapeless.compile.placement import one_device
-from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
+from tapeless.compile.stages import CompiledCall, KnownCall, Lowered, ShapeDtypeStruct, Traced
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering import devices, dispatch
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray
+from tapeless.lowering.call_code import argument_leaf, result_leaf
 from tapeless.tracer import (
     core,
     dtypes,
@@ -43,6 +44,7 @@ from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives import call
+from tapeless.tracer.pytree.codegen import MISSED, CallCode
 from tapeless.tracer.references import Ref, values_of
 from tapeless.tracer.rule_arguments import as_arguments
 from tapeless.tracer.settings import logs
@@ -206,9 +208,7 @@ class Jitted(Generic[P, R]):
         self._who = who
         self._fun, self._static, self._donated = fun, static, donated
         self._device, self._inline, self._options = device, inline, dict(options or {})
-        self._plain = not static and device is None
         self._programs = self._shared_programs() if who == "jit" else _no_programs()
-        self._fast = self._programs.fast
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -227,14 +227,13 @@ class Jitted(Generic[P, R]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            if not kwargs and _current() is _BOTTOM:
-                try:
-                    run = self._fast.get((_settings(), *map(_aval, args)))
-                    bufs = list(map(_buf, args))
-                except AttributeError:  # an argument is not an array of ours
-                    run, bufs = None, []
-                if run is not None:
-                    return run(bufs)
+            if _current() is _BOTTOM:
+                now = _settings()
+                for settings, call in self._programs.calls:
+                    if settings is now:
+                        result = call(args, kwargs)
+                        if result is not MISSED:
+                            return result
             return self._call(args, kwargs)
         except ArgumentError as error:
             raise self._by_name(error, args, kwargs) from None
@@ -290,9 +289,6 @@ class Jitted(Generic[P, R]):
         evaluating = core.is_evaluating()
         if evaluating and config.no_execution:
             raise dispatch.execution_error(f"jit of {core.describe_function(self._fun)}")
-        run, bufs = self._fast_in_tree((args, kwargs)) if evaluating else (None, [])
-        if run is not None:
-            return run(bufs)
         statics, leaves, tree = self._split(args, kwargs)
         _check_concrete(leaves, self._fun)
         if not evaluating and _are_lent(leaves):
@@ -302,8 +298,8 @@ class Jitted(Generic[P, R]):
         program = self._program(statics, leaves, tree)
         if program.signature.narrowings:
             program.signature.check_fit(values_of(leaves))
-        elif self._plain and program.references is None and _is_plain(leaves):
-            self._remember(program, leaves, tree)
+        elif program.references is None and _is_unwatched():
+            self._remember(program, args, kwargs, statics, tree)
         return program.call(leaves)
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -325,23 +321,32 @@ class Jitted(Generic[P, R]):
         outside = f"an array that {core.describe_function(self._fun)} takes from outside"
         return error.by_name(lambda i: f"{describe([i])}," if i >= 0 and describe([i]) else outside)
 
-    def _fast_in_tree(self, given: Any) -> tuple[Callable[[list[Any]], Any] | None, list[Any]]:
-        """Look up the compiled call for arguments of structure and types as before; return it and their buffers."""
-        tree = self._programs.tree
-        leaves = tree.match(given)
-        if leaves is None:
-            return None, []
-        try:
-            return self._fast.get((_settings(), tree, *map(_aval, leaves))), list(map(_buf, leaves))
-        except AttributeError:
-            return None, []
+    def _remember(self, program: CompiledCall, args: Any, kwargs: Any, statics: Any, tree: Any) -> None:
+        """Remember how to call a program with arguments such as these, if such ones were given before."""
+        if self._static:
+            args, kwargs, _ = self._static.take_out(args, kwargs, self._fun)
+        leaves = pytree.leaves((args, kwargs))
+        kinds = tuple(map(type, leaves))
+        if kinds not in program.kinds:
+            if len(program.kinds) < _KINDS_LIMIT:
+                program.kinds.add(kinds)
+            return
+        if kinds not in program.known_calls:
+            program.known_calls[kinds] = self._known_call(program, leaves, statics, tree.snapshot())
+        known = program.known_calls[kinds]
+        if known is not None:
+            add_call(self._programs, known)
 
-    def _remember(self, program: CompiledCall, leaves: list[Any], tree: Any) -> None:
-        avals, tree = [x.aval for x in leaves], tree.snapshot()
-        remember(self._fast, (_settings(), tree, *avals), program.run)
-        args, kwargs = tree.children
-        if kwargs.num_leaves == 0 and all(pytree.treedef_is_leaf(c) for c in args.children):
-            remember(self._fast, (_settings(), *avals), program.run)
+    def _known_call(self, program: CompiledCall, leaves: Any, statics: Any, tree: Any) -> KnownCall | None:
+        n, device, signature = len(program.consts), program.executable.device, program.signature
+        given = [
+            argument_leaf(x, aval, device, n + i in program.donated, _type_of)
+            for i, (x, aval) in enumerate(zip(leaves, signature.in_avals, strict=True))
+        ]
+        made = [result_leaf(aval) for aval in program.executable.out_avals]
+        static = statics.codes() if statics else {}
+        call = pytree.caller_of(CallCode(tree, signature.out_tree, static, given, program.consts, program.run, made))
+        return None if call is None else KnownCall(_settings(), call)
 
     def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:
         traced = self._traced(statics, leaves, tree)
@@ -460,7 +465,7 @@ def _no_programs() -> Programs:
 
 _current, _BOTTOM = core.current_trace, core.bottom_trace()
 _settings = config.trace_key
-_aval, _buf = attrgetter("aval"), attrgetter("buf")
+_KINDS_LIMIT = 8  # combinations of classes, as of Python's floats and arrays, for which code is written
 
 
 def _check_concrete(leaves: Sequence[Any], fun: Any) -> None:
@@ -479,10 +484,9 @@ def _are_lent(leaves: Sequence[Any]) -> bool:
     return any(isinstance(x, Ref) for x in leaves) and not isinstance(core.current_trace(), StagingTrace)
 
 
-def _is_plain(args: Sequence[Any]) -> bool:
-    """Tell whether calls with such arguments may be handed to the executable without further checks."""
-    watched = dispatch.are_watched() or config.debug_key_reuse
-    return not watched and all(isinstance(x, DeviceArray) for x in args) and devices.only_one()
+def _is_unwatched() -> bool:
+    """Tell whether arguments of the right types may be handed to the executable without further checks."""
+    return not (dispatch.are_watched() or config.debug_key_reuse) and devices.only_one()
 
 
 # ---- types of arguments --------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from tapeless.arguments.names import argument_name, leaf_names, naming
+from tapeless.compile.stages import KnownCall
 from tapeless.lowering import devices
 from tapeless.tracer import core, pytree, source
 from tapeless.tracer.settings.config import differing_settings
@@ -22,14 +23,14 @@ from tapeless.tracer.settings.config import differing_settings
 class Programs:
     """Programs of one function jitted with one set of options, by settings and types of its arguments.
 
-    fast: how to run buffers; compiled: what is called; traces: before compilation; tree: the structure of the
-    arguments of the last call.
+    calls: ways to call, the newest first; compiled: what is called; traces: before compilation; tree: the structure of
+    the arguments of the last call that went another way.
     """
 
-    __slots__ = ("__weakref__", "compiled", "fast", "traces", "tree")
+    __slots__ = ("__weakref__", "calls", "compiled", "traces", "tree")
 
     def __init__(self, tree: Any) -> None:
-        self.fast: dict[Any, Callable[[list[Any]], Any]] = {}
+        self.calls: tuple[KnownCall, ...] = ()
         self.compiled: dict[Any, Any] = {}
         self.traces: dict[Any, Any] = {}
         self.tree: Any = tree
@@ -37,7 +38,7 @@ class Programs:
 
     def clear(self) -> None:
         """Forget all programs."""
-        self.fast.clear()
+        self.calls = ()
         self.compiled.clear()
         self.traces.clear()
 
@@ -82,15 +83,24 @@ def clear_programs() -> None:
                 programs.clear()
 
 
-def clear_fast_calls() -> None:
-    """Forget how to run buffers: where there are several devices, the arguments say on which."""
+def add_call(programs: Programs, call: KnownCall) -> None:
+    """Add a way to call; the oldest is forgotten where there are too many to be tried one after the other."""
+    others = [known for known in programs.calls if known is not call]
+    programs.calls = (call, *others[: _CALLS_LIMIT - 1])
+    if not devices.only_one():  # another thread connected to one meanwhile
+        programs.calls = ()
+
+
+def forget_calls() -> None:
+    """Forget the ways to call: where there are several devices, the arguments say on which."""
     with _lock:
         for programs in [ref() for ref in list(_all)]:
             if programs is not None:
-                programs.fast.clear()
+                programs.calls = ()
 
 
-devices.when_connected.append(clear_fast_calls)
+devices.when_connected.append(forget_calls)
+_CALLS_LIMIT = 32  # a quarter of a microsecond for each that does not fit
 _FUNCTIONS_LIMIT = 1024
 _PROGRAMS_LIMIT = 1024
 _functions: weakref.WeakKeyDictionary[Any, dict[Any, Programs]] = weakref.WeakKeyDictionary()

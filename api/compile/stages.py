@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,16 @@ else:
     structured_constants = LateModule("tapeless.interpreters.structured_constants")
 
 CompilerOptions = dict[str, str | bool]  # of XLA, by name
+
+
+class KnownCall(NamedTuple):
+    """A way to call a program: `call(args, kwargs)` for arguments of one structure, classes and types, else `MISSED`.
+
+    settings: those that it is for.
+    """
+
+    settings: object
+    call: Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
 class CompiledCall:
@@ -66,7 +76,8 @@ class CompiledCall:
         self._call = self._call_donating if donated else executable.call
         self.consts: Final = list(consts)
         self._followed: ClosedJaxpr | None = None  # the program as it was traced, if its keys are followed
-        self._single = signature.out_tree is pytree.LEAF
+        self.kinds: set[tuple[type, ...]] = set()  # classes of arguments that were given
+        self.known_calls: dict[tuple[type, ...], KnownCall | None] = {}  # by these; None: there is no code for it
 
     @classmethod
     def compiled(cls, traced: "Traced", device: Any) -> "CompiledCall":
@@ -89,18 +100,19 @@ class CompiledCall:
         return dispatch.compiled_anew(self._jaxpr, self.executable.device, self.donated, self._options)
 
     @property
-    def run(self) -> Callable[[list[Any]], Any]:
-        """The fastest way to call with buffers of the right types on the right device."""
-        if self._single and not self.consts and not self.donated:
-            return self.executable.call_single
-        return self._call_buffers
+    def run(self) -> Callable[[list[Any]], Sequence[Any]]:
+        """Map buffers of the right types and device, those of constants first, to results as `Executable.run` gives."""
+        if not self.consts and not self.donated:
+            return self.executable.run
+        return self._run_buffers
 
-    def _call_buffers(self, bufs: Sequence[Any]) -> Any:
+    def _run_buffers(self, bufs: list[Any]) -> Sequence[Any]:
         try:
-            outs = self._call([*self.consts, *bufs])
+            if self.donated:
+                self._check_donated(bufs)
+            return self.executable.run(bufs)
         except ArgumentError as error:
             raise error.after(len(self.consts)) from None
-        return pytree.unflatten(self._tree.snapshot(), outs)
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Call with any concrete values."""
@@ -132,11 +144,14 @@ class CompiledCall:
             )
 
     def _call_donating(self, bufs: Sequence[Any]) -> Any:
+        self._check_donated(bufs)
+        return self.executable.call(bufs)
+
+    def _check_donated(self, bufs: Sequence[Any]) -> None:
         """Check donated buffers before jaxlib does, which would print to stderr before it raises."""
         check_live(bufs)
         check_distinct(bufs, self.donated)
         note_donation()
-        return self.executable.call(bufs)
 
     def _put(self, x: Any) -> DeviceArray:
         there = dispatch.on_device(x, self._device)

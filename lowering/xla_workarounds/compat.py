@@ -65,13 +65,19 @@ def _importing_jax(call: Callable[..., Any], *args: Any) -> Any:
 
 
 def put(host: np.ndarray[Any, Any], aval: ShapedArray, sharding: Any, device: Any) -> Any:
-    """Copy `host` to a buffer on a device, before this returns.
+    """Copy `host` to a buffer on a device, before this returns."""
+    put, copied = put_and_semantics()
+    return put(aval, sharding, [host], [device], enable_x64=True, host_buffer_semantics=copied)
 
-    The keywords ensure that: other semantics sometimes alias NumPy's memory, and without `enable_x64` a switch of jax,
-    if jax is loaded, decides whether 64 bits arrive.
+
+@functools.cache
+def put_and_semantics() -> tuple[Any, Any]:
+    """Return the function that `put` calls, and its `host_buffer_semantics`.
+
+    The keywords ensure that elements are copied: other semantics sometimes alias NumPy's memory, and without
+    `enable_x64` a switch of jax, if jax is loaded, decides whether 64 bits arrive.
     """
-    copied = xc.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-    return xc.batched_device_put(aval, sharding, [host], [device], enable_x64=True, host_buffer_semantics=copied)
+    return xc.batched_device_put, xc.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
 
 def transfer(buf: Any, aval: ShapedArray, sharding: Any, device: Any) -> Any:

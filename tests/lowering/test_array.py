@@ -375,7 +375,7 @@ def test_constants_are_bounded():
     for i in range(1000):
         scalar_constant(float(i), aval, cpu)
         assert scalar_constant(-1.0, aval, cpu) is kept
-    assert len(array._scalars) <= 512 and array._scalars.get((1.0, aval, cpu)) is None
+    assert len(array.scalars) <= 512 and array.scalars.get((1.0, aval, cpu)) is None
 
 
 def test_constants_in_many_threads():

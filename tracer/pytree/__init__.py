@@ -43,6 +43,7 @@ from tapeless.tracer.pytree.registry import (
 from tapeless.tracer.pytree.treedef import (
     LEAF,
     PyTreeDef,
+    caller_of,
     classify,
     flatten_deep,
     flatten_into,
@@ -53,6 +54,7 @@ from tapeless.tracer.pytree.treedef import (
 __all__ = [
     "LEAF",
     "PyTreeDef",
+    "caller_of",
     "DictKey",
     "FlattenedIndexKey",
     "GetAttrKey",

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from tapeless.tracer.pytree import deep_trees
-from tapeless.tracer.pytree.codegen import builder, matcher
+from tapeless.tracer.pytree.codegen import CallCode, builder, caller, matcher
 from tapeless.tracer.pytree.deep_trees import DEEP, Flattening, Recursion, trampoline
 from tapeless.tracer.pytree.differences import article_of, describe_differences, differences
 from tapeless.tracer.pytree.keypath import GetAttrKey, KeyEntry, KeyPath, keystr
@@ -442,6 +442,23 @@ def flatten_deep(
         return None if found is None else found(part)
 
     return trampoline(deep_trees.flatten((), tree, Flattening(opened, LEAF, add, paths, {})))
+
+
+# ---- calling
+
+
+def caller_of(parts: CallCode) -> Callable[[tuple[Any, ...], dict[str, Any]], Any] | None:
+    """Generate the code of a call, see `codegen.caller`; None if a structure is too deep for it, or too large."""
+    given: Any = parts.arguments
+    made: Any = parts.results
+    if max(given.depth, made.depth) > DEEP or given.num_nodes + made.num_nodes > _MOST_CALLED:
+        return None
+    if not made.interned:
+        parts = parts._replace(build=lambda leaves: made.snapshot().unflatten(leaves))
+    return caller(parts, openers.__getitem__)
+
+
+_MOST_CALLED = 20_000  # nodes: code for more takes half a second
 
 
 # ---- comparing a structure with a tree

@@ -86,6 +86,21 @@ class Field(Generic[T]):
             self.scoped.set(before)
 
 
+class Guard(Field[str]):
+    """A setting that allows something unless it is set: `was_set` tells whether it ever was to another value.
+
+    It is for what happens at every call, where reading a setting would take a good part of the time.
+    """
+
+    was_set: bool = False
+
+    def checked(self, value: Any) -> str:
+        """Return the allowed value equal to `value`, and note whether it is another one than `allow`."""
+        found = super().checked(value)
+        self.was_set |= found != "allow"
+        return found
+
+
 def _bits_in_environment(variable: str, default: int) -> int:
     """Read a width from an environment variable. Raises: ValueError if it is neither 32 nor 64."""
     given = os.environ.get(variable, str(default)).strip()
@@ -181,9 +196,9 @@ class Config:
     debug_key_reuse: Field[bool] = Field(False, (False, True))
     enable_custom_prng: Field[bool] = Field(False, (False, True))
     legacy_prng_key: Field[str] = Field("allow", ("allow", "warn", "error"))
-    transfer_guard_host_to_device: Field[str] = Field("allow", _LEVELS, keyed=False)
-    transfer_guard_device_to_device: Field[str] = Field("allow", _LEVELS, keyed=False)
-    transfer_guard_device_to_host: Field[str] = Field("allow", _LEVELS, keyed=False)
+    transfer_guard_host_to_device: Field[str] = Guard("allow", _LEVELS, keyed=False)
+    transfer_guard_device_to_device: Field[str] = Guard("allow", _LEVELS, keyed=False)
+    transfer_guard_device_to_host: Field[str] = Guard("allow", _LEVELS, keyed=False)
 
     def update(self, name: str, value: Any) -> None:
         """Set a field for the process, by its name or by JAX's.

@@ -94,8 +94,8 @@ def test_computed_numbers_are_converted_as_they_are():
 def test_other_calls_stay_fast():
     """Only programs that want something to fit are kept from the shortest way."""
     jitted = tl.jit(shifted)
-    jitted(BYTES, BYTES)
-    assert len(jitted._fast) > 0
+    jitted(BYTES, BYTES), jitted(BYTES, BYTES)
+    assert len(jitted._programs.calls) == 1
     jitted.clear_cache()
-    jitted(BYTES, tnp.asarray(3))
-    assert not jitted._fast
+    jitted(BYTES, tnp.asarray(3)), jitted(BYTES, tnp.asarray(3))
+    assert not jitted._programs.calls

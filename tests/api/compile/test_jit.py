@@ -246,14 +246,15 @@ def test_programs_go_with_their_function():
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(jit_cache, "_FUNCTIONS_LIMIT", 2)
     monkeypatch.setattr(jit_cache, "_PROGRAMS_LIMIT", 3)
+    monkeypatch.setattr(jit_cache, "_CALLS_LIMIT", 3)
     monkeypatch.setattr(jit_cache, "_functions", weakref.WeakKeyDictionary())
     functions = [counted() for _ in range(4)]
     jitted = [tl.jit(scaled) for scaled, _ in functions]
-    for n in range(1, 6):
+    for n in [i for i in range(1, 6) for _ in range(3)]:
         close(jitted[0](tnp.ones(n)), 2 * np.ones(n))
         close(jitted[0]((tnp.ones(n),)[0], n), n * np.ones(n))
     programs = jitted[0]._programs
-    assert all(len(table) <= 3 for table in (programs.fast, programs.compiled, programs.traces))
+    assert all(len(table) <= 3 for table in (programs.calls, programs.compiled, programs.traces))
     assert len(jit_cache._functions) <= 2
     tl.jit(functions[-1][0])(X), tl.jit(functions[-1][0])(X)
     assert len(functions[-1][1]) == 1
