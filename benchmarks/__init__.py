@@ -3,6 +3,7 @@
     pip install '.[bench]'
     python -m benchmarks.trace        how long until a gradient is a program?
     python -m benchmarks.dispatch     what does one small call cost?
+    python -m benchmarks.eager        what does one operation cost without jit?
     python -m benchmarks.importing    what does the import cost?
     python -m benchmarks.steady       how fast is the compiled gradient?
     python -m benchmarks.index        do programs by elements run as those in bulk?

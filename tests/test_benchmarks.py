@@ -6,7 +6,7 @@ import re
 import pytest
 
 import tapeless
-from benchmarks import dispatch, harness, importing, index, steady, trace
+from benchmarks import dispatch, eager, harness, importing, index, steady, trace
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,17 @@ def test_rows_of_dispatch_run(name):
     prepare(tapeless)()
 
 
+def test_rows_of_eager_agree(pair):
+    for name, operation in eager.ROWS.items():
+        if name not in ("tree.map", "random.split"):  # whose results are no arrays
+
+            def prepare(lib, operation=operation):
+                x, a = lib.numpy.asarray(eager.VECTOR), lib.numpy.asarray(eager.MATRIX)
+                return lambda: operation(lib, x, a)
+
+            steady.check_agreement(pair, prepare)
+
+
 def test_importing_measures():
     assert importing.import_seconds("colorsys") > 0
 
@@ -72,5 +83,6 @@ def test_table(capsys):
 def test_every_benchmark_is_listed_in_the_package():
     package = importlib.import_module("benchmarks")
     assert all(
-        f"benchmarks.{module}" in package.__doc__ for module in ("trace", "dispatch", "importing", "steady", "index")
+        f"benchmarks.{module}" in package.__doc__
+        for module in ("trace", "dispatch", "eager", "importing", "steady", "index")
     )
