@@ -183,7 +183,7 @@ def primitive_named(name: str) -> Primitive:
 class Trace:
     """An interpreter of primitives. `parent` is the trace that processes the primitives which this one applies."""
 
-    __slots__ = ("__weakref__", "alive", "depth", "function", "parent")
+    __slots__ = ("__weakref__", "alive", "depth", "function", "parent", "refuses_reads")
 
     what = "a transformation"
     parent: "Trace"
@@ -192,6 +192,7 @@ class Trace:
         self.parent = parent  # pyright: ignore[reportAttributeAccessIssue]  # None at the bottom, where it is not read
         self.function: Final = function
         self.alive: bool = True
+        self.refuses_reads: bool = False  # is it an error to ask whether elements are known? See eager_calls.py.
         self.depth: int = parent.depth + 1 if parent else 0
 
     @property
@@ -233,6 +234,13 @@ def set_evaluator(evaluator: Evaluator) -> None:
     _bottom.evaluator = evaluator
 
 
+def evaluator() -> Evaluator:
+    """Return what computes at the bottom."""
+    if _bottom.evaluator is None:
+        raise InternalError("nothing is there to compute with: import tapeless, not its parts")
+    return _bottom.evaluator
+
+
 def place_array(x: Array, device: Any) -> Array:
     """Put an array on a device, if one is given; a traced one stays where its program runs.
 
@@ -243,9 +251,7 @@ def place_array(x: Array, device: Any) -> Array:
 
 def make_unplaced(x: Any) -> Array:
     """Make an array of ours of a number or a NumPy array, on whichever device it is used."""
-    if _bottom.evaluator is None:
-        raise InternalError("nothing is there to make an array: import tapeless, not its parts")
-    return _bottom.evaluator.unplaced(x)
+    return evaluator().unplaced(x)
 
 
 current_trace: Final = current.get  # the trace that primitives are handed to now: a plain call, it is that frequent
@@ -313,11 +319,20 @@ def compound(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         try:
             if current.get() is not _bottom:
                 return f(*args, **params)
-            assert _bottom.evaluator is not None
-            return _bottom.evaluator.evaluate_function(f, args, params)
+            return evaluator().evaluate_function(f, args, params)
         except (TypeError, ValueError) as error:
             source.name_line(error)
             raise
+
+    return run
+
+
+def unless_traced(evaluate: Callable[..., Any], f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Call `evaluate(args, kwargs)` in the place of `f` when it is computed eagerly; plain `f` while it is traced."""
+
+    @functools.wraps(f)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return f(*args, **kwargs) if current.get() is not _bottom else evaluate(args, kwargs)
 
     return run
 

@@ -18,6 +18,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import array_operand, mixing_inside
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.primitives.operands import exact_bool
@@ -36,6 +37,7 @@ class _Masks(NamedTuple):
     window: tuple[int, int] | None
 
 
+@one_program
 @advise_keywords
 @mixing_inside
 def dot_product_attention(

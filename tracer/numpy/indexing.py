@@ -14,6 +14,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
     BodyIndexError,
@@ -236,6 +237,7 @@ def _same_dtype(positions: Sequence[Any]) -> list[Any]:
 # ---- take and relatives --------------------------------------------------------------------------------------
 
 
+@one_program
 @advise_keywords
 def take(
     a: ArrayLike,
@@ -285,6 +287,7 @@ def _wrapped(indices: ArrayLike, n: int) -> Any:
     return remainder(convert_element_type(indices, np.int32) if narrow else indices, n)
 
 
+@one_program
 @advise_keywords
 def take_along_axis(
     arr: ArrayLike,

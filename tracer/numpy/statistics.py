@@ -9,6 +9,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import select, subtract
 from tapeless.tracer.numpy.logic import choose_between
@@ -30,6 +31,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full
 # ---- means ---------------------------------------------------------------------------------------------------
 
 
+@one_program
 @advise_keywords
 def mean(
     a: ArrayLike,
@@ -90,6 +92,7 @@ def _over_count(total: Array, count: Array, root: bool = False) -> Array:
     return select(some, lax.root_of_squares(found) if root else found, float("nan"))
 
 
+@one_program
 @advise_keywords
 def average(
     a: ArrayLike,
@@ -133,6 +136,7 @@ def weights_along(name: str, x: Array, w: Array, axis: Axis) -> Array:
     return broadcast_in_dim(transpose(w, order), x.shape, sorted(axes))
 
 
+@one_program
 def nanmean(
     a: ArrayLike,
     axis: Axis = None,
@@ -160,6 +164,7 @@ def _numbers_among(name: str, a: ArrayLike, where: ArrayLike | None) -> tuple[Ar
 # ---- variances -----------------------------------------------------------------------------------------------
 
 
+@one_program
 @advise_keywords
 @mixing_inside
 def var(
@@ -251,6 +256,7 @@ def _general_variance(
     return cast(_over_count(total, count, root), dtypes.real_part_dtype(x.dtype))
 
 
+@one_program
 @advise_keywords
 @mixing_inside
 def std(
@@ -274,6 +280,7 @@ def std(
     return cast(_variance_of("std", x, axis, _less("std", ddof, correction), keepdims, where, mean, root=True), result)
 
 
+@one_program
 @mixing_inside
 def nanvar(
     a: ArrayLike,
@@ -292,6 +299,7 @@ def nanvar(
     return cast(_variance_of("nanvar", x, axis, ddof, keepdims, valid, mean), result)
 
 
+@one_program
 @mixing_inside
 def nanstd(
     a: ArrayLike,
