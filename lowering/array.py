@@ -155,8 +155,9 @@ class DeviceArray(ShardMethods, Array):
     # ---- out: NumPy and Python
 
     def _host(self) -> np.ndarray[Any, Any]:
-        self._await()
-        if self.device.platform != "cpu":
+        if forking.forked:
+            self._await()
+        if (devices.only() or self.device).platform != "cpu":
             transfers.to_host(self.aval)
         return host.raising(compat.to_numpy, self.live())
 
@@ -168,21 +169,12 @@ class DeviceArray(ShardMethods, Array):
             compat.copy_to_host_async(buf)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        host = self._remembered()
+        host = self._host()
         if dtype is not None and dtype != host.dtype:
             if copy is False:
                 raise ValueError(f"np.asarray(..., copy=False): {self.aval} cannot become {np.dtype(dtype)} uncopied.")
             return host.astype(dtype)
         return host.copy() if copy else host
-
-    def _remembered(self) -> np.ndarray[Any, Any]:
-        """NumPy's view of the elements, made at the first time."""
-        buf = self.buf
-        view = None if buf.is_deleted() else compat.remembered_view(buf)
-        if view is None:
-            view = self._host()
-            compat.remember_view(buf, view)
-        return view.view()  # of which a caller may change the shape
 
     def item(self, *index: SupportsIndex) -> Any:
         """One element as a Python number: that at `index`, or the only one. Raises: ValueError if there are more."""

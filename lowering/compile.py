@@ -239,14 +239,10 @@ class CallingExecutable(Executable):
 _donating = False  # has a program taken the memory of its arguments? They may be used again by mistake.
 
 
-def note_donation(bufs: Sequence[Any], donated: Sequence[int]) -> None:
-    """Check all arguments for donated buffers from now on, before jaxlib does, which prints a line on stderr.
-
-    NumPy's views of the `donated` arguments are no longer remembered.
-    """
+def note_donation() -> None:
+    """Check all arguments for donated buffers from now on, before jaxlib does, which prints a line on stderr."""
     global _donating
     _donating = True
-    compat.forget_views(bufs, donated)
 
 
 def check_live(bufs: Sequence[Any]) -> None:

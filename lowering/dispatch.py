@@ -381,8 +381,6 @@ class UnplacedArray(DeviceArray, Unplaced):
             self.live()
         return np.asarray(self.host)
 
-    _remembered = _host
-
 
 def unplaced(x: Any) -> UnplacedArray:
     """Make an array of a number or a NumPy array, of the type that these have.

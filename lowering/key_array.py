@@ -50,9 +50,6 @@ class KeyArray(DeviceArray):
         """The words, in the same memory. Raises: RuntimeError if the memory was deleted or donated."""
         return DeviceArray(self.live())
 
-    def _remembered(self) -> NoReturn:
-        self._host()
-
     def around(self, buf: Any) -> "KeyArray":
         """Return keys for the same generator, in another buffer."""
         return KeyArray(buf, self.aval.dtype, self.key_objects if config.debug_key_reuse else None)

@@ -211,18 +211,14 @@ class Trace:
 
 
 class EvalTrace(Trace):
-    """The trace at the bottom, which computes each primitive at once."""
+    """The trace at the bottom, which computes each primitive at once: `process` is the evaluator's."""
 
-    __slots__ = ("evaluator",)
+    __slots__ = ("evaluator", "process")
 
     def __init__(self) -> None:
         super().__init__(None)
         self.evaluator: Evaluator | None = None
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        if self.evaluator is None:
-            raise InternalError(f"nothing is there to compute {primitive}: import tapeless, not its parts")
-        return self.evaluator.evaluate(primitive, args, params)
+        self.process: Callable[..., tuple[Any, ...]] = lambda *args: evaluator().evaluate(*args)
 
 
 _bottom = EvalTrace()
@@ -231,7 +227,7 @@ current: ContextVar[Trace] = ContextVar("trace", default=_bottom)  # what primit
 
 def set_evaluator(evaluator: Evaluator) -> None:
     """Fill the slot at the bottom: the one upward reference of the system."""
-    _bottom.evaluator = evaluator
+    _bottom.evaluator, _bottom.process = evaluator, evaluator.evaluate
 
 
 def evaluator() -> Evaluator:

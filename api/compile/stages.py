@@ -135,7 +135,7 @@ class CompiledCall:
         """Check donated buffers before jaxlib does, which would print to stderr before it raises."""
         check_live(bufs)
         check_distinct(bufs, self.donated)
-        note_donation(bufs, self.donated)
+        note_donation()
         return self.executable.call(bufs)
 
     def _put(self, x: Any) -> DeviceArray:

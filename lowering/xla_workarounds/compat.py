@@ -101,26 +101,6 @@ def to_numpy(buf: Any) -> np.ndarray[Any, Any]:
         return _read_back(buf)
 
 
-def remembered_view(buf: Any) -> np.ndarray[Any, Any] | None:
-    """Return the NumPy array that was remembered for a buffer; None if there is none."""
-    view = buf._npy_value
-    return view if type(view) is np.ndarray else None
-
-
-def remember_view(buf: Any, view: np.ndarray[Any, Any]) -> None:
-    """Keep a NumPy array of its elements with a buffer, unless they are a copy."""
-    base: Any = view.base
-    if type(base) is memoryview:
-        buf._npy_value = view
-
-
-def forget_views(bufs: Sequence[Any], donated: Sequence[int]) -> None:
-    """Drop the NumPy arrays of buffers that a program takes: it cannot use memory that something else refers to."""
-    for i in donated:
-        if bufs[i]._npy_value is not None:
-            bufs[i]._npy_value = ()  # which jaxlib, unlike None, takes
-
-
 def _read_back(buf: Any) -> np.ndarray[Any, Any]:
     if hasattr(buf, "_to_np_array_did_copy"):
         return buf._to_np_array_did_copy()[0]

@@ -57,7 +57,6 @@ def _largest_argument(n: int) -> float:
     return 2 * math.exp((math.log(0.01) + math.lgamma(n + 1)) / n)
 
 
-@one_program
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """Compute the exponential integral of order n, of exp(-x t) / t^n over t from 1 on, elementwise.
 
