@@ -271,6 +271,8 @@ def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], 
 
 def _taken(x: Any, device: Device) -> DeviceArray:
     """Put a value that is no array of ours on a device; a number of a program's stays there for as long as it lives."""
+    if type(x) is np.ndarray and x.ndim and x.dtype.kind != "V":
+        return array.put(x, aval_of(x), device)
     if type(x) is not Exact or x.ndim:
         return to_device(x, _concrete(x), device)
     there = x.placed

@@ -44,8 +44,7 @@ def _counted(run: list[str], compute: Any, of: Any, args: Any, params: Any) -> A
 _SEVERAL = {
     **dict.fromkeys(("np.asarray(x) again", "tree.map", "device_put"), 0),
     **dict.fromkeys(("where(x > 0, x, 0.)", "nn.one_hot", "special.logit"), 2),
-    **dict.fromkeys(("stats.norm.logpdf", "stats.gamma.logpdf"), 3),  # as each number is put by a program
-    **dict.fromkeys(("stats.t.logpdf", "stats.zscore"), 4),
+    "stats.zscore": 4,
 }
 _OTHERS = {"float(x[0])", "random.split", "grad(sum(sin(x) * x))", "vmap(lambda v: v * v + 1)"}
 

@@ -35,22 +35,27 @@ def one_program_for(*static: str) -> Callable[[Callable[Arguments, Result]], Cal
     return lambda f: one_program(f, static)
 
 
-def one_program(f: Callable[Arguments, Result], static: Sequence[str] = ()) -> Callable[Arguments, Result]:
+def one_program(
+    f: Callable[Arguments, Result], static: Sequence[str] = (), declared: Callable[..., Any] | None = None
+) -> Callable[Arguments, Result]:
     """Compute calls of `f` outside of `jit` as one program each.
 
     Operands are what parameters annotated as `ArrayLike` take: arrays of ours, NumPy's, and numbers. All other
     arguments are static. The result is an array, or several. A call whose outcome depends on elements, one with an
     operand of another kind, and one that is refused, is that of `f` itself.
+
+    Args:
+      static: names of other parameters that are static.
+      declared: a function that declares the parameters of `f`, if `f` does not.
     """
-    return core.unless_traced(_Calls(f, static).evaluate, f)
+    return core.unless_traced(_Calls(f, static, declared or inspect.unwrap(f)).evaluate, f)
 
 
 class _Calls:
     """The calls of a function: which parameters take operands, and the programs by signature."""
 
-    def __init__(self, f: Callable[..., Any], static: Sequence[str]) -> None:
-        plain = inspect.unwrap(f)
-        code, annotations = plain.__code__, plain.__annotations__
+    def __init__(self, f: Callable[..., Any], static: Sequence[str], declared: Any) -> None:
+        code, annotations = declared.__code__, declared.__annotations__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.f: Final = f
         self.operands: Final = frozenset(
