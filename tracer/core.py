@@ -19,6 +19,7 @@ import numpy as np
 from tapeless.tracer import dtypes, primitives, source
 from tapeless.tracer.advice import widths
 from tapeless.tracer.advice.called_functions import find_called, name_called
+from tapeless.tracer.advice.keyword_advice import advise
 from tapeless.tracer.array import Array, Evaluator
 from tapeless.tracer.caches import ProgramCache as ProgramCache
 from tapeless.tracer.caches import program_cache as program_cache
@@ -328,7 +329,11 @@ def unless_traced(evaluate: Callable[..., Any], f: Callable[Arguments, Result]) 
 
     @functools.wraps(f)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        return f(*args, **kwargs) if current.get() is not _bottom else evaluate(args, kwargs)
+        try:
+            return f(*args, **kwargs) if current.get() is not _bottom else evaluate(args, kwargs)
+        except TypeError as error:
+            advise(error)  # as `advise_keywords` does
+            raise
 
     return run
 

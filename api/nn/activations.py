@@ -11,7 +11,6 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.eager_calls import one_program
@@ -224,7 +223,6 @@ def _sparse_plus(x: Any) -> Array:
 
 
 @one_program
-@advise_keywords
 @mixing_inside
 def logsumexp(
     a: ArrayLike,
@@ -328,7 +326,6 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, 
 
 
 @one_program
-@advise_keywords
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Compute the softmax, exp(x) divided by its sum along axes.
 
@@ -344,7 +341,6 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 
 
 @one_program
-@advise_keywords
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Compute the logarithm of `softmax`, without underflow; -inf where `where` is false. Args: as for `softmax`."""
     lowered, result = _lowered("log_softmax", x, axis, where)

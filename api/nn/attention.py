@@ -16,7 +16,6 @@ import numpy as np
 from tapeless.nn.activations import logsumexp, softmax
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import array_operand, mixing_inside
@@ -38,7 +37,6 @@ class _Masks(NamedTuple):
 
 
 @one_program
-@advise_keywords
 @mixing_inside
 def dot_product_attention(
     query: ArrayLike,

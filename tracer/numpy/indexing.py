@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import core, dtypes, source
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
@@ -238,7 +237,6 @@ def _same_dtype(positions: Sequence[Any]) -> list[Any]:
 
 
 @one_program
-@advise_keywords
 def take(
     a: ArrayLike,
     indices: ArrayLike,
@@ -288,7 +286,6 @@ def _wrapped(indices: ArrayLike, n: int) -> Any:
 
 
 @one_program
-@advise_keywords
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,

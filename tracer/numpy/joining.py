@@ -176,7 +176,6 @@ def _joined(blocks: Any, depth: int, ndim: int) -> Array:
 
 
 @one_program
-@advise_keywords
 def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Split along `axis` into a number of equal parts, or before given positions.
 
@@ -243,7 +242,6 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 
 @one_program
-@advise_keywords
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Split x into its slices along `axis`, without that axis.
 
@@ -261,7 +259,6 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 @one_program
-@advise_keywords
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     """Repeat A as a whole, the given number of times along each axis.
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import select
@@ -25,7 +24,6 @@ Order = int | float | str | None
 
 
 @one_program
-@advise_keywords
 def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """Compute the norm of vectors or matrices.
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.eager_calls import one_program, one_program_for
 from tapeless.tracer.numpy import reductions
@@ -120,7 +119,6 @@ def nanpercentile(
 
 
 @one_program
-@advise_keywords
 def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:

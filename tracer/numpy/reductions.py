@@ -12,7 +12,6 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.advice.called_functions import find_called
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.eager_calls import one_program
@@ -43,7 +42,6 @@ Axis = int | Sequence[int] | None
 
 
 @one_program
-@advise_keywords
 def sum(
     a: ArrayLike,
     axis: Axis = None,
@@ -65,7 +63,6 @@ def sum(
 
 
 @one_program
-@advise_keywords
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -197,7 +194,6 @@ def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
 
 
 @one_program
-@advise_keywords
 def max(
     a: ArrayLike,
     axis: Axis = None,
@@ -213,7 +209,6 @@ def max(
 
 
 @one_program
-@advise_keywords
 def min(
     a: ArrayLike,
     axis: Axis = None,
@@ -276,7 +271,6 @@ def _is_empty(name: str, x: Array, axis: Axis) -> bool:
 
 
 @one_program
-@advise_keywords
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the maximum along `axis`, or in the flat array: of the first nan, or the first of ties.
 
@@ -287,7 +281,6 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
 
 @one_program
-@advise_keywords
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the minimum along `axis`, or in the flat array: of the first nan, or the first of ties."""
     check_no_out("argmin", out)
@@ -317,7 +310,6 @@ def _first_extreme(extreme: Any, x: Array, axis: int, dtype: Any) -> Array:
 
 
 @one_program
-@advise_keywords
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -328,7 +320,6 @@ def any(
 
 
 @one_program
-@advise_keywords
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -348,7 +339,6 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 
 
 @one_program
-@advise_keywords
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative sum along `axis`, or of the flat array if None."""
     check_no_out("cumsum", out)
@@ -356,7 +346,6 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
 
 
 @one_program
-@advise_keywords
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative product along `axis`, or of the flat array if None."""
     check_no_out("cumprod", out)

@@ -275,7 +275,6 @@ def _integer(what: str, x: Any) -> int:
 
 
 @one_program
-@advise_keywords
 def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
     """Shift the elements of a along axes; elements that leave at one end enter at the other.
 

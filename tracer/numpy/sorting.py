@@ -11,7 +11,6 @@ from typing import Any, overload
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.eager_calls import one_program
@@ -52,7 +51,6 @@ from tapeless.tracer.types import aval_of, by_protocol, exact
 
 
 @one_program
-@advise_keywords
 def sort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -78,7 +76,6 @@ def sort(
 
 
 @one_program
-@advise_keywords
 def argsort(
     a: ArrayLike,
     axis: int | None = -1,

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.eager_calls import one_program
@@ -32,7 +31,6 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full
 
 
 @one_program
-@advise_keywords
 def mean(
     a: ArrayLike,
     axis: Axis = None,
@@ -93,7 +91,6 @@ def _over_count(total: Array, count: Array, root: bool = False) -> Array:
 
 
 @one_program
-@advise_keywords
 def average(
     a: ArrayLike,
     axis: Axis = None,
@@ -165,7 +162,6 @@ def _numbers_among(name: str, a: ArrayLike, where: ArrayLike | None) -> tuple[Ar
 
 
 @one_program
-@advise_keywords
 @mixing_inside
 def var(
     a: ArrayLike,
@@ -257,7 +253,6 @@ def _general_variance(
 
 
 @one_program
-@advise_keywords
 @mixing_inside
 def std(
     a: ArrayLike,
