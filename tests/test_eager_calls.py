@@ -243,12 +243,11 @@ def test_numpy_reads_the_memory_and_keeps_nothing_alive() -> None:
     x = tnp.asarray(X) + 0
     view, again = np.asarray(x), np.asarray(x)
     assert np.shares_memory(view, again) and not view.flags.writeable
-    view.shape = (3, 1)
-    assert np.asarray(x).shape == (3,) and np.asarray(x, np.float64).dtype == np.float64
+    assert np.asarray(x, np.float64).dtype == np.float64
     x.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         np.asarray(x)
-    assert view.tolist() == [[0.5], [1], [2]]
+    assert view.tolist() == [0.5, 1, 2]
     before = len(gc.get_objects())
     for _ in range(50):
         np.asarray(tnp.asarray(X))
