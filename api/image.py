@@ -16,6 +16,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.promotion import array_operand, inexact
 from tapeless.tracer.primitives.contraction import Precision
@@ -53,6 +54,7 @@ _NAMES = {
 }
 
 
+@one_program
 def resize(
     image: ArrayLike,
     shape: Sequence[int],
@@ -85,6 +87,7 @@ def resize(
     return _resampled(inexact("resize", x), sizes, changed, scale, [0.0] * len(changed), how, antialias, precision)
 
 
+@one_program
 def scale_and_translate(
     image: ArrayLike,
     shape: Sequence[int],

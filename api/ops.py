@@ -12,6 +12,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.indexing import Mode
 from tapeless.tracer.numpy.promotion import concrete
@@ -26,6 +27,7 @@ __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 _Reduction = Callable[..., Array]
 
 
+@one_program
 def segment_sum(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -53,6 +55,7 @@ def segment_sum(
     return _reduced("segment_sum", "add", data, segment_ids, lambda dtype: 0, tnp.sum, *settings)
 
 
+@one_program
 def segment_prod(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -70,6 +73,7 @@ def segment_prod(
     return _reduced("segment_prod", "multiply", data, segment_ids, lambda dtype: 1, tnp.prod, *settings)
 
 
+@one_program
 def segment_max(
     data: ArrayLike,
     segment_ids: ArrayLike,
@@ -87,6 +91,7 @@ def segment_max(
     return _reduced("segment_max", "max", data, segment_ids, least, tnp.max, *settings)
 
 
+@one_program
 def segment_min(
     data: ArrayLike,
     segment_ids: ArrayLike,

@@ -3,6 +3,7 @@
     pip install '.[bench]'
     python -m benchmarks              how do whole programs compare, from Python to the last of many calls?
     python -m benchmarks.dispatch     what does one small call cost?
+    python -m benchmarks.eager        what does one operation cost without jit?
     python -m benchmarks.importing    what does the import cost?
     python -m benchmarks.steady       how fast are single operations, compiled, and their gradients?
     python -m benchmarks.growth       how do gradients grow with the size of the problem?

@@ -161,8 +161,9 @@ class DeviceArray(ShardMethods, Array):
     # ---- out: NumPy and Python
 
     def _host(self) -> np.ndarray[Any, Any]:
-        self._await()
-        if self.device.platform != "cpu":
+        if forking.forked:
+            self._await()
+        if (devices.only() or self.device).platform != "cpu":
             transfers.to_host(self.aval)
         return host.raising(compat.to_numpy, self.live())
 

@@ -7,7 +7,6 @@ ones, without callbacks, is not compiled again.
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,10 +22,11 @@ from tapeless.tracer.array import Array, Unplaced
 from tapeless.tracer.caches import Recent
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
+from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of, exact, narrow_array, take_array
+from tapeless.tracer.types import Exact, ShapedArray, aval_of, exact, narrow_array, take_array
 
 inline: Final = Rules(
     "eager",
@@ -114,25 +114,36 @@ _EAGER_LIMIT = 1024  # operations, of which each holds machine code
 class EagerEvaluator:
     """Fills the slot at the bottom of `tracer.core`."""
 
+    array_type = DeviceArray
+
     def __init__(self) -> None:
         self._primitives: Recent[Any, Executable] = Recent(_EAGER_LIMIT)
         self._functions: Recent[Any, _CompiledFunction] = Recent(_EAGER_LIMIT)
+        self._numbers: Recent[Any, DeviceArray] = Recent(_EAGER_LIMIT)
 
     def evaluate(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Compute one primitive; its program is compiled for every combination of types and params once."""
+        if config.is_plain():
+            return self._evaluated(primitive, args, params)
         if config.no_execution:
             raise execution_error(str(primitive))
         if primitive.takes_keys and config.debug_key_reuse and _are_followed(args, params):
             program = _program(primitive, [*map(aval_of, args)], params)
-            return tuple(run_followed(program, args, lambda: self._evaluated(primitive, args, params)))
-        return self._evaluated(primitive, args, params)
+            return tuple(run_followed(program, args, lambda: self._checked(primitive, args, params)))
+        return self._checked(primitive, args, params)
+
+    def _checked(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        outs = self._evaluated(primitive, args, params)
+        if are_watched() and primitive not in inline:
+            check_finite(primitive, outs, args)
+        return outs
 
     def _evaluated(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         rule = inline.get(primitive)
         if rule is not None:
             return rule(*args, **params)
         avals, bufs, device = _operands(args)
-        key = (primitive, device, avals, *params.items())
+        key = (primitive, device, avals, *params.items()) if params else (primitive, device, avals)
         found = self._primitives.get(key) or self._primitives.recall(key)
         if found is None:
             found = self._primitives.enter(key, executable(_program(primitive, avals, params), device))
@@ -140,25 +151,31 @@ class EagerEvaluator:
             outs = found.call(bufs)
         except ArgumentError as error:
             raise error.by_name(lambda i: f"operand {i} of '{primitive}'") from None
-        if are_watched():
-            check_finite(primitive, outs, args)
-        return committed_as(args, outs)
+        return tuple(outs) if device is devices.only() else committed_as(args, outs)
 
     def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Compute a function of arrays, made of several primitives, as one program."""
-        if config.no_execution:
-            raise execution_error(core.describe_function(f))
         avals, bufs, device = _operands(args)
-        key = (f, device, config.trace_key(), avals, *params.items())
+        key = (
+            (f, device, config.trace_key(), avals, *params.items())
+            if params
+            else (f, device, config.trace_key(), avals)
+        )
         found = self._functions.get(key) or self._functions.recall(key)
         if found is None:
+            if config.no_execution:  # a setting that is a part of the key
+                raise execution_error(core.describe_function(f))
             found = self._functions.enter(key, _compile_function(f, avals, params, device))
         try:
-            outs = self._watched(found, args, bufs) if found.watched else found.run([*found.consts, *bufs])
+            if found.watched is not None:
+                outs = self._watched(found, args, bufs)
+            else:
+                outs = found.run([*found.consts, *bufs] if found.consts else bufs)
         except ArgumentError as error:
             raise error.after(len(found.consts)).by_name(lambda i: f"operand {i} of '{f.__name__}'") from None
-        outs = committed_as(args, outs)
-        return outs[0] if found.single else outs
+        if device is not devices.only():
+            outs = committed_as(args, outs)
+        return outs[0] if found.single else tuple(outs)
 
     def _watched(self, f: "_CompiledFunction", args: tuple[Any, ...], bufs: list[Any]) -> Sequence[Any]:
         """Run a function whose keys, or results, are watched."""
@@ -168,6 +185,18 @@ class EagerEvaluator:
         if are_watched():
             check_finite_program(f.watched, outs, given, len(f.consts))
         return outs
+
+    def number(self, x: int | float, aval: ShapedArray) -> Array:
+        """Make an array of a number, which is kept. Raises: OverflowError for an integer that does not fit."""
+        key = (x or repr(x), aval, device := devices.only())
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers.recall(key)
+        if found is None:
+            number = constant(x, aval)
+            made = UnplacedArray(number, aval) if device is None else array.put(number, aval, device)
+            found = self._numbers.enter(key, made)
+        return found
 
     def unplaced(self, x: Any) -> Array:
         """Make an array of a number or a NumPy array, on whichever device it is used."""
@@ -231,12 +260,25 @@ def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], 
     if device is None:
         device = device_of(args)
         args = [on_device(x, device) if is_placed(x) else x.host if type(x) is UnplacedArray else x for x in args]
-    try:
-        return tuple(map(_aval, args)), list(map(_buf, args)), device
-    except AttributeError:
-        pass  # what is raised below does not follow this error
-    avals = tuple([x.aval if isinstance(x, DeviceArray) else _concrete(x) for x in args])
-    return avals, [x.buf if is_placed(x) else to_device(x, aval, device).buf for x, aval in zip(args, avals)], device
+    avals, bufs = [], []
+    for x in args:
+        if not isinstance(x, DeviceArray):
+            x = _taken(x, device)
+        avals.append(x.aval)
+        bufs.append(x.buf)
+    return tuple(avals), bufs, device
+
+
+def _taken(x: Any, device: Device) -> DeviceArray:
+    """Put a value that is no array of ours on a device; a number of a program's stays there for as long as it lives."""
+    if type(x) is np.ndarray and x.ndim and x.dtype.kind != "V":
+        return array.put(x, aval_of(x), device)
+    if type(x) is not Exact or x.ndim:
+        return to_device(x, _concrete(x), device)
+    there = x.placed
+    if there is None or there[0] is not device:
+        there = x.placed = device, array.put(x, aval_of(x), device)
+    return there[1]
 
 
 def device_of(args: Sequence[Any]) -> Any:
@@ -278,9 +320,6 @@ def buffer_on(x: Any, device: Any) -> Any:
 def is_placed(x: Any) -> bool:
     """Tell whether a value is on a device already."""
     return isinstance(x, DeviceArray) and not isinstance(x, UnplacedArray)
-
-
-_aval, _buf = attrgetter("aval"), attrgetter("buf")
 
 
 def _concrete(x: Any) -> ShapedArray:

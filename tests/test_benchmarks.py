@@ -10,7 +10,7 @@ import pytest
 
 import tapeless
 from benchmarks import __main__ as yardstick
-from benchmarks import dispatch, harness, importing, index, measure, steady
+from benchmarks import dispatch, eager, harness, importing, index, measure, steady
 from benchmarks.programs import PROGRAMS, classical
 from benchmarks.programs.compositions import COMPOSITIONS
 from benchmarks.programs.program import Case, Program, drawn, usual
@@ -128,6 +128,17 @@ def test_rows_of_dispatch_run(name):
     prepare(tapeless)()
 
 
+def test_rows_of_eager_agree(pair):
+    for name, operation in eager.ROWS.items():
+        if name not in ("tree.map", "random.split"):  # whose results are no arrays
+
+            def prepare(lib, operation=operation):
+                x, a = lib.numpy.asarray(eager.VECTOR), lib.numpy.asarray(eager.MATRIX)
+                return lambda: operation(lib, x, a)
+
+            steady.check_agreement(pair, prepare)
+
+
 def test_importing_measures():
     assert importing.import_seconds("colorsys") > 0
 
@@ -147,4 +158,5 @@ def test_table(capsys):
 
 def test_every_benchmark_is_listed_in_the_package():
     package = importlib.import_module("benchmarks")
-    assert all(f"benchmarks.{module}" in package.__doc__ for module in ("dispatch", "importing", "steady", "index"))
+    listed = ("dispatch", "eager", "importing", "steady", "index")
+    assert all(f"benchmarks.{module}" in package.__doc__ for module in listed)

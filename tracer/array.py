@@ -22,6 +22,10 @@ else:
     ArrayMethods = object  # `array_methods.py` gives them to the class: its functions need the class first
 
 
+# What `np.asarray` asks every object for, before `__array__`: the answer is a third of its time.
+_ASKED_BY_NUMPY = frozenset(("__array_struct__", "__array_interface__"))
+
+
 class Array(ArrayMethods):
     """A multidimensional array with the operators and methods of `numpy.ndarray`. Subclasses provide `aval`."""
 
@@ -73,6 +77,8 @@ class Array(ArrayMethods):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
+            if name in _ASKED_BY_NUMPY:
+                raise AttributeError(name)
             if name.startswith("_"):  # protocols look such names up on every object
                 if name == "__jax_array__" and is_asked_by_jax(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
                     raise TypeError(GIVEN_TO_JAX)  # no AttributeError, after which JAX would not say where to look
@@ -99,12 +105,21 @@ class Unplaced(Array):
 class Evaluator(Protocol):
     """The interface of the evaluator at the bottom, which runs programs; the package `tapeless` sets it."""
 
+    @property
+    def array_type(self) -> type[Array]:
+        """The class of arrays that are on a device, keys aside."""
+        ...
+
     def evaluate(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Compute one primitive on concrete values."""
         ...
 
     def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Compute a `compound` function on concrete values as one program."""
+        ...
+
+    def number(self, x: int | float, aval: ShapedArray) -> Array:
+        """Make an array of a number, which is kept. Raises: OverflowError for an integer that does not fit."""
         ...
 
     def unplaced(self, x: Any) -> Array:

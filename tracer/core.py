@@ -19,6 +19,7 @@ import numpy as np
 from tapeless.tracer import dtypes, primitives, source
 from tapeless.tracer.advice import widths
 from tapeless.tracer.advice.called_functions import find_called, name_called
+from tapeless.tracer.advice.keyword_advice import advise
 from tapeless.tracer.array import Array, Evaluator
 from tapeless.tracer.caches import ProgramCache as ProgramCache
 from tapeless.tracer.caches import memoize_by_program as memoize_by_program
@@ -183,7 +184,7 @@ def primitive_named(name: str) -> Primitive:
 class Trace:
     """An interpreter of primitives. `parent` is the trace that processes the primitives which this one applies."""
 
-    __slots__ = ("__weakref__", "alive", "depth", "function", "parent")
+    __slots__ = ("__weakref__", "alive", "depth", "function", "parent", "refuses_reads")
 
     what = "a transformation"
     parent: "Trace"
@@ -192,6 +193,7 @@ class Trace:
         self.parent = parent  # pyright: ignore[reportAttributeAccessIssue]  # None at the bottom, where it is not read
         self.function: Final = function
         self.alive: bool = True
+        self.refuses_reads: bool = False  # is it an error to ask whether elements are known? See eager_calls.py.
         self.depth: int = parent.depth + 1 if parent else 0
 
     @property
@@ -210,18 +212,14 @@ class Trace:
 
 
 class EvalTrace(Trace):
-    """The trace at the bottom, which computes each primitive at once."""
+    """The trace at the bottom, which computes each primitive at once: `process` is the evaluator's."""
 
-    __slots__ = ("evaluator",)
+    __slots__ = ("evaluator", "process")
 
     def __init__(self) -> None:
         super().__init__(None)
         self.evaluator: Evaluator | None = None
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        if self.evaluator is None:
-            raise InternalError(f"nothing is there to compute {primitive}: import tapeless, not its parts")
-        return self.evaluator.evaluate(primitive, args, params)
+        self.process: Callable[..., tuple[Any, ...]] = lambda *args: evaluator().evaluate(*args)
 
 
 _bottom = EvalTrace()
@@ -230,7 +228,14 @@ current: ContextVar[Trace] = ContextVar("trace", default=_bottom)  # what primit
 
 def set_evaluator(evaluator: Evaluator) -> None:
     """Fill the slot at the bottom: the one upward reference of the system."""
-    _bottom.evaluator = evaluator
+    _bottom.evaluator, _bottom.process = evaluator, evaluator.evaluate
+
+
+def evaluator() -> Evaluator:
+    """Return what computes at the bottom."""
+    if _bottom.evaluator is None:
+        raise InternalError("nothing is there to compute with: import tapeless, not its parts")
+    return _bottom.evaluator
 
 
 def place_array(x: Array, device: Any) -> Array:
@@ -243,9 +248,7 @@ def place_array(x: Array, device: Any) -> Array:
 
 def make_unplaced(x: Any) -> Array:
     """Make an array of ours of a number or a NumPy array, on whichever device it is used."""
-    if _bottom.evaluator is None:
-        raise InternalError("nothing is there to make an array: import tapeless, not its parts")
-    return _bottom.evaluator.unplaced(x)
+    return evaluator().unplaced(x)
 
 
 current_trace: Final = current.get  # the trace that primitives are handed to now: a plain call, it is that frequent
@@ -313,10 +316,23 @@ def compound(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         try:
             if current.get() is not _bottom:
                 return f(*args, **params)
-            assert _bottom.evaluator is not None
-            return _bottom.evaluator.evaluate_function(f, args, params)
+            return evaluator().evaluate_function(f, args, params)
         except (TypeError, ValueError) as error:
             source.name_line(error)
+            raise
+
+    return run
+
+
+def unless_traced(evaluate: Callable[..., Any], f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Call `evaluate(args, kwargs)` in the place of `f` when it is computed eagerly; plain `f` while it is traced."""
+
+    @functools.wraps(f)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        try:
+            return f(*args, **kwargs) if current.get() is not _bottom else evaluate(args, kwargs)
+        except TypeError as error:
+            advise(error)  # as `advise_keywords` does
             raise
 
     return run

@@ -290,6 +290,11 @@ class StagedTracer(WrittenTracer):
 
     __slots__ = ()
 
+    def known(self) -> Any:
+        if self.owner.refuses_reads:
+            raise TypeError("what is computed depends on elements")
+        return None
+
     def origin(self) -> str:
         trace = self.owner
         assert isinstance(trace, StagingTrace)

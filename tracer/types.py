@@ -156,6 +156,8 @@ _WORD = np.dtype("uint32")
 class Exact(np.ndarray[Any, Any]):
     """A NumPy array whose dtype is meant, whatever `config.numpy_bits` is; read-only, for programs share it."""
 
+    placed: tuple[Any, Any] | None = None  # a number's device, and the number there, from when it is computed with
+
 
 def exact(values: Any, dtype: Any = None) -> Exact:
     """Make a NumPy array of this dtype, one of ours."""

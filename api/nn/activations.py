@@ -11,9 +11,9 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import (
     apply_inexact,
     array_operand,
@@ -48,11 +48,13 @@ def sigmoid(x: ArrayLike) -> Array:
     return apply_inexact("sigmoid", logistic_p, x)
 
 
+@one_program
 def softplus(x: ArrayLike) -> Array:
     """Compute log(1 + exp(x)), elementwise, without overflow."""
     return tnp.logaddexp(x, 0)
 
 
+@one_program
 def log_sigmoid(x: ArrayLike) -> Array:
     """Compute the logarithm of the sigmoid, elementwise, without cancellation."""
     return -softplus(-array_operand("log_sigmoid", x))
@@ -106,18 +108,21 @@ def _relu6(x: Any) -> Array:
     return tnp.where(x <= 0, 0.0, tnp.where(x >= 6, 6.0, x))
 
 
+@one_program
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Compute the exponential linear unit: x if positive, else alpha (exp(x) - 1), elementwise."""
     x = array_operand("elu", x)
     return tnp.where(x > 0, x, alpha * tnp.expm1(tnp.where(x > 0, 0.0, x)))
 
 
+@one_program
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Compute x if positive, else alpha (exp(x/alpha) - 1), elementwise, with a continuous derivative."""
     x = array_operand("celu", x)
     return tnp.maximum(x, 0.0) + alpha * tnp.expm1(tnp.minimum(x, 0.0) / alpha)
 
 
+@one_program
 def selu(x: ArrayLike) -> Array:
     """Compute the scaled exponential linear unit, elementwise, which keeps mean 0 and variance 1 from layer to layer.
 
@@ -126,12 +131,14 @@ def selu(x: ArrayLike) -> Array:
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
+@one_program
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """Compute x if not negative, else `negative_slope` times x, elementwise."""
     x = array_operand("leaky_relu", x)
     return tnp.where(x >= 0, x, negative_slope * x)
 
 
+@one_program
 def hard_tanh(x: ArrayLike) -> Array:
     """Limit x to the range from -1 to 1, elementwise."""
     x = array_operand("hard_tanh", x)
@@ -140,11 +147,13 @@ def hard_tanh(x: ArrayLike) -> Array:
     return tnp.where(x > 1, 1, tnp.where(x < -1, -1, x))
 
 
+@one_program
 def hard_sigmoid(x: ArrayLike) -> Array:
     """Compute relu6(x + 3) / 6, elementwise: a piecewise linear sigmoid."""
     return relu6(array_operand("hard_sigmoid", x) + 3.0) / 6.0
 
 
+@one_program
 def hard_silu(x: ArrayLike) -> Array:
     """Multiply x by its `hard_sigmoid`, elementwise."""
     x = array_operand("hard_silu", x)
@@ -154,12 +163,14 @@ def hard_silu(x: ArrayLike) -> Array:
 hard_swish = hard_silu
 
 
+@one_program
 def mish(x: ArrayLike) -> Array:
     """Compute x tanh(softplus(x)), elementwise."""
     x = array_operand("mish", x)
     return x * tnp.tanh(softplus(x))
 
 
+@one_program
 @mixing_inside
 def soft_sign(x: ArrayLike) -> Array:
     """Compute x / (|x| + 1), elementwise."""
@@ -168,6 +179,7 @@ def soft_sign(x: ArrayLike) -> Array:
     return tnp.where(size > 2, tnp.sign(x) * (1 - 1 / size), x / size)  # of which no derivative is a difference
 
 
+@one_program
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Compute (x + sqrt(x² + b)) / 2, elementwise."""
     given = promoted_inexact_dtypes("squareplus", x, b)
@@ -191,6 +203,7 @@ def _log1mexp(x: Any) -> Array:
     return tnp.where(x < math.log(2), tnp.log(-tnp.expm1(-x)), tnp.log1p(-tnp.exp(-x)))
 
 
+@one_program
 def sparse_sigmoid(x: ArrayLike) -> Array:
     """Compute 0 for x <= -1, 1 for x >= 1 and (x + 1)/2 between, elementwise: the derivative of `sparse_plus`."""
     return 0.5 * tnp.clip(array_operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
@@ -209,7 +222,7 @@ def _sparse_plus(x: Any) -> Array:
 # ---- reductions and normalization along axes -----------------------------------------------------------------
 
 
-@advise_keywords
+@one_program
 @mixing_inside
 def logsumexp(
     a: ArrayLike,
@@ -297,6 +310,7 @@ def _difference(a: Array, top: Array) -> Array:
     return a - top if dtypes.is_complex(a.dtype) else difference(a, tnp.broadcast_to(top, a.shape))
 
 
+@one_program
 @mixing_inside
 def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """Compute the logarithm of the mean of exp(x) along axes, of the elements where `where` is true, without overflow.
@@ -311,7 +325,7 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, 
     return (logsumexp(x, axis, where=where, keepdims=keepdims) - tnp.log(count)).astype(result)
 
 
-@advise_keywords
+@one_program
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Compute the softmax, exp(x) divided by its sum along axes.
 
@@ -326,7 +340,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     return (terms / _total(terms, axis, where)).astype(result)
 
 
-@advise_keywords
+@one_program
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """Compute the logarithm of `softmax`, without underflow; -inf where `where` is false. Args: as for `softmax`."""
     lowered, result = _lowered("log_softmax", x, axis, where)
@@ -357,6 +371,7 @@ def _total(terms: Array, axis: Axis, where: ArrayLike | None) -> Array:
     return tnp.where(tnp.any(tnp.broadcast_to(where, terms.shape), axis, keepdims=True), total, 1)
 
 
+@one_program
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """Compute the gated linear unit: the first half of x along an axis times the sigmoid of the second half.
 
@@ -373,6 +388,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     return first * sigmoid(second)
 
 
+@one_program
 def standardize(
     x: ArrayLike,
     axis: Axis = -1,
@@ -417,6 +433,7 @@ def _variance(x: Any, axis: Axis, mean: Any, where: Any, algorithm: str) -> Arra
     raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', not {algorithm!r}.")
 
 
+@one_program
 def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
     """Make one-hot vectors of length `num_classes` along a new axis: 1 at position x, else 0.
 

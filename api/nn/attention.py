@@ -16,8 +16,8 @@ import numpy as np
 from tapeless.nn.activations import logsumexp, softmax
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import array_operand, mixing_inside
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.primitives.operands import exact_bool
@@ -36,7 +36,7 @@ class _Masks(NamedTuple):
     window: tuple[int, int] | None
 
 
-@advise_keywords
+@one_program
 @mixing_inside
 def dot_product_attention(
     query: ArrayLike,

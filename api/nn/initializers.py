@@ -44,7 +44,7 @@ __all__ = [
     "zeros",
 ]
 
-Shape: TypeAlias = Sequence[int]
+_Shape: TypeAlias = Sequence[int]
 
 
 _Axes = int | Sequence[int]
@@ -53,7 +53,7 @@ _Axes = int | Sequence[int]
 class Initializer(Protocol):
     """A function that draws an array of a shape and dtype, the default float if None, from a PRNG key."""
 
-    def __call__(self, key: Any, shape: Shape, dtype: Any = None, out_sharding: None = None) -> Array:
+    def __call__(self, key: Any, shape: _Shape, dtype: Any = None, out_sharding: None = None) -> Array:
         """Draw an array [*shape]. Raises: NotImplementedError for `out_sharding`."""
         raise NotImplementedError
 
@@ -61,12 +61,12 @@ class Initializer(Protocol):
 # ---- constants and plain distributions -----------------------------------------------------------------------
 
 
-def zeros(key: Any, shape: Shape, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
+def zeros(key: Any, shape: _Shape, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
     """Make an array of zeros [*shape], of the default float if `dtype` is None; the key is not used."""
     return _drawn(lambda key, shape, dtype: tnp.zeros(shape, dtype), key, shape, dtype, out_sharding)
 
 
-def ones(key: Any, shape: Shape, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
+def ones(key: Any, shape: _Shape, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
     """Make an array of ones [*shape], of the default float if `dtype` is None; the key is not used."""
     return _drawn(lambda key, shape, dtype: tnp.ones(shape, dtype), key, shape, dtype, out_sharding)
 
@@ -98,7 +98,7 @@ def truncated_normal(
     Their standard deviation is less than `stddev`, since the tails are cut off.
     """
 
-    def draw(key: Any, shape: Shape, dtype: Any) -> Array:
+    def draw(key: Any, shape: _Shape, dtype: Any) -> Array:
         return samplers.truncated_normal(key, lower, upper, shape, dtype) * tnp.array(stddev, dtype)
 
     return _initializer(draw, dtype)
@@ -133,14 +133,14 @@ def variance_scaling(
         allowed = ", ".join(map(repr, _DISTRIBUTIONS))
         raise ValueError(f"variance_scaling: distribution must be one of {allowed}, not {distribution!r}.")
 
-    def draw(key: Any, shape: Shape, dtype: Any) -> Array:
+    def draw(key: Any, shape: _Shape, dtype: Any) -> Array:
         fans = _fans(shape, in_axis, out_axis, batch_axis)
         return _DISTRIBUTIONS[distribution](key, shape, dtype, tnp.array(scale / _DENOMINATORS[mode](*fans), dtype))
 
     return _initializer(draw, dtype)
 
 
-def _fans(shape: Shape, in_axis: _Axes, out_axis: _Axes, batch_axis: _Axes) -> tuple[float, float]:
+def _fans(shape: _Shape, in_axis: _Axes, out_axis: _Axes, batch_axis: _Axes) -> tuple[float, float]:
     """Return the numbers of inputs and outputs of a unit (fan-in, fan-out). Raises: ValueError without an axis -2."""
     if isinstance(in_axis, int) and in_axis == -2 and len(shape) <= 1:
         raise ValueError(
@@ -151,7 +151,7 @@ def _fans(shape: Shape, in_axis: _Axes, out_axis: _Axes, batch_axis: _Axes) -> t
     return n_in * window, n_out * window
 
 
-def _size(shape: Shape, axes: _Axes) -> int:
+def _size(shape: _Shape, axes: _Axes) -> int:
     return math.prod(shape[i] for i in ((axes,) if isinstance(axes, int) else axes))
 
 
@@ -163,7 +163,7 @@ _DENOMINATORS: dict[str, Callable[[float, float], float]] = {
 }
 
 
-def _scaled_truncated(key: Any, shape: Shape, dtype: Any, variance: Array) -> Array:
+def _scaled_truncated(key: Any, shape: _Shape, dtype: Any, variance: Array) -> Array:
     if dtypes.is_complex(dtype):
         return _truncated_disk(key, shape, dtype) * (tnp.sqrt(variance) / tnp.array(_DISK_DEVIATION, dtype))
     stddev = tnp.sqrt(variance) / tnp.array(_INTERVAL_DEVIATION, dtype)
@@ -174,24 +174,24 @@ def _scaled_truncated(key: Any, shape: Shape, dtype: Any, variance: Array) -> Ar
 _INTERVAL_DEVIATION, _DISK_DEVIATION = 0.87962566103423978, 0.95311164380491208
 
 
-def _scaled_normal(key: Any, shape: Shape, dtype: Any, variance: Array) -> Array:
+def _scaled_normal(key: Any, shape: _Shape, dtype: Any, variance: Array) -> Array:
     return samplers.normal(key, shape, dtype) * tnp.sqrt(variance)
 
 
-def _scaled_uniform(key: Any, shape: Shape, dtype: Any, variance: Array) -> Array:
+def _scaled_uniform(key: Any, shape: _Shape, dtype: Any, variance: Array) -> Array:
     if dtypes.is_complex(dtype):
         return _uniform_disk(key, shape, dtype) * tnp.sqrt(variance)
     return samplers.uniform(key, shape, dtype, -1) * tnp.sqrt(3 * variance)
 
 
-_DISTRIBUTIONS: dict[str, Callable[[Any, Shape, Any, Array], Array]] = {
+_DISTRIBUTIONS: dict[str, Callable[[Any, _Shape, Any, Array], Array]] = {
     "truncated_normal": _scaled_truncated,
     "normal": _scaled_normal,
     "uniform": _scaled_uniform,
 }
 
 
-def _uniform_disk(key: Any, shape: Shape, dtype: Any) -> Array:
+def _uniform_disk(key: Any, shape: _Shape, dtype: Any) -> Array:
     """Draw complex numbers that are uniform on a disk and have variance 1."""
     of_radius, of_angle = split(key)
     real = np.zeros((), dtype).real.dtype
@@ -199,7 +199,7 @@ def _uniform_disk(key: Any, shape: Shape, dtype: Any) -> Array:
     return radius * _direction(of_angle, shape, dtype)
 
 
-def _truncated_disk(key: Any, shape: Shape, dtype: Any) -> Array:
+def _truncated_disk(key: Any, shape: _Shape, dtype: Any) -> Array:
     """Draw complex normal numbers of modulus at most 2."""
     of_radius, of_angle = split(key)
     real = np.zeros((), dtype).real.dtype
@@ -207,7 +207,7 @@ def _truncated_disk(key: Any, shape: Shape, dtype: Any) -> Array:
     return tnp.sqrt(-tnp.log(1 - outside)) * _direction(of_angle, shape, dtype)
 
 
-def _direction(key: Any, shape: Shape, dtype: Any) -> Array:
+def _direction(key: Any, shape: _Shape, dtype: Any) -> Array:
     """Draw complex numbers of modulus 1."""
     angle = 2 * np.pi * samplers.uniform(key, shape, np.zeros((), dtype).real.dtype).astype(dtype)
     return tnp.exp(1j * angle)
@@ -253,7 +253,7 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | Non
     Raises: from `init`, ValueError for fewer than two axes.
     """
 
-    def draw(key: Any, shape: Shape, dtype: Any) -> Array:
+    def draw(key: Any, shape: _Shape, dtype: Any) -> Array:
         if len(shape) < 2:
             raise ValueError(f"orthogonal: a shape of two axes or more is wanted, not {tuple(shape)}.")
         if 0 in shape:
@@ -277,7 +277,7 @@ def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike
     """
     matrix = orthogonal(scale, column_axis, dtype)
 
-    def draw(key: Any, shape: Shape, dtype: Any) -> Array:
+    def draw(key: Any, shape: _Shape, dtype: Any) -> Array:
         if len(shape) not in (3, 4, 5) or shape[-1] < shape[-2]:
             raise ValueError(
                 "delta_orthogonal: a shape of one to three axes of a window, inputs, and no fewer outputs is wanted, "
@@ -292,17 +292,17 @@ def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike
 # ---- common parts --------------------------------------------------------------------------------------------
 
 
-def _initializer(draw: Callable[[Any, Shape, Any], Array], default: Any) -> Initializer:
+def _initializer(draw: Callable[[Any, _Shape, Any], Array], default: Any) -> Initializer:
     """Make an initializer that calls `draw`, with dtype `default` if it is called without one."""
 
-    def init(key: Any, shape: Shape, dtype: Any = default, out_sharding: None = None) -> Array:
+    def init(key: Any, shape: _Shape, dtype: Any = default, out_sharding: None = None) -> Array:
         """Draw an array [*shape]."""
         return _drawn(draw, key, shape, dtype, out_sharding)
 
     return init
 
 
-def _drawn(draw: Callable[[Any, Shape, Any], Array], key: Any, shape: Any, dtype: Any, out_sharding: Any) -> Array:
+def _drawn(draw: Callable[[Any, _Shape, Any], Array], key: Any, shape: Any, dtype: Any, out_sharding: Any) -> Array:
     """Draw an array, of the default float if `dtype` is None. Raises: NotImplementedError for a sharding."""
     if out_sharding is not None:
         raise NotImplementedError(f"initializers: out_sharding={out_sharding!r} is not supported, only None.")

@@ -14,6 +14,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy.arithmetic import conj
@@ -40,6 +41,7 @@ _OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 # ---- one axis ------------------------------------------------------------------------------------------------
 
 
+@one_program
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Transform an axis of `a` by the discrete Fourier transform (DFT).
 
@@ -54,6 +56,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     return _transformed("fft", FftType.FFT, a, _one("fft", n), (axis,), norm)
 
 
+@one_program
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Transform an axis of `a` by the inverse of `fft`. Args, Raises: as for `fft`.
 
@@ -62,6 +65,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _transformed("ifft", FftType.IFFT, a, _one("ifft", n), (axis,), norm)
 
 
+@one_program
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Transform an axis of real numbers: the first half of the bins of `fft`; the others are their conjugates.
 
@@ -74,6 +78,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _transformed("rfft", FftType.RFFT, a, _one("rfft", n), (axis,), norm)
 
 
+@one_program
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Transform frequency bins to real numbers: the inverse of `rfft`.
 
@@ -89,6 +94,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     return _transformed("irfft", FftType.IRFFT, a, _one("irfft", n), (axis,), norm)
 
 
+@one_program
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Transform an axis of a signal with Hermitian symmetry, whose spectrum is real.
 
@@ -103,6 +109,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _transformed("hfft", FftType.IRFFT, x, _one("hfft", n), (axis,), _OPPOSITE[_norm("hfft", norm)])
 
 
+@one_program
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Transform a real spectrum to half of a signal with Hermitian symmetry: the inverse of `hfft`.
 
@@ -118,6 +125,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 # ---- several axes --------------------------------------------------------------------------------------------
 
 
+@one_program
 def fftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
@@ -135,6 +143,7 @@ def fftn(
     return _transformed("fftn", FftType.FFT, a, s, axes, norm)
 
 
+@one_program
 def ifftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
@@ -142,6 +151,7 @@ def ifftn(
     return _transformed("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
+@one_program
 def rfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
@@ -156,6 +166,7 @@ def rfftn(
     return _transformed("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
+@one_program
 def irfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
@@ -171,6 +182,7 @@ def irfftn(
     return _transformed("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
+@one_program
 def fft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -178,6 +190,7 @@ def fft2(
     return _transformed("fft2", FftType.FFT, a, s, axes, norm)
 
 
+@one_program
 def ifft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -185,6 +198,7 @@ def ifft2(
     return _transformed("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
+@one_program
 def rfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -192,6 +206,7 @@ def rfft2(
     return _transformed("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
+@one_program
 def irfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -230,6 +245,7 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devi
     return _over_time("rfftfreq", broadcasted_iota(np.int32, (n // 2 + 1,), 0), n, d, dtype, device)
 
 
+@one_program
 def fftshift(x: ArrayLike, axes: _Axes = None) -> Array:
     """Move the bin of frequency 0 from the front to the middle, along `axes`, all if None.
 
@@ -238,6 +254,7 @@ def fftshift(x: ArrayLike, axes: _Axes = None) -> Array:
     return _shifted("fftshift", x, axes, lambda n: n // 2)
 
 
+@one_program
 def ifftshift(x: ArrayLike, axes: _Axes = None) -> Array:
     """Move the bin of frequency 0 from the middle to the front, along `axes`, all if None: the inverse of `fftshift`.
 

@@ -9,6 +9,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import (
     Operand,
     apply,
@@ -208,6 +209,7 @@ def fabs(x: ArrayLike, /) -> Array:
     return absolute(require_ordered(inexact("fabs", x), "fabs"))
 
 
+@one_program
 def sign(x: ArrayLike, /) -> Array:
     """Compute -1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x. For -0.0 it is 0.0, as in NumPy."""
     found = apply("sign", lax.sign_p, x)
@@ -469,6 +471,7 @@ def _ignoring_nan(x: Any, y: Any, *, primitive: Any) -> Array:
     return select(lax.ne(x, x), y, select(lax.ne(y, y), x, found))
 
 
+@one_program
 def clip(
     arr: ArrayLike,
     /,

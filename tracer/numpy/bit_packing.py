@@ -6,6 +6,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.logic import truth
 from tapeless.tracer.numpy.promotion import array_operand
 from tapeless.tracer.numpy.shaping import moveaxis
@@ -18,6 +19,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota,
 _BYTE = np.dtype(np.uint8)
 
 
+@one_program
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Pack elements into the bits of bytes along `axis`: 1 for a nonzero element, else 0.
 
@@ -46,6 +48,7 @@ def _packed(x: Array, *, little: bool) -> Array:
     return reduce_sum(bits.shift_left(x, _places(x.shape, little)), (x.ndim - 1,))
 
 
+@one_program
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """Unpack bytes into bits along `axis`.
 

@@ -9,6 +9,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.indexing import getitem, take
 from tapeless.tracer.numpy.joining import append, concatenate
@@ -36,6 +37,7 @@ from tapeless.tracer.types import aval_of, by_protocol
 # ---- differences ---------------------------------------------------------------------------------------------
 
 
+@one_program
 def diff(
     a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
 ) -> Array:
@@ -68,6 +70,7 @@ def _diff(x: Array, *, n: int, axis: int) -> Array:
     return x
 
 
+@one_program
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """Compute differences of neighbours in the flat array, with numbers added at the ends."""
     x = array_operand("ediff1d", ary)
@@ -76,6 +79,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     return found if to_end is None else append(found, to_end)
 
 
+@one_program
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: int | None = None) -> Any:
     """Estimate derivatives of a sampled function along axes: central differences, one-sided at the ends.
 
@@ -141,6 +145,7 @@ def _gradient(x: Array, step: Any, *, axis: int, edge_order: int) -> Array:
     return concatenate([first, middle, last], axis)
 
 
+@one_program
 @mixing_inside
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart.
@@ -184,6 +189,7 @@ def _trapezoid(samples: Array, step: Any, *, axis: int) -> Array:
     return lax.convert_element_type(lax.div(total(areas, (axis,)), 2.0), samples.dtype)
 
 
+@one_program
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
     """Add multiples of `period` to angles so that neighbours along `axis` differ by at most half of it.
 
@@ -211,6 +217,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
 # ---- interpolation -------------------------------------------------------------------------------------------
 
 
+@one_program
 def interp(
     x: ArrayLike,
     xp: ArrayLike,
@@ -282,6 +289,7 @@ def _beyond(side: str, given: Any, end: Array, there: Array, found: Array) -> Ar
 # ---- convolution ---------------------------------------------------------------------------------------------
 
 
+@one_program
 def convolve(
     a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:
@@ -296,6 +304,7 @@ def convolve(
     return _correlate(x, rev(y, (0,)), padding=_margins("convolve", y.shape[0], mode), options=options)
 
 
+@one_program
 def correlate(
     a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tapeless.tracer import core
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.errors import not_supported
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.einsum import contract
@@ -30,6 +31,7 @@ from tapeless.tracer.types import aval_of
 # ---- matrices and vectors ------------------------------------------------------------------------------------
 
 
+@one_program
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
@@ -117,6 +119,7 @@ def _contract(x: Any, y: Any, *, labels: Any, out: Any, precision: Any, preferre
     return contract([x, y], list(labels), out, precision=precision, preferred_element_type=preferred_element_type)
 
 
+@one_program
 def dot(
     a: ArrayLike,
     b: ArrayLike,
@@ -144,6 +147,7 @@ def dot(
     return _dot("dot", x, y, (((p - 1,), (max(q - 2, 0),)), _NO_BATCH), precision, preferred_element_type)
 
 
+@one_program
 def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Sum products over the last axes of both; multiply if either is a scalar.
 
@@ -160,6 +164,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
     return _dot("inner", x, y, (((p - 1,), (q - 1,)), _NO_BATCH), precision, preferred_element_type)
 
 
+@one_program
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Sum the products of all elements of conj(a) and b: the inner product of the flattened arrays, a scalar.
 
@@ -173,6 +178,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element
     return _dot("vdot", x, y, (((0,), (0,)), _NO_BATCH), precision, preferred_element_type)
 
 
+@one_program
 def vecdot(
     x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:
@@ -197,6 +203,7 @@ def vecdot(
     )
 
 
+@one_program
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply matrices x1 [.., m, n] and vectors x2 [.., n] to vectors [.., m].
 
@@ -210,6 +217,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return reshape(found, found.shape[:-1])
 
 
+@one_program
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply vectors x1 [.., m], conjugated, and matrices x2 [.., m, n] to vectors [.., n].
 
@@ -229,6 +237,7 @@ def _check_ndims(name: str, *operands: tuple[Array, int]) -> None:
             raise ValueError(f"{name}: {x.aval} must have {least} axes at least.")
 
 
+@one_program
 def tensordot(
     a: ArrayLike,
     b: ArrayLike,
@@ -267,6 +276,7 @@ def _axes(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
 # ---- outer products ------------------------------------------------------------------------------------------
 
 
+@one_program
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Multiply every element of a with every element of b: [elements of a, elements of b], both flattened.
 
@@ -282,6 +292,7 @@ def _outer(x: Array, y: Array) -> Array:
     return arithmetic.multiply(broadcast_in_dim(x, shape, (0,)), broadcast_in_dim(y, shape, (1,)))
 
 
+@one_program
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Compute the Kronecker product: each element of a times all of b, in blocks.
 
@@ -304,6 +315,7 @@ def _kron(x: Any, y: Any) -> Array:
     return reshape(arithmetic.multiply(left, right), tuple(m * n for m, n in zip(s, t, strict=True)))
 
 
+@one_program
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:

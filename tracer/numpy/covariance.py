@@ -7,6 +7,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import absolute, real, select
 from tapeless.tracer.numpy.matrices import diagonal
 from tapeless.tracer.numpy.promotion import array_operand, broadcast_to_shape, cast, inexact, promoted_inexact_dtypes
@@ -19,6 +20,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, full
 from tapeless.tracer.types import aval_of
 
 
+@one_program
 def cov(
     m: ArrayLike,
     y: ArrayLike | None = None,
@@ -128,6 +130,7 @@ def _products(x: Array, y: Array) -> Array:
     return dot_general(x, conjugate, (((1,), (1,)), ((), ())))
 
 
+@one_program
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> Array:
     """Estimate the correlation matrix of variables: covariances over standard deviations, clipped to [-1, 1].
 

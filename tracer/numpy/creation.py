@@ -11,6 +11,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.arithmetic import power
 from tapeless.tracer.numpy.promotion import (
@@ -370,6 +371,7 @@ def _arange(*, size: int, start: Any, step: Any, dtype: np.dtype[Any]) -> Array:
     return counted if start == 0 else lax.add(counted, convert_number(start, dtype))
 
 
+@one_program
 def linspace(
     start: ArrayLike,
     stop: ArrayLike,

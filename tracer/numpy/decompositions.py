@@ -6,6 +6,7 @@ docs/linalg.md explains derivatives, also where eigenvalues or singular values a
 from typing import Any, NamedTuple
 
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.promotion import array_operand, inexact
 from tapeless.tracer.numpy.shaping import matrix_transpose
@@ -51,6 +52,7 @@ def matrix_operand(name: str, a: ArrayLike) -> Array:
     return array_operand(name, inexact(name, a))
 
 
+@one_program
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Compute the lower triangular L with a = L @ L^H, or its adjoint if `upper`.
 
@@ -89,6 +91,7 @@ def eigvals(a: ArrayLike) -> Array:
     return spectral.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
+@one_program
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Compute eigenvalues and eigenvectors of a Hermitian matrix: a @ v = v * w.
 
@@ -104,6 +107,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     return EighResult(w, v)
 
 
+@one_program
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Compute the eigenvalues of a Hermitian matrix, faster than `eigh`.
 
@@ -123,6 +127,7 @@ def _is_lower(name: str, triangle: Any) -> bool:
     return triangle != "U"
 
 
+@one_program
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -170,6 +175,7 @@ def _in_rows(values: Array, like: Array) -> Array:
     return broadcast_in_dim(values, like.shape, (*range(n - 2), n - 1))
 
 
+@one_program
 def svdvals(x: ArrayLike, /) -> Array:
     """Compute the singular values, without the vectors.
 
@@ -183,6 +189,7 @@ def svdvals(x: ArrayLike, /) -> Array:
     return spectral.svd(matrix_operand("svdvals", x), compute_uv=False)
 
 
+@one_program
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Decompose a = Q @ R, with a unitary Q and an upper triangular R.
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import broadcast_scalar, select
 from tapeless.tracer.numpy.promotion import apply2_inexact, apply_inexact, inexact, promoted_inexact
 from tapeless.tracer.primitives import elementwise as lax
@@ -144,6 +145,7 @@ def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return apply2_inexact("arctan2", lax.atan2_p, x1, x2)
 
 
+@one_program
 def sinc(x: ArrayLike, /) -> Array:
     """Compute sin(πx) / (πx), elementwise; 1 at 0, where derivatives up to the ninth are exact."""
     return _sinc(inexact("sinc", x))
@@ -220,6 +222,7 @@ atan2 = arctan2
 # ---- others --------------------------------------------------------------------------------------------------
 
 
+@one_program
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Compute the step function: 0 where x1 < 0, x2 where x1 is 0, 1 where x1 > 0, nan for nan, elementwise.
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import select, trunc
 from tapeless.tracer.numpy.promotion import (
     apply2_inexact,
@@ -59,6 +60,7 @@ def _copysign(x: Any, y: Any) -> Array:
 # ---- fractions and exponents ---------------------------------------------------------------------------------
 
 
+@one_program
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Split x into fractional and integral part, elementwise; both have the sign of x, and are floating point.
 
@@ -99,6 +101,7 @@ def _spacing(x: Any) -> Array:
     return select(lax.is_finite(x), select(negative, lax.neg(size), size), np.nan)
 
 
+@one_program
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Compute x1 times 2 to the integer power x2, elementwise, as floating point.
 
@@ -136,6 +139,7 @@ def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Array:
     return bits.bitcast_convert_type(bits.shift_left(biased, int(info.nmant)), dtype)
 
 
+@one_program
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """Split x into fraction f and exponent n with x = f 2^n and |f| in [0.5, 1), elementwise.
 

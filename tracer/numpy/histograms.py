@@ -9,6 +9,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import add, multiply, subtract, true_divide
 from tapeless.tracer.numpy.creation import linspace
@@ -25,6 +26,7 @@ from tapeless.tracer.primitives.shape import full, reshape, slice_in_dim
 # ---- of one coordinate ---------------------------------------------------------------------------------------
 
 
+@one_program
 @mixing_inside
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
     """Make edges of equal bins from the least to the greatest element, or over `range`; or return a vector `bins`.
@@ -64,6 +66,7 @@ def _extent(x: Array, range: Any) -> tuple[Any, Any]:
     return low, high
 
 
+@one_program
 @mixing_inside
 def histogram(
     a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
@@ -168,6 +171,7 @@ def _density_of_grid(counts: Array, edges: Sequence[Array]) -> Array:
     return found
 
 
+@one_program
 @mixing_inside
 def histogram2d(
     x: ArrayLike,

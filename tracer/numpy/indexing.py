@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from tapeless.tracer import core, dtypes, source
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
     BodyIndexError,
@@ -236,7 +236,7 @@ def _same_dtype(positions: Sequence[Any]) -> list[Any]:
 # ---- take and relatives --------------------------------------------------------------------------------------
 
 
-@advise_keywords
+@one_program
 def take(
     a: ArrayLike,
     indices: ArrayLike,
@@ -285,7 +285,7 @@ def _wrapped(indices: ArrayLike, n: int) -> Any:
     return remainder(convert_element_type(indices, np.int32) if narrow else indices, n)
 
 
-@advise_keywords
+@one_program
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,

@@ -12,6 +12,7 @@ from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.index_plan import from_the_front, index_dtype
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.logic import greater_equal
@@ -174,7 +175,7 @@ def _joined(blocks: Any, depth: int, ndim: int) -> Array:
 # ---- splitting -----------------------------------------------------------------------------------------------
 
 
-@advise_keywords
+@one_program
 def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Split along `axis` into a number of equal parts, or before given positions.
 
@@ -192,6 +193,7 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 
     return array_split(x, indices_or_sections, axis)
 
 
+@one_program
 def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Split along `axis` into a number of parts, the first ones longer by 1 if needed, or before given positions.
 
@@ -217,12 +219,14 @@ def _sections(name: str, given: Any) -> int:
     return count
 
 
+@one_program
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """Split along the second axis, vectors along the first. Args, Raises: as for `split`."""
     x = array_operand("hsplit", ary)
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
+@one_program
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """Split along the first axis. Args, Raises: as for `split`; ValueError if there are fewer than two axes."""
     ary = by_protocol(ary)
@@ -231,12 +235,13 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
     return split(ary, indices_or_sections, 0)
 
 
+@one_program
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """Split along the third axis. Args, Raises: as for `split`."""
     return split(ary, indices_or_sections, 2)
 
 
-@advise_keywords
+@one_program
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Split x into its slices along `axis`, without that axis.
 
@@ -253,7 +258,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 # ---- repeating -----------------------------------------------------------------------------------------------
 
 
-@advise_keywords
+@one_program
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     """Repeat A as a whole, the given number of times along each axis.
 

@@ -9,6 +9,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.numpy.promotion import (
@@ -73,9 +74,15 @@ def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def _compared(
     name: str, compare: Primitive, strictly: Callable[[Any, Any], Array], x1: ArrayLike, x2: ArrayLike
 ) -> Array:
-    if any(dtypes.is_complex(aval_of(x).dtype) for x in (x1, x2) if is_arraylike(x)):
+    if _is_complex(x1) or _is_complex(x2):
         return _compared_by_parts(*promote_operands(name, x1, x2), compare=compare, strictly=strictly)
     return apply2(name, compare, x1, x2)
+
+
+def _is_complex(x: Any) -> bool:
+    if isinstance(x, Array):
+        return dtypes.is_complex(x.aval.dtype)
+    return type(x) not in (int, float) and is_arraylike(x) and dtypes.is_complex(aval_of(x).dtype)
 
 
 @core.compound
@@ -90,21 +97,25 @@ def _compared_by_parts(x: Any, y: Any, *, compare: Primitive, strictly: Callable
 # ---- logic: operands are true where they are not 0 -----------------------------------------------------------
 
 
+@one_program
 def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Compute the logical and, elementwise; nonzero numbers are true."""
     return apply2("logical_and", bits.and_p, truth("logical_and", x1), truth("logical_and", x2))
 
 
+@one_program
 def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Compute the logical or, elementwise; nonzero numbers are true."""
     return apply2("logical_or", bits.or_p, truth("logical_or", x1), truth("logical_or", x2))
 
 
+@one_program
 def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Compute the logical exclusive or, elementwise; nonzero numbers are true."""
     return apply2("logical_xor", bits.xor_p, truth("logical_xor", x1), truth("logical_xor", x2))
 
 
+@one_program
 def logical_not(x: ArrayLike, /) -> Array:
     """Tell whether x is 0, elementwise."""
     return bits.not_p.bind(truth("logical_not", x))[0]
@@ -177,6 +188,7 @@ def _shift(name: str, signed: Primitive, unsigned: Primitive, x: ArrayLike, y: A
     return (unsigned if dtypes.kind(x.dtype) == "u" else signed).bind(x, y)[0]
 
 
+@one_program
 def bitwise_count(x: ArrayLike, /) -> Array:
     """Count the set bits of |x|, elementwise, for integers and booleans; uint8. Raises: TypeError for other dtypes."""
     x = operand("bitwise_count", x)
@@ -220,6 +232,7 @@ def _isinf(x: Any) -> Array:
     return lax.eq(lax.abs(x), np.inf)
 
 
+@one_program
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Tell whether x is +inf, elementwise. Raises: TypeError for complex numbers."""
     check_no_out("isposinf", out)
@@ -227,6 +240,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     return lax.eq(x, np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 
+@one_program
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Tell whether x is -inf, elementwise. Raises: TypeError for complex numbers."""
     check_no_out("isneginf", out)
@@ -234,18 +248,21 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     return lax.eq(x, -np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 
+@one_program
 def isreal(x: ArrayLike) -> Array:
     """Tell whether the imaginary part of x is 0, elementwise."""
     x = operand("isreal", x)
     return lax.eq(lax.imag(x), 0) if dtypes.is_complex(x.dtype) else full(x.shape, True)
 
 
+@one_program
 def iscomplex(x: ArrayLike) -> Array:
     """Tell whether the imaginary part of x is not 0, elementwise."""
     x = operand("iscomplex", x)
     return lax.ne(lax.imag(x), 0) if dtypes.is_complex(x.dtype) else full(x.shape, False)
 
 
+@one_program
 def nan_to_num(
     x: ArrayLike,
     copy: bool = True,
@@ -336,6 +353,7 @@ def select_cases(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Arra
 # ---- closeness -----------------------------------------------------------------------------------------------
 
 
+@one_program
 def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
@@ -375,6 +393,7 @@ def _integers_close(a: Any, b: Any, rtol: Any, atol: Any) -> Array:
     return lax.le(distance, lax.add(atol, lax.mul(rtol, size)))
 
 
+@one_program
 def allclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
@@ -383,6 +402,7 @@ def allclose(
     return reduce_and(close, tuple(range(close.ndim)))
 
 
+@one_program
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Test whether two arrays have the same shape and elements, as a scalar array; nan equals nan if `equal_nan`.
 
@@ -393,6 +413,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     return _all_equal(a, b, equal_nan) if a.shape == b.shape else full((), False)
 
 
+@one_program
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Test whether two arrays broadcast to one shape and then have the same elements, as a scalar array.
 

@@ -9,6 +9,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.indexing import take
@@ -87,11 +88,13 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None 
     return _by_diagonal(lax.ge, "tri", _sizes("tri", N, M), k, dtype)
 
 
+@one_program
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """Replace elements above diagonal k of matrices m [.., n, m] by zeros."""
     return _triangle(_matrices("tril", m, number_operand), k=exact_integer(k, "tril: k"), lower=True)
 
 
+@one_program
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """Replace elements below diagonal k of matrices m [.., n, m] by zeros."""
     return _triangle(_matrices("triu", m, number_operand), k=exact_integer(k, "triu: k") - 1, lower=False)
@@ -168,6 +171,7 @@ def _positions(values: np.ndarray[Any, Any]) -> Array:
 # ---- diagonals -----------------------------------------------------------------------------------------------
 
 
+@one_program
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Extract the diagonals of the matrices in two axes of a, as a new last axis.
 
@@ -193,6 +197,7 @@ def _diagonal(x: Array, *, offset: int) -> Array:
     return slice_in_dim(reshape(square, (*batch, n * n)), 0, None, n + 1, axis=-1)
 
 
+@one_program
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """Make the matrix with the vector v on diagonal k, or extract diagonal k of the matrix v.
 
@@ -215,12 +220,14 @@ def _diag(x: Array, *, k: int) -> Array:
     return pad(square, zero, [(max(-k, 0), max(k, 0), 0), (max(k, 0), max(-k, 0), 0)])
 
 
+@one_program
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Make the matrix with the elements of v on diagonal k."""
     x = number_operand("diagflat", v)
     return _diag(reshape(x, (x.size,)), k=exact_integer(k, "diagflat: k"))
 
 
+@one_program
 def trace(
     a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
@@ -265,6 +272,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     return reshape(AtIndexer(reshape(x, (x.size,)), places).set(v), x.shape)
 
 
+@one_program
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Make the matrix of powers of the vector x, N - 1 to 0 from left to right, or 0 to N - 1 if `increasing`.
 

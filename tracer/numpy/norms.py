@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.promotion import array_operand, cast, inexact, strong
 from tapeless.tracer.numpy.reductions import Axis, checked_axes, total
@@ -23,7 +23,7 @@ from tapeless.tracer.primitives.spectral import svd
 Order = int | float | str | None
 
 
-@advise_keywords
+@one_program
 def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """Compute the norm of vectors or matrices.
 
@@ -57,6 +57,7 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
     return _matrices("norm", operand, ord, given, keepdims)
 
 
+@one_program
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: Order = 2) -> Array:
     """Compute the norm of vectors.
 
@@ -72,6 +73,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
     return _vectors("vector_norm", operand, ord, checked_axes("vector_norm", operand, axis), keepdims)
 
 
+@one_program
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Array:
     """Compute the norm of the matrices in the last two axes.
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.calculus import convolve
 from tapeless.tracer.numpy.contraction import outer
@@ -41,6 +42,7 @@ from tapeless.tracer.types import aval_of
 # ---- values and arithmetic -----------------------------------------------------------------------------------
 
 
+@one_program
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """Evaluate the polynomial with coefficients p, the highest power first, at x (Horner's rule).
 
@@ -66,6 +68,7 @@ def _polyval(p: Any, x: Any) -> Array:
     return found
 
 
+@one_program
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Add two polynomials: coefficients along the first axis, with the highest power first.
 
@@ -83,12 +86,14 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     return arithmetic.add(long, concatenate([missing, short]))
 
 
+@one_program
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Subtract a2 from a1, polynomials: coefficients with the highest power first. Raises: as `polyadd`."""
     x, y = promoted_dtypes("polysub", a1, a2)
     return polyadd(x, arithmetic.negative(y))
 
 
+@one_program
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Multiply two polynomials, vectors of coefficients with the highest power first.
 
@@ -141,6 +146,7 @@ def _trimmed(name: str, p: ArrayLike, least: float) -> Array:
     return slice_in_dim(array_operand(name, p), first, None)
 
 
+@one_program
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Differentiate a polynomial m times: coefficients with the highest power first; floating point.
 
@@ -164,6 +170,7 @@ def _vector(name: str, p: Operand) -> Array:
     return x
 
 
+@one_program
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """Integrate a polynomial m times: coefficients with the highest power first.
 

@@ -243,8 +243,13 @@ def promote_operands(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
                 return x, y
         elif _takes(x.aval, y):
             return x, constant(y, x.aval)
-    elif isinstance(y, Array) and _takes(y.aval, x):
-        return constant(x, y.aval), y
+        elif type(y) is np.ndarray and _is_of(x.aval, y):
+            return x, y
+    elif isinstance(y, Array):
+        if _takes(y.aval, x):
+            return constant(x, y.aval), y
+        if type(x) is np.ndarray and _is_of(y.aval, x):
+            return x, y
     x, y = by_protocol(x), by_protocol(y)
     check_operands(name, x, y)
     check_ranks(name, x, y)
@@ -259,6 +264,12 @@ def _takes(aval: ShapedArray, number: Any) -> bool:
     """Tell whether a number of Python's surely takes the type of an array; among weak ones the widest counts."""
     kind = type(number)
     return kind in _NUMBERS and _NUMBERS[kind] <= dtypes.rank(aval.dtype) and not aval.weak_type
+
+
+def _is_of(aval: ShapedArray, x: np.ndarray[Any, Any]) -> bool:
+    """Tell whether an array of NumPy has a type as it is."""
+    taken = x.dtype == aval.dtype and (config.numpy_bits == 64 or x.dtype.itemsize < 8)
+    return taken and x.shape == aval.shape and not aval.weak_type
 
 
 def _promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program, one_program_for
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import select, true_divide
 from tapeless.tracer.numpy.creation import array
@@ -41,6 +41,7 @@ _OTHERS = ("lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_i
 _METHODS = (*_BETWEEN, *_OTHERS)
 
 
+@one_program_for("q")
 def quantile(
     a: ArrayLike,
     q: ArrayLike,
@@ -69,6 +70,7 @@ def quantile(
     return _quantiles("quantile", a, q, axis, out, method, keepdims, weights, skip_nan=False)
 
 
+@one_program_for("q")
 def nanquantile(
     a: ArrayLike,
     q: ArrayLike,
@@ -84,6 +86,7 @@ def nanquantile(
     return _quantiles("nanquantile", a, q, axis, out, method, keepdims, weights, skip_nan=True)
 
 
+@one_program_for("q")
 def percentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -99,6 +102,7 @@ def percentile(
     return _quantiles("percentile", a, q, axis, out, method, keepdims, weights, skip_nan=False, whole=100)
 
 
+@one_program_for("q")
 def nanpercentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -114,7 +118,7 @@ def nanpercentile(
     return _quantiles("nanpercentile", a, q, axis, out, method, keepdims, weights, skip_nan=True, whole=100)
 
 
-@advise_keywords
+@one_program
 def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
@@ -125,6 +129,7 @@ def median(
     return _quantiles("median", a, 0.5, axis, out, "midpoint", keepdims, None, skip_nan=False)
 
 
+@one_program
 def nanmedian(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:

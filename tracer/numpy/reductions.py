@@ -12,9 +12,9 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.advice.called_functions import find_called
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.arithmetic import add as add_arrays
 from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtract
@@ -41,7 +41,7 @@ Axis = int | Sequence[int] | None
 # ---- sums and products ---------------------------------------------------------------------------------------
 
 
-@advise_keywords
+@one_program
 def sum(
     a: ArrayLike,
     axis: Axis = None,
@@ -62,7 +62,7 @@ def sum(
     return reduce_axes("sum", x, axis, keepdims, add, 0, where, initial, add_arrays)
 
 
-@advise_keywords
+@one_program
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -193,7 +193,7 @@ def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
 # ---- extremes ------------------------------------------------------------------------------------------------
 
 
-@advise_keywords
+@one_program
 def max(
     a: ArrayLike,
     axis: Axis = None,
@@ -208,7 +208,7 @@ def max(
     return reduce_axes("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
 
 
-@advise_keywords
+@one_program
 def min(
     a: ArrayLike,
     axis: Axis = None,
@@ -227,6 +227,7 @@ amax = max
 amin = min
 
 
+@one_program
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Compute the maximum minus the minimum over axes. Raises: ValueError if there is no element."""
     check_no_out("ptp", out)
@@ -269,7 +270,7 @@ def _is_empty(name: str, x: Array, axis: Axis) -> bool:
     return 0 in [x.shape[i] for i in checked_axes(name, x, axis)]
 
 
-@advise_keywords
+@one_program
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the maximum along `axis`, or in the flat array: of the first nan, or the first of ties.
 
@@ -279,7 +280,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return _position("argmax", a, axis, keepdims, reduction.argmax)
 
 
-@advise_keywords
+@one_program
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the minimum along `axis`, or in the flat array: of the first nan, or the first of ties."""
     check_no_out("argmin", out)
@@ -308,7 +309,7 @@ def _first_extreme(extreme: Any, x: Array, axis: int, dtype: Any) -> Array:
 # ---- logic ---------------------------------------------------------------------------------------------------
 
 
-@advise_keywords
+@one_program
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -318,7 +319,7 @@ def any(
     return reduce_axes("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
 
 
-@advise_keywords
+@one_program
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
@@ -328,6 +329,7 @@ def all(
     return reduce_axes("all", x, axis, keepdims, reduction.reduce_and, True, where, None, add_arrays)
 
 
+@one_program
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """Count the nonzero elements over axes."""
     return sum(truth("count_nonzero", array_operand("count_nonzero", a)), axis, keepdims=keepdims)
@@ -336,20 +338,21 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 # ---- cumulative ----------------------------------------------------------------------------------------------
 
 
-@advise_keywords
+@one_program
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative sum along `axis`, or of the flat array if None."""
     check_no_out("cumsum", out)
     return _cumulative("cumsum", a, axis, dtype, reduction.cumsum)
 
 
-@advise_keywords
+@one_program
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative product along `axis`, or of the flat array if None."""
     check_no_out("cumprod", out)
     return _cumulative("cumprod", a, axis, dtype, reduction.cumprod)
 
 
+@one_program
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
@@ -365,6 +368,7 @@ def cumulative_sum(
     return _running("cumulative_sum", x, axis, dtype, include_initial, reduction.cumsum, 0)
 
 
+@one_program
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
@@ -403,6 +407,7 @@ def _accumulate(primitive: Any, x: Array, axis: int) -> Array:
 # ---- nan is skipped ------------------------------------------------------------------------------------------
 
 
+@one_program
 def nansum(
     a: ArrayLike,
     axis: Axis = None,
@@ -417,6 +422,7 @@ def nansum(
     return sum(without_nan("nansum", a, 0), axis, dtype, None, keepdims, initial, where)
 
 
+@one_program
 def nanprod(
     a: ArrayLike,
     axis: Axis = None,
@@ -431,6 +437,7 @@ def nanprod(
     return prod(without_nan("nanprod", a, 1), axis, dtype, None, keepdims, initial, where)
 
 
+@one_program
 def nanmax(
     a: ArrayLike,
     axis: Axis = None,
@@ -444,6 +451,7 @@ def nanmax(
     return _nan_extreme("nanmax", a, axis, keepdims, initial, where, max, least)
 
 
+@one_program
 def nanmin(
     a: ArrayLike,
     axis: Axis = None,
@@ -457,24 +465,28 @@ def nanmin(
     return _nan_extreme("nanmin", a, axis, keepdims, initial, where, min, greatest)
 
 
+@one_program
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the maximum, ignoring nan; -1 if all elements are nan."""
     check_no_out("nanargmax", out)
     return _nan_position("nanargmax", a, axis, keepdims, argmax, least)
 
 
+@one_program
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Find the position of the minimum, ignoring nan; -1 if all elements are nan."""
     check_no_out("nanargmin", out)
     return _nan_position("nanargmin", a, axis, keepdims, argmin, greatest)
 
 
+@one_program
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative sum, counting nan as 0: see `cumsum`."""
     check_no_out("nancumsum", out)
     return cumsum(without_nan("nancumsum", a, 0), axis, dtype)
 
 
+@one_program
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Compute the cumulative product, counting nan as 1: see `cumprod`."""
     check_no_out("nancumprod", out)

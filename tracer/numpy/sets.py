@@ -11,6 +11,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.joining import unstack
@@ -207,6 +208,7 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Any 
     return UniqueInverse(*unique(x, return_inverse=True, size=size, fill_value=fill_value, equal_nan=False))
 
 
+@one_program
 def isin(
     element: ArrayLike,
     test_elements: ArrayLike,

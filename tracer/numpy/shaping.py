@@ -11,6 +11,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import remainder, subtract
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.promotion import array_operand, broadcast_to_shape, common_shape, format_shape
@@ -248,6 +249,7 @@ def flipud(m: ArrayLike) -> Array:
     return flip(m, 0)
 
 
+@one_program
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Rotate m by 90 degrees k times, from the first of `axes` towards the second.
 
@@ -272,7 +274,7 @@ def _integer(what: str, x: Any) -> int:
         raise TypeError(f"{what} must be an integer, not {x!r}.") from None
 
 
-@advise_keywords
+@one_program
 def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
     """Shift the elements of a along axes; elements that leave at one end enter at the other.
 

@@ -11,9 +11,9 @@ from typing import Any, overload
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.arithmetic import maximum, select
 from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.index_plan import index_dtype
@@ -50,7 +50,7 @@ from tapeless.tracer.types import aval_of, by_protocol, exact
 # ---- sorting -------------------------------------------------------------------------------------------------
 
 
-@advise_keywords
+@one_program
 def sort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -75,7 +75,7 @@ def sort(
     return rev(found, (axis,)) if descending else found
 
 
-@advise_keywords
+@one_program
 def argsort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -152,6 +152,7 @@ def _places_by_keys(*keys: Array, axis: int) -> Array:
     return sorting.sort((*keys, places), axis, num_keys=len(keys))[-1]
 
 
+@one_program
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Put the element at `kth` along `axis` where sorting would put it, smaller ones before and others behind it.
 
@@ -161,6 +162,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     return sort(a, axis)
 
 
+@one_program
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Find the positions that partition a along `axis`. Args, Raises: as for `partition`."""
     _check_place("argpartition", a, kth, axis)
@@ -174,6 +176,7 @@ def _check_place(name: str, a: ArrayLike, kth: Any, axis: int) -> None:
         raise ValueError(f"{name}: kth {kth} is out of range for {n} elements, those of {x.aval} along axis {axis}.")
 
 
+@one_program
 def sort_complex(a: ArrayLike) -> Array:
     """Sort along the last axis, as complex numbers: by real, then imaginary part."""
     x = array_operand("sort_complex", a)
@@ -183,6 +186,7 @@ def sort_complex(a: ArrayLike) -> Array:
 # ---- searching -----------------------------------------------------------------------------------------------
 
 
+@one_program
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
 ) -> Array:
@@ -237,6 +241,7 @@ def _check_method(name: str, method: str | None) -> None:
         raise ValueError(f"{name}: there is no method {method!r}.")
 
 
+@one_program
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """Find the bin of each element, for bins with ascending or descending edges.
 
@@ -337,6 +342,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def where(condition: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]: ...
+@one_program
 def where(
     condition: ArrayLike,
     x: ArrayLike | None = None,

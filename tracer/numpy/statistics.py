@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.advice.keyword_advice import advise_keywords
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import select, subtract
 from tapeless.tracer.numpy.logic import choose_between
@@ -30,7 +30,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full
 # ---- means ---------------------------------------------------------------------------------------------------
 
 
-@advise_keywords
+@one_program
 def mean(
     a: ArrayLike,
     axis: Axis = None,
@@ -90,7 +90,7 @@ def _over_count(total: Array, count: Array, root: bool = False) -> Array:
     return select(some, lax.root_of_squares(found) if root else found, float("nan"))
 
 
-@advise_keywords
+@one_program
 def average(
     a: ArrayLike,
     axis: Axis = None,
@@ -133,6 +133,7 @@ def weights_along(name: str, x: Array, w: Array, axis: Axis) -> Array:
     return broadcast_in_dim(transpose(w, order), x.shape, sorted(axes))
 
 
+@one_program
 def nanmean(
     a: ArrayLike,
     axis: Axis = None,
@@ -160,7 +161,7 @@ def _numbers_among(name: str, a: ArrayLike, where: ArrayLike | None) -> tuple[Ar
 # ---- variances -----------------------------------------------------------------------------------------------
 
 
-@advise_keywords
+@one_program
 @mixing_inside
 def var(
     a: ArrayLike,
@@ -251,7 +252,7 @@ def _general_variance(
     return cast(_over_count(total, count, root), dtypes.real_part_dtype(x.dtype))
 
 
-@advise_keywords
+@one_program
 @mixing_inside
 def std(
     a: ArrayLike,
@@ -274,6 +275,7 @@ def std(
     return cast(_variance_of("std", x, axis, _less("std", ddof, correction), keepdims, where, mean, root=True), result)
 
 
+@one_program
 @mixing_inside
 def nanvar(
     a: ArrayLike,
@@ -292,6 +294,7 @@ def nanvar(
     return cast(_variance_of("nanvar", x, axis, ddof, keepdims, valid, mean), result)
 
 
+@one_program
 @mixing_inside
 def nanstd(
     a: ArrayLike,

@@ -15,6 +15,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy import contraction, matrices
 from tapeless.tracer.numpy.decompositions import matrix_operand, svdvals
 from tapeless.tracer.numpy.matrices import eye
@@ -49,6 +50,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 # ---- systems -------------------------------------------------------------------------------------------------
 
 
+@one_program
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve a @ x = b for x.
 
@@ -121,6 +123,7 @@ def _program(f: Any, avals: Sequence[ShapedArray]) -> Any:
     return trace_to_jaxpr(lambda *xs: (f(*xs),), avals, what="solve")[0]
 
 
+@one_program
 def inv(a: ArrayLike) -> Array:
     """Compute the inverse [.., n, n] of a [.., n, n]; infinite or nan if a is singular.
 
@@ -131,6 +134,7 @@ def inv(a: ArrayLike) -> Array:
     return solve(x, broadcast_in_dim(eye(x.shape[-1], dtype=x.dtype), x.shape, (x.ndim - 2, x.ndim - 1)))
 
 
+@one_program
 def pinv(
     a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
 ) -> Array:
@@ -173,6 +177,7 @@ def _noise(x: Array) -> float:
     return max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
 
 
+@one_program
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
@@ -207,6 +212,7 @@ def lstsq(
 _RESIDUALS_HELP = "Leave out numpy_resid: the sums of squares are returned in any case."
 
 
+@one_program
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """Invert the linear map y = tensordot(a, x, a.ndim - ind) of arrays: x = tensordot(tensorinv(a), y, ind).
 
@@ -227,6 +233,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     return reshape(inv(reshape(x, (n, n))), (*columns, *rows))
 
 
+@one_program
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Solve tensordot(a, x, x.ndim) = b for x.
 
@@ -275,6 +282,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     return matrices.trace(x, offset, -2, -1, dtype)
 
 
+@one_program
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Compute cross products of vectors of 3 numbers along an axis; the other axes broadcast.
 
@@ -311,6 +319,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return contraction.outer(x, y)
 
 
+@one_program
 def det(a: ArrayLike) -> Array:
     """Compute the determinant [..] of a [.., n, n]; its gradient is exact also for a singular matrix.
 
@@ -319,6 +328,7 @@ def det(a: ArrayLike) -> Array:
     return factorization.det(matrix_operand("det", a))
 
 
+@one_program
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Compute the sign, and the logarithm of the absolute value, of the determinant; (0, -inf) for a singular matrix.
 
@@ -346,6 +356,7 @@ def _slogdet(x: Array) -> tuple[Array, Array]:
 # ---- rank, condition, powers ---------------------------------------------------------------------------------
 
 
+@one_program
 def matrix_rank(
     M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None
 ) -> Array:
@@ -376,6 +387,7 @@ def _count_above(values: Array, rtol: ArrayLike) -> Array:
     return reduce_sum(lax.convert_element_type(lax.gt(values, bound), dtypes.default_dtype("i")), last)
 
 
+@one_program
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     """Compute the condition number of matrices: by singular values (p None, 2, -2), or norm(x) norm(inv(x)).
 
@@ -396,6 +408,7 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     return lax.mul(norm(matrix, p, (-2, -1)), norm(inv(matrix), p, (-2, -1)))
 
 
+@one_program
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Compute the power a @ a @ .. @ a of n factors, by squaring; powers of the inverse if n is negative.
 

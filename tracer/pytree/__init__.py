@@ -231,6 +231,8 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
     {'a': 11, 'b': (22,)}
     """
     first, treedef = flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten([*map(f, first)])
     return treedef.unflatten([f(*xs) for xs in zip(first, *_alike("tree_map", treedef, rest), strict=True)])
 
 

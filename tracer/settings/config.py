@@ -248,6 +248,11 @@ class Config:
         settings, named = _scope.get() or _process[0], axes.bound()
         return (settings, named) if named else settings
 
+    @staticmethod
+    def is_plain() -> bool:
+        """Tell whether the settings leave eager calls be: nothing is watched, refused or computed step by step."""
+        return (_scope.get() or _process[0]).plain
+
     def __getattr__(self, name: str) -> Any:
         """Return the value of a field by JAX's name."""
         if name == "jax_enable_x64":
@@ -282,8 +287,27 @@ class Config:
 
 _fields: dict[str, Field[Any]] = {name: field for name, field in vars(Config).items() if isinstance(field, Field)}
 _NAMES = tuple(_fields)  # without those of users, which come later
-_known_settings: dict[tuple[Any, ...], object] = {}
-_scope: ContextVar[object | None] = ContextVar("settings", default=None)
+_known_settings: dict[tuple[Any, ...], "Settings"] = {}
+_scope: ContextVar["Settings | None"] = ContextVar("settings", default=None)
+
+
+class Settings:
+    """A combination of values of the keyed settings: one object for each combination.
+
+    `plain`: do they leave eager calls alone? Under others these are watched, refused or computed step by step.
+    """
+
+    __slots__ = ("plain",)
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.plain: Final = all(values[name] == usual for name, usual in _PLAIN.items())
+
+
+_PLAIN = {
+    **dict.fromkeys(("no_execution", "disable_jit", "debug_nans", "debug_infs", "debug_key_reuse"), False),
+    "numpy_dtype_promotion": "standard",
+    "numpy_rank_promotion": "allow",
+}
 
 
 def add_field(name: str, field: Field[Any]) -> Field[Any]:
@@ -297,13 +321,17 @@ def add_field(name: str, field: Field[Any]) -> Field[Any]:
     return field
 
 
-def _settings_now() -> object:
+def _settings_now() -> Settings:
     """Return the interned object for the present values of all keyed fields."""
     return _settings([field.__get__(None) for field in list(_fields.values()) if field.keyed])
 
 
-def _settings(values: list[Any]) -> object:
-    return _known_settings.setdefault(tuple(values), object())
+def _settings(values: list[Any]) -> Settings:
+    found = _known_settings.get(key := tuple(values))
+    if found is None:
+        keyed = [name for name, field in list(_fields.items()) if field.keyed]
+        found = _known_settings.setdefault(key, Settings(dict(zip(keyed, values, strict=True))))
+    return found
 
 
 def differing_settings(now: Any, before: Any) -> Generator[tuple[str, Any, Any]]:

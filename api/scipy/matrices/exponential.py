@@ -20,6 +20,7 @@ from tapeless.scipy.matrices.linear_systems import solve_triangular
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.decompositions import matrix_operand
 from tapeless.tracer.numpy.norms import norm
 from tapeless.tracer.numpy.promotion import array_operand, mixing_inside, promoted_inexact_dtypes
@@ -39,6 +40,7 @@ _NORM_13_OF_POWERS = 4.25  # smaller, for a denominator that is well conditioned
 _NEXT_7, _NEXT_13 = 2.228e-16, 8.830e-36  # the first coefficients of their backward errors, of powers 15 and 27
 
 
+@one_program
 @mixing_inside
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """Compute the exponential of a matrix.

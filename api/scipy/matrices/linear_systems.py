@@ -11,6 +11,7 @@ from typing import Any
 from tapeless.tracer import core, dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy import decompositions, systems
 from tapeless.tracer.numpy.decompositions import matrix_operand
 from tapeless.tracer.numpy.promotion import array_operand, broadcast_to_shape, common_shape, promoted_inexact_dtypes
@@ -22,6 +23,7 @@ from tapeless.tracer.primitives.linalg import adjoint, check_matrix, check_squar
 # ---- Cholesky ------------------------------------------------------------------------------------------------
 
 
+@one_program
 def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Factor a positive definite matrix: a = u^H @ u, or l @ l^H if `lower`.
 
@@ -74,6 +76,7 @@ def cho_solve(
 _TRANSPOSED = {0: (False, False), 1: (True, False), 2: (True, True), "N": (False, False), "T": (True, False)}
 
 
+@one_program
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,
@@ -106,6 +109,7 @@ def solve_triangular(
     return solve_system("solve_triangular", a, b, solve)
 
 
+@one_program
 def solve(
     a: ArrayLike,
     b: ArrayLike,
@@ -149,6 +153,7 @@ def solve_system(name: str, a: Any, b: Any, solve: Callable[[Array, Array], Arra
     return found[..., 0] if vector else found
 
 
+@one_program
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Compute the inverse [.., n, n] of a matrix [.., n, n]; infinite or nan if it is singular.
 
@@ -157,6 +162,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     return systems.inv(a)
 
 
+@one_program
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Compute the determinant [..] of a matrix [.., n, n]. Raises: as `inv`."""
     return systems.det(a)
@@ -286,6 +292,7 @@ def svd(
     return tuple(found) if compute_uv else found
 
 
+@one_program
 def eigh(
     a: ArrayLike,
     b: ArrayLike | None = None,

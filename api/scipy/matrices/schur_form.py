@@ -21,6 +21,7 @@ from tapeless.scipy.matrices.linear_systems import solve_system
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy import triangles
 from tapeless.tracer.numpy.decompositions import matrix_operand
 from tapeless.tracer.numpy.norms import norm
@@ -98,6 +99,7 @@ def _rotated(m: Any, t: Any, z: Any) -> Any:
     return t, z.at[:, pair].set(_product(z[:, pair], adjoint(turn)))
 
 
+@one_program
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array | tuple[Array, Array]:

@@ -14,6 +14,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import (
     as_array,
     broadcast_to_shape,
@@ -26,6 +27,7 @@ from tapeless.tracer.numpy.promotion import (
 # ---- from vectors --------------------------------------------------------------------------------------------
 
 
+@one_program
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Make the Toeplitz matrix, with constant diagonals, whose first column is c, and whose first row is r.
 
@@ -44,6 +46,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     return _picked("toeplitz", [first[..., ::-1], second[..., 1:]], m - 1 - np.arange(m)[:, None] + np.arange(n))
 
 
+@one_program
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Make the Hankel matrix, with constant antidiagonals, whose first column is c, and whose last row is r.
 
@@ -64,6 +67,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     return _picked("hankel", [first, second[..., 1:]], np.arange(m)[:, None] + np.arange(n))
 
 
+@one_program
 def circulant(c: ArrayLike) -> Array:
     """Make the circulant matrix [.., n, n]: column j is c [.., n], rotated down by j."""
     x = tnp.atleast_1d(number_operand("circulant", c))
@@ -95,6 +99,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     return _picked("convolution_matrix", [x, _zeros(x)], np.where(inside, places, m))
 
 
+@one_program
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Make the Leslie matrix of a population: fecundities in the first row, survival below the diagonal.
 
@@ -114,6 +119,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     return _picked("leslie", [first, below, _zeros(first)], places)
 
 
+@one_program
 def companion(a: ArrayLike) -> Array:
     """Make the companion matrix of a polynomial, whose eigenvalues are its roots.
 
@@ -130,12 +136,14 @@ def companion(a: ArrayLike) -> Array:
     return _picked("companion", [-x[..., 1:] / x[..., :1], _zeros(x), _zeros(x) + 1], places)
 
 
+@one_program
 def fiedler(a: ArrayLike) -> Array:
     """Make the Fiedler matrix [.., n, n] of the absolute values of all differences of elements of a [.., n]."""
     x = tnp.atleast_1d(number_operand("fiedler", a))
     return tnp.abs(x[..., :, None] - x[..., None, :])
 
 
+@one_program
 def fiedler_companion(a: ArrayLike) -> Array:
     """Make the Fiedler companion matrix of a polynomial, with five diagonals, whose eigenvalues are its roots.
 

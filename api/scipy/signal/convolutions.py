@@ -9,6 +9,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.advice.called_functions import find_called
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import array_operand, number_operand, promoted_inexact_dtypes
 from tapeless.tracer.primitives.contraction import conv_general_dilated
 from tapeless.tracer.primitives.elementwise import complex as complex_number
@@ -16,6 +17,7 @@ from tapeless.tracer.primitives.elementwise import complex as complex_number
 _PADDING = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 
 
+@one_program
 def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """Convolve two arrays of the same number of axes.
 
@@ -36,6 +38,7 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "
     return _direct(x, y, mode=mode, precision=precision)
 
 
+@one_program
 def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """Cross-correlate two arrays: convolve in1 with in2 reversed and conjugated.
 
@@ -44,6 +47,7 @@ def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = 
     return convolve(in1, tnp.flip(tnp.conj(number_operand("correlate", in2))), mode, method, precision)
 
 
+@one_program
 def convolve2d(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -64,6 +68,7 @@ def convolve2d(
     return _convolved("convolve2d", in1, in2, mode, boundary, fillvalue, precision)
 
 
+@one_program
 def correlate2d(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -82,6 +87,7 @@ def correlate2d(
     return tnp.flip(_convolved("correlate2d", tnp.flip(x), tnp.conj(y), mode, boundary, fillvalue, precision))
 
 
+@one_program
 def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequence[int] | int | None = None) -> Array:
     """Convolve two arrays by Fourier transforms.
 

@@ -16,6 +16,7 @@ from tapeless.numpy import fft
 from tapeless.tracer import dtypes, source
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_weak_as,
@@ -29,6 +30,7 @@ from tapeless.tracer.primitives.contraction import Precision
 # ---- trends --------------------------------------------------------------------------------------------------
 
 
+@one_program
 def detrend(
     data: ArrayLike,
     axis: int = -1,
@@ -187,6 +189,7 @@ def _segments(name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, si
 # ---- spectra -------------------------------------------------------------------------------------------------
 
 
+@one_program
 @mixing_inside
 def stft(
     x: ArrayLike,
@@ -222,6 +225,7 @@ def stft(
     return _spectra("stft", x, None, fs, detrend, return_onesided, "spectrum", boundary, padded, **how)
 
 
+@one_program
 @mixing_inside
 def csd(
     x: ArrayLike,
@@ -251,6 +255,7 @@ def csd(
     return _averaged("csd", x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
 
 
+@one_program
 @mixing_inside
 def welch(
     x: ArrayLike,
@@ -374,6 +379,7 @@ def _transforms(x: Array, cut: _Segments, trend: Any, halved: bool) -> Array:
     return (fft.rfft if halved else fft.fft)(parts * cut.window, cut.transform)
 
 
+@one_program
 @mixing_inside
 def istft(
     Zxx: ArrayLike,

@@ -10,6 +10,7 @@ from fractions import Fraction
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import (
     apply2_inexact,
     apply_inexact,
@@ -189,6 +190,7 @@ def expit(x: ArrayLike) -> Array:
     return apply_inexact("expit", logistic_p, x)
 
 
+@one_program
 def logit(x: ArrayLike) -> Array:
     """Compute the inverse of `expit`, log(x / (1 - x)), elementwise; infinite at 0 and 1."""
     x = inexact("logit", array_operand("logit", x))

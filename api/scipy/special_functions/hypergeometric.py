@@ -21,6 +21,7 @@ from tapeless.scipy.special_functions.gamma_relatives import check_real, gammasg
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import promoted_all, promoted_inexact_dtypes
 from tapeless.tracer.primitives.special import lgamma
 
@@ -30,6 +31,7 @@ _MOST_TERMS = 5000
 _FAR = 3000.0  # beyond it the confluent function has an asymptotic series, before the other has too many terms
 
 
+@one_program
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Compute Kummer's confluent hypergeometric function, the sum of (a)_k / (b)_k x^k / k!, elementwise.
 
@@ -44,6 +46,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return _in_double("hyp1f1", _hyp1f1, operands)
 
 
+@one_program
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Compute Gauss's hypergeometric function, the sum of (a)_k (b)_k / (c)_k x^k / k!, continued to x < -1.
 

@@ -5,6 +5,7 @@ derivatives are the integrands.
 """
 
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import apply_inexact, array_operand, inexact
 from tapeless.tracer.primitives import integrals as i
 
@@ -25,6 +26,7 @@ def expi(x: ArrayLike) -> Array:
     return apply_inexact("expi", i.expi_p, x)
 
 
+@one_program
 def sici(x: ArrayLike) -> tuple[Array, Array]:
     """Compute the sine and cosine integrals, elementwise.
 
@@ -35,6 +37,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     return i.sine_integral(x), i.cosine_integral(x)
 
 
+@one_program
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """Compute the Fresnel integrals of sin(pi t² / 2) and of cos(pi t² / 2) from 0 to x, elementwise, as a pair.
 

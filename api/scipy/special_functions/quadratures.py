@@ -11,11 +11,13 @@ from tapeless.scipy.special_functions.gamma_relatives import check_real
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import array_operand, broadcast, inexact, mixing_inside, promoted_inexact_dtypes
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
+@one_program
 @mixing_inside
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Compute Owen's T function, elementwise: exp(-h² (1 + x²) / 2) / (2 pi (1 + x²)), integrated over x from 0 to a.
@@ -76,6 +78,7 @@ def _weideman(n: int) -> tuple[float, np.ndarray[Any, Any]]:
 _SCALE, _COEFFICIENTS = _weideman(64)
 
 
+@one_program
 def wofz(z: ArrayLike) -> Array:
     """Compute Faddeeva's function exp(-z²) erfc(-i z), elementwise.
 

@@ -14,6 +14,7 @@ from tapeless.scipy.special_functions.gamma_relatives import check_real
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.promotion import array_operand, broadcast, inexact, mixing_inside, promoted_inexact_dtypes
 from tapeless.tracer.primitives.operands import known_elements
@@ -118,6 +119,7 @@ def _fraction(n: Any, x: Any) -> Any:
     return tnp.exp(-x) / (x + n - fori_loop(0, _LEVELS, level, tnp.zeros_like(n * x)))
 
 
+@one_program
 @mixing_inside
 def sph_harm_y(
     n: ArrayLike,

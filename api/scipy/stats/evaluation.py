@@ -20,6 +20,7 @@ from tapeless.scipy.special_functions.gamma_relatives import check_real
 from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import as_array, broadcast, mixing_inside, promoted_inexact_dtypes
 
 Operands = ParamSpec("Operands")
@@ -66,12 +67,12 @@ def _function(parameters: Callable[Operands, Array], common: str, formula: Formu
     function.__doc__ = (formula.__doc__ or "") + common
     function.__annotations__ = parameters.__annotations__
     vars(function)["__signature__"] = signature
-    return function
+    return one_program(function, declared=parameters)
 
 
 def formula_of(function: Callable[..., Array]) -> Formula:
     """Return the formula of a function, for other formulas: their operands are promoted and broadcast."""
-    return vars(function)["__wrapped__"]
+    return inspect.unwrap(function)
 
 
 def _renamed(parameters: Any, name: str) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.eager_calls import one_program
 from tapeless.tracer.numpy.promotion import array_operand, inexact, number_operand
 from tapeless.tracer.primitives.reduction import cummax, cummin
 
@@ -58,6 +59,7 @@ def _mode(x: Any, *, omit: bool) -> Any:
     return tuple(tnp.take_along_axis(v, at, -1)[..., 0] for v in (ordered, count))
 
 
+@one_program
 def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """Rank the elements: 1 for the least.
 
@@ -112,6 +114,7 @@ def _runs(ordered: Any) -> tuple[Any, Any]:
     return first, last
 
 
+@one_program
 def sem(
     a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Array:
