@@ -62,7 +62,7 @@ def child(*arguments: str, cache: str = "") -> str:
     command = [sys.executable, "-m", "benchmarks.measure", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | caches)
     if done.returncode:
-        raise RuntimeError(done.stderr.strip()[-2000:])
+        raise RuntimeError(done.stderr.strip().rpartition("\n  File ")[2][:1000])  # the last frame, and the error
     return done.stdout
 
 

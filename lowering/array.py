@@ -4,7 +4,7 @@ A value goes in by copy, whatever it is: mutating what it came from later does n
 comes out read-only, without a copy where the device's memory is the host's. A deleted or donated array says so.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, SupportsIndex
 
@@ -117,14 +117,7 @@ class DeviceArray(ShardMethods, Array):
 
     def block_until_ready(self) -> "DeviceArray":
         """Wait until the array is computed, and return it. Raises: the error of its computation."""
-        if forking.forked:
-            self._await()
-        try:
-            host.raising(self.buf.block_until_ready)
-        except RuntimeError:
-            if self.buf.is_deleted():  # asked now, and not before each wait
-                raise deleted_error(self.aval) from None
-            raise
+        wait((self,))
         return self
 
     def on_device_size_in_bytes(self) -> int:
@@ -153,7 +146,7 @@ class DeviceArray(ShardMethods, Array):
         transfers.between_devices(aval)
         return DeviceArray(compat.transfer(self.live(), aval, device.sharding, device.handle))
 
-    def _await(self) -> None:
+    def refuse_in_children(self) -> None:
         """Raise RuntimeError for an array that never gets ready: this process was forked while it was computed."""
         if forking.forked and not self.is_ready():
             raise forking.refusal()
@@ -162,7 +155,7 @@ class DeviceArray(ShardMethods, Array):
 
     def _host(self) -> np.ndarray[Any, Any]:
         if forking.forked:
-            self._await()
+            self.refuse_in_children()
         if (devices.only() or self.device).platform != "cpu":
             transfers.to_host(self.aval)
         return host.raising(compat.to_numpy, self.live())
@@ -288,8 +281,19 @@ class _Deleted:
     def is_deleted(self) -> bool:
         return True
 
-    def block_until_ready(self) -> None:
-        raise deleted_error(self.aval)
+
+def wait(arrays: Sequence[DeviceArray]) -> None:
+    """Wait until arrays are computed, by one call. Raises: the error of a computation, or of a deleted array."""
+    if forking.forked:
+        for x in arrays:
+            x.refuse_in_children()
+    try:
+        host.raising(compat.xc.batched_block_until_ready, [x.buf for x in arrays])
+    except RuntimeError:
+        for x in arrays:  # asked now, and not before each wait
+            if x.is_deleted():
+                raise deleted_error(x.aval) from None
+        raise
 
 
 def deleted_error(aval: ShapedArray, who: str = "this array") -> RuntimeError:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import ArrayLike
-from tapeless.tracer.caches import bounded
+from tapeless.tracer.caches import bound_entries
 from tapeless.tracer.core import Tracer, current_trace
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.settings.scopes import Arguments, Result
@@ -123,7 +123,7 @@ class _Calls:
         values = zip(tokens, (*args, *kwargs.values()), strict=True)
         given = [_ARRAY if token is _ARRAY or token is _NUMBER else x for token, x in values]
         variant = _Variant(self.f, given[: len(args)], dict(zip(kwargs, given[len(args) :])))
-        return bounded(self.variants, _VARIANTS).setdefault(layout, variant)
+        return bound_entries(self.variants, _VARIANTS).setdefault(layout, variant)
 
 
 class _Variant:

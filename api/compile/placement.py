@@ -4,7 +4,7 @@ from typing import Any
 
 from tapeless.arguments.argument_checks import check_arrays
 from tapeless.lowering import array, devices
-from tapeless.lowering.array import DeviceArray
+from tapeless.lowering.array import DeviceArray, wait
 from tapeless.lowering.key_array import KeyArray
 from tapeless.tracer import pytree
 from tapeless.tracer.core import Tracer
@@ -67,11 +67,8 @@ def block_until_ready(x: Any) -> Any:
 
     Raises: what went wrong in computing them.
     """
-    if isinstance(x, DeviceArray):  # without flattening, which takes as long as a small program
-        return x.block_until_ready()
-    for leaf in pytree.leaves(x):
-        if isinstance(leaf, DeviceArray):
-            leaf.block_until_ready()
+    # One array is not flattened, which takes as long as a small program.
+    wait((x,) if isinstance(x, DeviceArray) else [leaf for leaf in pytree.leaves(x) if isinstance(leaf, DeviceArray)])
     return x
 
 

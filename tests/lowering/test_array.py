@@ -6,6 +6,7 @@ import math
 import pickle
 import sys
 import threading
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -300,15 +301,28 @@ def test_pickle_keeps_weak_types():
     assert pickle.loads(pickle.dumps(x)).aval is copy.copy(x).aval is x.aval
 
 
-def test_waiting_for_an_array_takes_three_calls_of_ours():
+def test_waiting_takes_few_calls_of_ours_however_many_arrays_there_are():
     """A program of a few numbers runs for as long as ten calls take; people wait for each, to time it."""
-    x, entered = device_put(np.array(1.5)), list[str]()
-    sys.setprofile(lambda frame, event, _: entered.append(frame.f_code.co_name) if event == "call" else None)
-    try:
-        tl.block_until_ready(x)
-    finally:
-        sys.setprofile(None)
-    assert entered == ["block_until_ready", "block_until_ready", "raising"]
+
+    def entered(tree: Any) -> list[str]:
+        found = list[str]()
+        sys.setprofile(lambda frame, event, _: found.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            tl.block_until_ready(tree)
+        finally:
+            sys.setprofile(None)
+        return found
+
+    arrays = [device_put(np.array(1.5)) for _ in range(20)]
+    assert {"block_until_ready", "wait", "raising"} <= set(entered(arrays[0])) and len(entered(arrays[0])) <= 4
+    assert [entered(arrays).count(name) for name in ("block_until_ready", "wait", "raising")] == [1, 1, 1]
+
+
+def test_waiting_for_a_tree_names_an_array_that_was_deleted():
+    x, y = device_put(np.array(1.5)), device_put(np.arange(3))
+    y.delete()
+    with pytest.raises(RuntimeError, match=r"this array has been deleted or donated: int64\[3\]\."):
+        tl.block_until_ready([x, {"y": y}])
 
 
 # ---- deletion
