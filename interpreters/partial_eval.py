@@ -8,6 +8,7 @@ Source: Radul et al. 2023, section 5; partial evaluation as in Jones, Gomard & S
 """
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tapeless.interpreters.analysis.linearity import checked_linear
@@ -94,6 +95,17 @@ def unzip_body(
     return _remembered(jaxpr, linear_in, policy, linear_out or (False,) * len(jaxpr.outvars), simplify_body, loop)
 
 
+def _are_all_linear(eqn: Equation) -> bool:
+    """Tell whether all results of an equation are linear, by a glance at its program if it has one, which says so."""
+    program = eqn.params.get("jaxpr")
+    if not isinstance(program, Jaxpr) or program.linear_in != tuple(map(_linear, eqn.invars)):
+        return False
+    return False not in map(_linear, program.outvars)
+
+
+_aval, _linear = attrgetter("aval"), attrgetter("linear")
+
+
 class UnzipTrace(WritingTrace):
     """The trace that unzips: it runs primitives of primal operands under the parent trace, and writes down linear ones.
 
@@ -134,26 +146,22 @@ class UnzipTrace(WritingTrace):
         A result that depends on no linear operand, as the carry of a loop that begins as a zero and stays one, is
         returned as a primal zero: no equation reads a nonlinear result of a linear one.
         """
-        eqn = self._append(primitive, args, params, True)
-        if not primitive.carries_programs:
-            return tuple([LinearTracer(self, v) for v in eqn.outvars])
-        linear = linear_vars.linear_results(eqn)
-        outvars = [v if yes else Var(v.aval) for v, yes in zip(eqn.outvars, linear, strict=True)]
-        self._eqns[-1] = eqn.replace(outvars=outvars)
+        atoms = [x.variable if type(x) is LinearTracer and x.owner is self else self.primal_atom(x) for x in args]
+        outvars = [Var(aval, True) for aval in primitive.type(tuple(map(_aval, atoms)), params)]
+        eqn = Equation(primitive, atoms, params, outvars, source.current())
+        if primitive.carries_programs and not _are_all_linear(eqn):
+            linear = linear_vars.linear_results(eqn)
+            outvars = [v if yes else Var(v.aval) for v, yes in zip(outvars, linear, strict=True)]
+            eqn = eqn.replace(outvars=outvars)
+        self._eqns.append(eqn)
         return tuple([LinearTracer(self, v) if v.linear else self._primal_zero(v.aval) for v in outvars])
 
     def zero(self, aval: ShapedArray) -> Any:
         """Write a zero of this type into the linear jaxpr."""
-        scalar = constant(0, aval.update(shape=()))
-        eqn = self._append(broadcast_in_dim_p, [scalar], {"shape": aval.shape, "dims": ()}, False)
-        return LinearTracer(self, eqn.outvars[0])
-
-    def _append(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], linear: bool) -> Equation:
-        atoms = [x.variable if type(x) is LinearTracer and x.owner is self else self.primal_atom(x) for x in args]
-        outvars = [Var(aval, linear) for aval in primitive.type(tuple([a.aval for a in atoms]), params)]
-        eqn = Equation(primitive, atoms, params, outvars, source.current())
-        self._eqns.append(eqn)
-        return eqn
+        scalar, v = self.primal_atom(constant(0, aval.update(shape=()))), Var(aval)
+        params = {"shape": aval.shape, "dims": ()}
+        self._eqns.append(Equation(broadcast_in_dim_p, [scalar], params, [v], source.current()))
+        return LinearTracer(self, v)
 
     def _primal_zero(self, aval: ShapedArray) -> Any:
         return core.under(self.parent, instantiate, Zero(aval))

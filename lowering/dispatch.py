@@ -262,22 +262,24 @@ def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], 
         args = [on_device(x, device) if is_placed(x) else x.host if type(x) is UnplacedArray else x for x in args]
     avals, bufs = [], []
     for x in args:
-        if not isinstance(x, DeviceArray):
-            x = _taken(x, device)
-        avals.append(x.aval)
+        if isinstance(x, DeviceArray):
+            avals.append(x.aval)
+        else:
+            avals.append(aval := _concrete(x))  # not the type of what is taken: float0 travels as booleans
+            x = _taken(x, aval, device)
         bufs.append(x.buf)
     return tuple(avals), bufs, device
 
 
-def _taken(x: Any, device: Device) -> DeviceArray:
+def _taken(x: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """Put a value that is no array of ours on a device; a number of a program's stays there for as long as it lives."""
     if type(x) is np.ndarray and x.ndim and x.dtype.kind != "V":
-        return array.put(x, aval_of(x), device)
+        return array.put(x, aval, device)
     if type(x) is not Exact or x.ndim:
-        return to_device(x, _concrete(x), device)
+        return to_device(x, aval, device)
     there = x.placed
     if there is None or there[0] is not device:
-        there = x.placed = device, array.put(x, aval_of(x), device)
+        there = x.placed = device, array.put(x, aval, device)
     return there[1]
 
 

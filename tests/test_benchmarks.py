@@ -136,7 +136,7 @@ def test_rows_of_eager_agree(pair):
                 x, a = lib.numpy.asarray(eager.VECTOR), lib.numpy.asarray(eager.MATRIX)
                 return lambda: operation(lib, x, a)
 
-            steady.check_agreement(pair, prepare)
+            pair.agree(prepare)
 
 
 def test_importing_measures():

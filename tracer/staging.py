@@ -290,7 +290,7 @@ class StagedTracer(WrittenTracer):
 
     __slots__ = ()
 
-    def known(self) -> Any:
+    def concrete_value(self) -> Any:
         if self.owner.refuses_reads:
             raise TypeError("what is computed depends on elements")
         return None

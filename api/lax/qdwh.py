@@ -87,8 +87,9 @@ def _polar(x: Array, eps: float, steps: int) -> tuple[Array, Array, Array, Array
     k, u, going = while_loop(lambda state: state[2] & (state[0] < steps), step, begin)
     cubed = full_matmul(u, full_matmul(adjoint(u), u))
     # No singular value is still small, though steps do not change it much; columns of zeros do not count.
-    columns = tnp.sum(tnp.any(x != 0, 0))
-    is_isometry = (norm(cubed - u) <= least) & (tnp.abs(norm(u) ** 2 - columns) < 0.5)
+    size = norm(u)
+    columns = tnp.sum(tnp.any(x != 0, 0), dtype=size.dtype)
+    is_isometry = (norm(cubed - u) <= least) & (tnp.abs(size * size - columns) < 0.5)
     u = 1.5 * u - 0.5 * cubed  # a step of Newton and Schulz
     h = full_matmul(adjoint(u), x)
     return u, (h + adjoint(h)) / 2, k, is_isometry & ~going

@@ -18,7 +18,7 @@ from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.types import aval_of
 from tests import cost_ratios
 from tests.cost_ratios import Case
-from tests.interpreters.simplifications.masks.test_analysis import GUARDED, LOOPS
+from tests.interpreters.simplifications.masks.test_mask_analysis import GUARDED, LOOPS
 from tests.renaming import renamed
 
 

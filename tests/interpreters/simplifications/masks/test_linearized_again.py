@@ -7,7 +7,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tests.interpreters.simplifications.masks.test_analysis import GUARDED, LOOPS
+from tests.interpreters.simplifications.masks.test_mask_analysis import GUARDED, LOOPS
 from tests.interpreters.simplifications.masks.test_nested_masks import STEPS, nested
 from tests.test_order_of_growth import before_emission, primitives
 
