@@ -1,8 +1,8 @@
 """Rematerialization policies: which residuals `tl.checkpoint` saves, by JAX's names and shorter ones.
 
 A policy is asked of every operation whose results the backward pass needs: `policy(primitive, *operand_types,
-**params) -> bool`, may they be saved? What it does not save is computed again. The two that offload answer with the
-memory that results are moved to. Write one like this:
+**params) -> bool`, may they be saved? What it does not save is computed again. The two offloading ones answer with
+the memory that results are moved to. Write one like this:
 
 >>> def save_small(primitive, *operands, **params):
 ...     return all(x.size <= 1000 for x in operands)
@@ -103,8 +103,9 @@ def save_if(predicate: Callable[..., Any]) -> Policy:
 def budget(nbytes: int) -> ProgramPolicy:
     """Save at most `nbytes`, without arguments: the values that save the most work.
 
-    It sees the whole program of each checkpoint: under `vmap` outside of a checkpoint that of all examples together,
-    inside of a loop that of one step. The choice is greedy, by operations spared for a byte, and the same every time.
+    It sees the whole program of each checkpoint: under `vmap` outside of a checkpoint, the program of all examples
+    together; inside of a loop, the program of one step. The choice is greedy, by operations spared for a byte, and the
+    same every time.
 
     Args:
       nbytes: an integer, not negative; 0 saves nothing.
@@ -199,7 +200,7 @@ def _check_asked(who: str, *policies: Any) -> None:
 
 
 def _titled(policy: Any, title: str, given: tuple[Any, ...], names: tuple[str, ...] = ()) -> Policy:
-    """Make a policy that prints as it was written, and knows the names that it asks for."""
+    """Make a policy print as it was written, and know the names that it asks for."""
     policy.names = names
     shown = ", ".join(repr(x) if isinstance(x, str) else getattr(x, "__name__", repr(x)) for x in given)
     policy.__name__ = policy.__qualname__ = f"{title}({shown})"
@@ -217,7 +218,7 @@ def _check_memories(who: str, src: Any, dst: Any) -> None:
 
 
 def _offload(who: str, src: str, dst: str) -> Offload:
-    """Make the verdict that moves a value, now that there is one, and a device."""
+    """Make the verdict that moves a value, once there is a value and a device."""
     device = devices.current_device()
     if missing := [kind for kind in (src, dst) if kind not in device.memory_kinds]:
         raise ValueError(

@@ -59,7 +59,7 @@ def check_callable(who: str, fun: Any, name: str = "", expected: str = "a functi
 
 
 def describe_value(x: Any) -> str:
-    """Print a value for a message in short: of arrays their types, which may be all that is known of them."""
+    """Print a value in short for a message: arrays by their types, as their elements may be unknown."""
     if _is_array(x):
         return f"an array {aval_of(x)}"
     return _cut(repr(pytree.tree_map(lambda leaf: _Type(leaf) if _is_array(leaf) else leaf, x)))
@@ -128,7 +128,7 @@ def check_call(who: str, fun: Any, name: str, args: Any, kwargs: Any, advice: st
 def check_takes(who: str, function: Callable[..., Any], n: int, what: str) -> None:
     """Raise TypeError if a user's function cannot be called with n arguments by position, which are `what`.
 
-    A function that `functools.wraps` another takes its own arguments, which need not be those of the other.
+    A function made by `functools.wraps` takes its own arguments; they may differ from those of the wrapped function.
     """
     try:
         signature = inspect.signature(function, follow_wrapped=False)

@@ -10,7 +10,7 @@ from tapeless.tracer import core, pytree
 
 
 def shown_attributes(fun: Any, names: Sequence[str] = functools.WRAPPER_ASSIGNMENTS) -> list[str]:
-    """List those attributes of `names` that a function can take from `fun`, which it wraps.
+    """List those attributes of `names` that a wrapper of `fun` can take from it.
 
     Callable objects may have a name that is no text, or answer for every attribute.
     """
@@ -119,7 +119,7 @@ def _positional(fun: Any) -> tuple[list[str], str]:
 
 
 def _is_last(f: Any) -> bool:
-    """Tell whether the signature of a function is not that of the function which it wraps: a method lacks `self`."""
+    """Tell whether a function's signature differs from the wrapped function's: a method lacks `self`."""
     return isinstance(f, MethodType) or "__signature__" in getattr(f, "__dict__", ())
 
 

@@ -30,7 +30,7 @@ class UserLine(Protocol):
 
 
 class IntegerNarrowing(NamedTuple):
-    """An input, by its number, or a literal that must fit a dtype, and the line of the user's program that needs it."""
+    """An input, by its number, or a literal that must fit a dtype, and the line of the user's program requiring it."""
 
     what: int | Literal
     dtype: np.dtype[Any]
@@ -108,7 +108,7 @@ class Signature(NamedTuple):
         self.check_fit(leaves)
 
     def _others_that_differ(self, leaves: Sequence[Any], start: int) -> str:
-        """Write a line for each array from a leaf on whose type is not that which the program was compiled for."""
+        """Write a line for each array, from leaf `start` on, whose type differs from the compiled program's."""
         pairs = [(i, aval_of(x), self.in_avals[i]) for i, x in enumerate(leaves) if i >= start and is_arraylike(x)]
         differing = [(i, have, want) for i, have, want in pairs if _differs(have, want)]
         return "".join(f"\n  {self._leaf(i)} was {want}, but is {have}." for i, have, want in differing)

@@ -1,6 +1,6 @@
 """jit: trace a function once for every type of its arguments, compile it, and call the program after that.
 
-A call goes through three steps, the cheapest first. Arguments of a kind that came before, of one structure, classes and
+A call goes through three steps, the cheapest first. Arguments of a kind seen before, of one structure, classes and
 types, are read by code that was written for it; others are flattened and looked up by structure and type; a new
 combination is traced and compiled. The stages are there to be used one by one: `jit(f).trace(x).lower().compile()`.
 """
@@ -120,14 +120,14 @@ def jit(
       donate_argnums, donate_argnames: arguments whose memory the results may take, named as these; they are deleted. A
         warning names those whose memory no result can take; they stay.
       keep_unused: accepted for compatibility; unused arguments are always kept.
-      device: where to compute; by default where the arguments are. It may be named by `backend`, the platform of which
-        it is the first, or by the leaves of `in_shardings` and `out_shardings` that are not None, as well.
+      device: where to compute; by default where the arguments are. It may also be named by `backend`, as the first
+        device of this platform, or by the leaves of `in_shardings` and `out_shardings` that are not None.
       inline: under another transformation, write the equations of `fun` instead of a call.
       compiler_options: XLA flags of this function, by name.
     Returns: a function with the same arguments and results, and `.trace`, `.lower`, `.clear_cache`.
     Raises: TypeError if `fun` is no function or `device` no device; NotImplementedError if several are named;
-      ValueError for a static argument that is not hashable or is donated too, a number out of range or a name that
-      `fun` does not have; RuntimeError if there is no such `backend`; when called, TypeError if
+      ValueError for a static argument that is not hashable or is donated too, a number out of range or a name
+      unknown to `fun`; RuntimeError if there is no such `backend`; when called, TypeError if
       an argument, or a result, is no array, whatever tracing `fun` raises, and OverflowError for a Python integer, or
       another weak one, that meets an array of an integer dtype it does not fit. (What the program computes of such
       numbers is not checked; arithmetic wraps.)
@@ -497,7 +497,7 @@ def _is_abstract(x: Any) -> bool:
 
 
 def _standing_for(x: Any) -> Any:
-    """Make zeros of the type that is described, in a program that does not run."""
+    """Make zeros of the described type, in a program that does not run."""
     return instantiate(Zero(_type_of(x))) if _is_abstract(x) else x
 
 

@@ -1,8 +1,8 @@
 """Cache of `jit`: a later `jit` of the same function finds the programs traced and compiled before.
 
 The key is the function itself and the options, as in JAX; types of arguments, devices and settings are keys within.
-Only plain functions are shared: an object that is called has attributes, a bound method or a partial has arguments,
-which may have changed between two calls of `jit`. The cache holds functions weakly, and nothing in it holds them
+Only plain functions are shared: a callable object has attributes, a bound method or a partial has arguments, and these
+may have changed between two calls of `jit`. The cache holds functions weakly, and nothing in it holds them
 (but a program of a function with rules of its own does, if those close over the function that is jitted); it forgets
 the function jitted longest ago when it is full.
 """

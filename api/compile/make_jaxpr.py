@@ -59,7 +59,7 @@ def make_jaxpr(
     axis_env: Sequence[tuple[Hashable, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., Any]:
-    """Make a function that traces `fun` for its arguments, and returns the program, which can be printed.
+    """Make a function that traces `fun` for its arguments, and returns the program in printable form.
 
     Args:
       static_argnums: arguments that are not arrays.

@@ -30,7 +30,7 @@ class ProgramReferences(NamedTuple):
 
     @property
     def are_global(self) -> bool:
-        """Tell whether the references that are closed over belong to no function that is being traced."""
+        """Tell whether the closed-over references belong to no function being traced."""
         return all(ref.owner is core.bottom_trace() for ref in self.closed)
 
     def inputs(self, leaves: Sequence[Any]) -> list[Any]:

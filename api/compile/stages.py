@@ -403,7 +403,7 @@ class Compiled(_Stage):
         return self._executable.as_text()
 
     def serialize(self) -> bytes:
-        """Write the compiled function, with the arrays that it closes over, as bytes, which `stages.load` reads.
+        """Write the compiled function, with the arrays that it closes over, as bytes for `stages.load`.
 
         They are for this version of jaxlib and this kind of machine.
 

@@ -1,8 +1,8 @@
 """Tracing of the bodies of loops and branches: users' functions to jaxprs, and the fix-point of carry types.
 
 Bare numbers are weak, and so are arrays made of them alone: their types give way. A loop's carry that begins weak takes
-the type that the body gives it, which is traced again for another dtype; results that are weak where other branches, or
-the carry, are not are converted.
+the type given by the body; for another dtype, the body is traced again. Weak results are converted where those of other
+branches, or the carry, are not weak.
 """
 
 from collections.abc import Callable, Sequence
@@ -157,7 +157,7 @@ def unify_carry_types(
 def _guessed(
     traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int, around: "TypeProbe"
 ) -> tuple[TracedBody, list[ShapedArray]]:
-    """Trace the body once, and guess that its carry has the types that this trace gives."""
+    """Trace the body once, and guess the types of its carry: those given by this trace."""
     body = traced(avals)
     wider = _wider(body, avals, first)
     around.guessed |= _dtypes(wider) != _dtypes(avals)

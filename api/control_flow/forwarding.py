@@ -35,7 +35,7 @@ def while_loop(condition: TracedBody, body: TracedBody, carry: Sequence[Any]) ->
 
 
 def scan(body: TracedBody, carry: Sequence[Any], xs: Sequence[Any], /, **params: Any) -> tuple[Any, ...]:
-    """Bind `scan` without unchanged parts of the carry, which become constants, and results that copy one of xs."""
+    """Bind `scan` with unchanged parts of the carry as constants, and without results that copy one of xs."""
     first, n = len(body.consts) + len(carry), len(carry)
     constant = _constant(body, n)
     copied = [None if k is None or k < first else k - first for k in forwarded_inputs(body.jaxpr)[n:]]

@@ -1,4 +1,4 @@
-"""Errors for a loop carry that changes its structure or types, and for branches that differ: every leaf, by path."""
+"""Errors for a loop carry that changes its structure or types, and for differing branches: every leaf, by path."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

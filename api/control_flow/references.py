@@ -1,7 +1,7 @@
 """References in the bodies of loops and branches.
 
 Those of outside are a part of the carry, or one more operand and result. Those that a loop goes over are elements and
-results that are stacked.
+stacked results.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ class ElementReferences:
 
 
 def lending(who: str, f: Callable[..., Any]) -> Callable[..., Any]:
-    """Make `f`, whose arguments are references, a function that uses each by one name: others are lent meanwhile.
+    """Wrap `f`, a function of references, to use each by one name: others are lent meanwhile.
 
     The function raises ValueError if a reference is there twice, or `f` closes over one of its arguments.
     """

@@ -114,7 +114,7 @@ def run_scan(
     """Run `scan` of `f`, which calls the user's `fun`.
 
     Args:
-      rewritten: of the body that was traced, it gives another one, and arrays whose elements are its last inputs.
+      rewritten: of the traced body, it gives another one, and arrays whose elements are its last inputs.
       of_user: what `fun` returned in the result of `f`, if that is not all.
     """
     if length and without_jit.runs_in_python() and rewritten is None:

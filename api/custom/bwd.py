@@ -111,7 +111,7 @@ class Backward:
         return [x for x, yes in zip(found, self._point.some) if yes]
 
     def _explained(self, error: UnexpectedTracerError) -> Exception:
-        """Explain that a backward rule closes over a value being differentiated, for which it returns no cotangent."""
+        """Explain that a backward rule closes over a value being differentiated, and returns no cotangent for it."""
         held = closed_over(self._call.custom.bwd, *self._call.nondiff.static)
         found = next((x for x in held if x.differentiated), None)
         return error if found is None else differentiated_closure(self._call.primitive, self._call.__name__, found)
@@ -258,7 +258,7 @@ def _places(structure: Any, tree: Any) -> list[Any] | None:
 
 
 def _only_leaf(subtree: Any) -> int | None:
-    """Return the leaf of a subtree that has one, for which an array may stand; None if it has others."""
+    """Return the leaf of a subtree with exactly one, else None: an array may stand for such a subtree."""
     leaves = pytree.leaves(subtree)
     return leaves[0] if len(leaves) == 1 else None
 

@@ -263,7 +263,7 @@ class FlatCall:
         raise NotImplementedError
 
     def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Apply the rule. Returns: values, which `check_value` has seen, and tangents, which may be `Zero`."""
+        """Apply the rule. Returns: values, seen by `check_value`, and tangents, which may be `Zero`."""
         raise NotImplementedError
 
     def check_value(self, value: Any) -> list[Any]:

@@ -1,8 +1,8 @@
 """Traced arrays that functions close over, made arguments.
 
 A program outlives the trace that it was written in, and a rule of a user runs under other traces than its function.
-So a function with a rule of its own that holds traced arrays becomes two programs, of the function and of the rule,
-which take these arrays as operands. `closure_convert` does the same to any function, for users.
+So a function with a rule of its own, if it holds traced arrays, becomes two programs, of the function and of the rule;
+both take these arrays as operands. `closure_convert` does the same to any function, for users.
 """
 
 import functools
@@ -51,7 +51,7 @@ def closed_over(*functions: Any) -> list[Tracer]:
 
 
 def alive_in(*functions: Any) -> list[Tracer]:
-    """Find the traced arrays that functions close over, of traces that are not over.
+    """Find the traced arrays of live traces that functions close over.
 
     Others are notes of what was seen, or leaks, which their use reports.
     """

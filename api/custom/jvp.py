@@ -78,7 +78,7 @@ class custom_jvp(CustomFunction[P, R]):
         Args:
           symbolic_zeros: give tangents that are known to be zero as `SymbolicZero`, not as arrays of zeros.
           check_linear: raise LinearityError, when the rule is first used, if the tangent that it returns is not linear
-            in those that it is given. One that is not has no reverse mode.
+            in those given to it. One that is not has no reverse mode.
         """
         check_callable("custom_jvp", jvp, "the rule")
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
@@ -178,7 +178,7 @@ class _JVPCall(FlatCall):
         return values, [Zero(aval_of(t)) if i in constant and is_known_zero(t) else t for i, t in enumerate(pushed)]
 
     def check_linear(self, avals: tuple[ShapedArray, ...]) -> None:
-        """Raise LinearityError if the tangent that the rule returns is not linear in the tangents that it is given."""
+        """Raise LinearityError if the tangent that the rule returns is not linear in the tangents given to it."""
         if not self.custom.is_linear:
             return
         n, differentiable = len(avals), [i >= self.n and dtypes.is_inexact(a.dtype) for i, a in enumerate(avals)]

@@ -253,7 +253,7 @@ def _tangent_solver(
 
     Args:
       like: the types of x, in its structure.
-    Returns: the function, and the traced arrays that it takes, which have no derivative.
+    Returns: the function, and the traced arrays that it takes; these have no derivative.
     """
 
     def solved(_: Any, consts: Sequence[Any], x: Any, right: Any) -> Any:

@@ -117,7 +117,7 @@ def defjvp_zero(primitive: Any) -> None:
 
 
 def def_linear_in(primitive: Any, *operands: int | Sequence[int]) -> None:
-    """Say in which operands a primitive is linear, for those who check programs, or transpose them.
+    """Declare the operands that a primitive is linear in, for linearity checks and transposition.
 
     Args:
       primitive: of a library.

@@ -165,7 +165,7 @@ class OwnPrimitive(LibraryPrimitive):
 
     @property
     def impl(self) -> Callable[..., Any]:
-        """The function that computes it for values that are known, even while something is being traced."""
+        """The function that computes it for known values, even while something is being traced."""
         return partial(core.under, core.bottom_trace(), self.bind)
 
 
@@ -207,7 +207,7 @@ class Registry(MutableMapping[Any, Rule]):
     """The rules of one kind, of all primitives that libraries define: a table kept by the primitives themselves.
 
     Args:
-      adapt: makes the rule that is kept from the one that is given.
+      adapt: makes the stored rule from the given one.
       own: finds the rule of a primitive of ours, in JAX's conventions; None if such are not shown.
     """
 
@@ -346,7 +346,7 @@ def _place(primitive: UserPrimitive, x: Any, d: Any, size: int) -> int | None:
 def _linear(check: linearity.Check, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
     """Check a primitive of a library: it is linear in the operands that it says, and else in none.
 
-    In a program that a transform built it is linear in the operands that are marked: its rules applied it to tangents.
+    In a program built by a transform, it is linear in the marked operands: its rules applied it to tangents.
     """
     primitive = eqn.primitive
     assert isinstance(primitive, UserPrimitive)

@@ -82,7 +82,7 @@ def _zeros(x: Any) -> Any:
 
 
 def symbolic(t: Any) -> Any:
-    """Convert a tangent or cotangent to the form that rules which ask for symbolic zeros are given."""
+    """Convert a tangent or cotangent to the form given to rules that ask for symbolic zeros."""
     return SymbolicZero(t.aval) if type(t) is Zero else t
 
 

@@ -90,7 +90,7 @@ class custom_vjp(CustomFunction[P, R]):
             like it, or None where there is no derivative. For a pytree with one leaf, an array may stand. Cotangents
             of integers are not looked at.
           symbolic_zeros: give `fwd` a `CustomVJPPrimal` in the place of every array, which says whether it is
-            differentiated, and `bwd` cotangents that are known to be zero as `SymbolicZero`.
+            differentiated, and `bwd` cotangents known to be zero as `SymbolicZero`.
           optimize_remat: as in JAX, and without effect: under `checkpoint` what only makes residuals is dead code.
           check_linear: raise LinearityError, when the rule is first used, if `bwd` is not linear in the cotangent. One
             that is not, because it clips it for example, has no forward mode.

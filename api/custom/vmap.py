@@ -60,8 +60,8 @@ class custom_vmap(Generic[P, R]):
         """Set the rule `rule(axis_size, in_batched, *args) -> (results, out_batched)`; returns it, so it can decorate.
 
         Args:
-          vmap_rule: `in_batched` has a pytree of booleans for every argument, as `out_batched` for the results: those
-            that are true have the mapped axis, which is the first.
+          vmap_rule: `in_batched` has a pytree of booleans for every argument, as `out_batched` for the results: true
+            for those with the mapped axis, which is the first.
         """
         check_callable("custom_vmap", vmap_rule, "the rule")
         self.vmap_rule = vmap_rule
@@ -121,7 +121,7 @@ def _types(body: TracedBody) -> Any:
 
 
 class _Rule:
-    """Adapter of the user's rule to flat arrays, first those that it closes over, which checks its results."""
+    """Adapter of the user's rule to flat arrays, first those that it closes over; it checks the rule's results."""
 
     def __init__(self, custom: custom_vmap[..., Any], tree: Any, body: TracedBody, held: Sequence[Tracer]) -> None:
         self._custom, self._tree, self._wanted, self._held = custom, tree, body.result, held

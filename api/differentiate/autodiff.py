@@ -559,7 +559,7 @@ def _check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorp
 
 
 def _explain_lists(who: str, error: TypeError, args: Sequence[Any]) -> None:
-    """Add to Python's message that a list is no operand what an argument that is a list stands for."""
+    """Add to Python's message about a list as operand what a list stands for as an argument."""
     told = str(error)
     if "unsupported operand type" in told and "'list'" in told and any(isinstance(x, list) for x in args):
         error.args = (f"{told}\n  {who}: a list is a pytree, whose elements are arguments each. Give an array.",)

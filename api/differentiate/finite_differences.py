@@ -55,8 +55,8 @@ def check_grads(
       atol, rtol: how far a derivative may be from the difference; by default as the dtypes allow, 1e-5 for float64.
       eps: the step of the differences, 1/2048 by default; a quarter and a sixteenth of it where they disagree, and
         what differences approach as the step shrinks is right.
-    Raises: AssertionError that says which mode at which order disagrees, in which result, along which direction,
-      with both numbers; ValueError for an order or a mode that there is not.
+    Raises: AssertionError naming the disagreeing mode and order, the result and the direction, with both numbers;
+      ValueError for an order or a mode that there is not.
 
     >>> check_grads(lambda x: x**3, (2.0,), order=2)
     """

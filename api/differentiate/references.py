@@ -1,7 +1,7 @@
 """Differentiate with respect to arrays in references, and add up gradients in references.
 
-A function that writes a reference is one of the array that is in it before, which gives besides its result the array
-that is in it after. So the cotangent of a reference goes in, of the array after, and comes out, of the array before; it
+A function that writes a reference is one of the array in it before; besides its result, it gives the array in it
+after. So the cotangent of a reference goes in, of the array after, and comes out, of the array before; it
 is in a reference, too, in place: a function that only reads adds to it.
 """
 

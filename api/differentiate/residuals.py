@@ -154,7 +154,7 @@ def residuals_of(halves: UnzippedJaxpr, consts: int, names: Sequence[str], polic
 
     Args:
       consts, names: how many constants are its first inputs, and names for the others.
-      policy: that which decided on it outside of checkpoints.
+      policy: the one that decided on it outside of checkpoints.
     """
     known = dict(zip(halves.primal.invars, [*["a constant"] * consts, *names], strict=True))
     kept = dict.fromkeys(v for v in halves.primal.outvars[len(halves.primal.outvars) - halves.residuals :])

@@ -1,4 +1,4 @@
-"""Explanations as HTML: a fragment for a notebook, and a page on its own, that light up rows which belong together.
+"""Explanations as HTML, a fragment for a notebook and a page on its own: rows that belong together light up.
 
 Every row is a button with a key; it names the keys of the rows that belong to it, and the script lights them. Styles
 are nested under one class, and the script looks for what is not alive yet, so that a page may hold several.

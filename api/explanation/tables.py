@@ -111,7 +111,7 @@ class Phase(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """A residual: its variable, the rows of the primal that compute it, and the rows that read it later."""
+    """A residual: its variable, the rows of the primal computing it, and the rows reading it later."""
 
     key: str
     text: str
@@ -163,7 +163,7 @@ def inverse(pairs: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:
 
 
 def tables(unzipped: Unzipped, names: Sequence[str], differentiated: Sequence[str]) -> Tables:
-    """Make the rows of a derivative that was taken apart, of a program whose equations `mark_equations` marked.
+    """Make the rows of an unzipped derivative, of a program whose equations `mark_equations` marked.
 
     Args:
       names: of the primal's inputs, its constants excepted; `differentiated`: of those that have a tangent.
@@ -371,7 +371,7 @@ def mark_equations(jaxpr: Jaxpr, known: dict[Jaxpr, Jaxpr] | None = None) -> Jax
     """Mark the equations of a program, and of the programs it carries, so that provenance can be told.
 
     Args:
-      known: programs that were marked already, which stay shared.
+      known: programs marked already, which stay shared.
     """
     known = {} if known is None else known
     if jaxpr not in known:

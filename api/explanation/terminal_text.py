@@ -87,7 +87,7 @@ def _phase(phase: Phase, tables: Tables, kinds: Sequence[str]) -> Iterator[_Tabl
 
 
 def _notes(phase: Phase, tables: Tables) -> dict[str, str]:
-    """Map each row to the residuals that it saves, or to the rows that it was made from."""
+    """Map each row to its saved residuals, or to the rows that it was made from."""
     if phase.name != "primal":
         return {key: keys_text(keys) + "?" * (key in tables.by_line) for key, keys in tables.origins.items()}
     return {key: keys_text(keys) for key, keys in tables.saves().items()}

@@ -123,7 +123,7 @@ def _frames(frame: FrameType | None, filtered: bool) -> Iterator[UserFrame]:
 
 
 def _traced(variables: list[Mapping[str, Any]]) -> tuple[list[Tracer], Callable[[list[Any]], list[Mapping[str, Any]]]]:
-    """Find the tracers in variables that are alive, and make the function that puts values in their places."""
+    """Find the live tracers in variables, and make the function that puts values in their places."""
     found = dict[int, Tracer]()
     for names in variables:
         for x in names.values():

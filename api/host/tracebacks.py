@@ -58,7 +58,7 @@ def filtered(error: BaseException | None, traceback: TracebackType | None) -> Tr
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """List the error that an error followed, the one that this followed, and so on."""
+    """List the error before an error, its cause or context, then the one before this, and so on."""
     found, following = list[BaseException](), error.__cause__ or error.__context__
     while following is not None and following is not error and following not in found:
         found.append(following)

@@ -24,7 +24,7 @@ from tapeless.tracer.terms.term_printing import term_text
 
 
 class LoweredTerm(NamedTuple):
-    """A term of a program: as text, the operations that it counts, and the primitives that it is lowered to."""
+    """A term of a program: as text, the number of its operations, and the primitives that it is lowered to."""
 
     text: str
     work: int

@@ -157,7 +157,7 @@ class Formulas:
         return self._with(form, assumptions=tuple(dict.fromkeys([*self.assumptions, *said])))
 
     def expand(self) -> "Formulas":
-        """Write definitions that are sums of products into the products that read them."""
+        """Write definitions by sums of products into the products that read them."""
         return self._with(multiplied_out(self.form))
 
     def share(self) -> "Formulas":

@@ -1,4 +1,4 @@
-"""Loops of the index language: steps that are given an index, and whose products with conditions are choices."""
+"""Loops of the index language: steps are given an index, and their products with conditions become choices."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def steps(who: str, fn: Any, step: Callable[[Any, Index], Any], init: Any, n: int) -> tuple[Any, Any]:
-    """Scan with a step, of a carry and an index below n, that calls the user's `fn`, which errors name."""
+    """Scan with a step, of a carry and an index below n, that calls the user's `fn`; errors name `fn`."""
     (n,) = static_shape((n,), f"index.{who}")
     init = pytree.tree_map(lambda x: x.value if isinstance(x, Index) else x, init)
     check_arrays(f"index.{who}: init{{}}", init)

@@ -1,8 +1,8 @@
 """Interpolation of what holds for all sizes: texts whose numbers are polynomials, or quotients, of symbolic sizes.
 
 A polynomial is fitted in exact arithmetic to programs of a few sizes, and compared with others: near, a thousand times
-as large, in the other orders of sizes, and from 1 on. Where it disagrees with large ones it is an error, which names
-the line that branches on a size if there is one; where it disagrees with small ones, it is said from which size on it
+as large, in the other orders of sizes, and from 1 on. Where it disagrees with large ones it is an error, naming the
+line that branches on a size if there is one; where it disagrees with small ones, it is said from which size on it
 holds. So it is verified, not proved: a program that is another one for a few sizes in between is not found out.
 """
 

@@ -90,8 +90,8 @@ class Space:
 
     Args:
       name: as formulas call it.
-      shape: of the arrays that it stands for; of numbers, of ranges (`index.range`), whose axes are read modulo their
-        size if they are periodic, and of sizes that stand for any (`index.size`).
+      shape: of the arrays that it stands for; of numbers, of ranges (`index.range`), with axes read modulo their size
+        if they are periodic, and of sizes that stand for any (`index.size`).
       dtype: of these; float in the default width if None.
       symmetries: pairs (permutation, kind) that say what the array is: its transpose for kind "id", the conjugate of
         that for "conj", its negative for "neg". "symmetric" is all transposes, "hermitian" that of a matrix, "conj".

@@ -244,7 +244,7 @@ class SparseArray(Entries):
 
 @pytree.register_pytree_node_class
 class Relation(Entries):
-    """A boolean array that is true at entries, each of which counts once.
+    """A boolean array that is true at entries; each entry counts once.
 
     A node of pytrees, whose leaves are the coordinates: they may be arguments of jitted functions.
     """

@@ -128,7 +128,7 @@ class SizedFormulas:
         return SizedFormulas(lambda: self._derive().simplify(), self._spaces)
 
     def expand(self) -> "SizedFormulas":
-        """Write definitions that are sums of products into the products that read them."""
+        """Write definitions by sums of products into the products that read them."""
         return SizedFormulas(lambda: self._derive().expand(), self._spaces)
 
     def share(self) -> "SizedFormulas":

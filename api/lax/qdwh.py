@@ -43,8 +43,8 @@ def qdwh(
       max_iterations: steps at most, 10 if None.
       eps: the least singular value that is told from 0, relative to the largest; the dtype's if None. Steps end where u
         changes by less than (5 eps)^(1/3).
-      dynamic_shape: numbers of rows and columns that count, which may be traced; the others of x are taken for 0, and
-        are 0 in the results. None for all.
+      dynamic_shape: numbers of rows and columns that count, traced or not; the others of x are taken for 0, and are 0
+        in the results. None for all.
     Returns: (u [m, n], h [n, n], number of steps int32[], whether they ended before max_iterations, and with
       orthonormal columns: not so where a singular value is lost in rounding errors). Derivatives, in both modes, are
       those of the decomposition, and not of the steps.

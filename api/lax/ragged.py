@@ -1,4 +1,4 @@
-"""Products of matrices of which groups of rows, of sizes that are computed, each have a matrix of their own."""
+"""Products of matrices by groups of rows, of computed sizes: each group has a matrix of its own."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -28,7 +28,7 @@ def scaled_dot(
     Args:
       lhs, rhs: as of `dot_general`; they, and the scales, are converted to bfloat16, in which they are multiplied.
       lhs_scale, rhs_scale: arrays of the rank of their operand: of its sizes along the axes that are not contracted;
-        along those that are, of a size that divides it at least twice. Ones if None.
+        along contracted ones, of a size that divides it at least twice. Ones if None.
       dimension_numbers: as of `dot_general`; if None, of batches of matrices [.., m, k] and [.., k, n].
       preferred_element_type: dtype of the sum and the result; bfloat16 if None.
     Returns: as `dot_general`.

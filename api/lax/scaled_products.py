@@ -111,7 +111,7 @@ def scaled_dot_general(
 ) -> Array:
     """Contract some axes of two arrays, batch others, in numbers of 4 or 8 bits to which they are quantized.
 
-    The axes that are contracted are taken as one, in their order, whose blocks are scaled. The derivative is that of
+    The contracted axes are taken as one, in their order; its blocks are scaled. The derivative is that of
     the product, quantized like it: of "mxfp8" the cotangent and the other operand are quantized along the axes that are
     contracted then; of "nvfp4" neither is, and it is zero where an operand was beyond the greatest number. It has no
     forward mode.

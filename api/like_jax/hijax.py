@@ -67,7 +67,7 @@ class HiType:
 
 
 class MutableHiType:
-    """A type of values that a library defines, which change in place: a class to derive from."""
+    """A library's type of values that change in place: a class to derive from."""
 
 
 class aval_method:

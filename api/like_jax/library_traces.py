@@ -3,8 +3,8 @@
 A subclass defines `process_primitive(primitive, tracers, params)`, and makes its tracers, of a subclass of
 `core.Tracer`. While it is the current trace, it is handed what is applied, to its tracers or to other values:
 primitives that are JAX's with JAX's parameters, see own_primitives.py, and others as equations have them. What it
-applies meanwhile goes to the trace around it. Knowingly different: a trace that is taken stays current, where JAX has
-one that computes, or none.
+applies meanwhile goes to the trace around it. Knowingly different: a taken trace stays current, where JAX has one that
+computes, or none.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,9 +33,9 @@ class TraceTag:
 
 
 class TakenTrace:
-    """A with block that is given the current trace, which is current again after it.
+    """A with block that is given the current trace; this trace is current again after the block.
 
-    A block that is never left, as of a generator that is dropped, restores nothing.
+    A block that is never left, as of a dropped generator, restores nothing.
     """
 
     __slots__ = ("_taken",)

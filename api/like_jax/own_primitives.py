@@ -22,7 +22,7 @@ def _renamed(defaults: Mapping[str, Any], **names: str) -> tuple[Translation, Tr
     """Make translations of parameters, from JAX's to ours and back.
 
     Args:
-      defaults: those that have no meaning here, and the only value that they may have; ... for any.
+      defaults: those without meaning here, and the only value that they may have; ... for any.
       names: others, by JAX's names: their names here.
     """
 

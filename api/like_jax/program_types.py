@@ -72,7 +72,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """Drop some results of a program, the equations that only they need, and the inputs that nothing reads then.
+    """Drop some results of a program, the equations for them alone, and the inputs that nothing reads then.
 
     Args:
       used_outputs: which results are kept.

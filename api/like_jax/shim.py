@@ -61,7 +61,7 @@ _ELSEWHERE = {
 
 @contextmanager
 def as_jax() -> Generator[ModuleType]:
-    """Make `import jax` import Tapeless within a with block, which is given the module that replaces jax.
+    """Make `import jax` import Tapeless within a with block; the block is given the module that replaces jax.
 
     NumPy's arrays of 64 bits are taken as of 32, unless `jax_enable_x64` is set, and so are dtypes of 64 bits that a
     program asks for, with a UserWarning at its line, as in JAX. Environment variables such as JAX_ENABLE_X64 and
@@ -228,7 +228,7 @@ def _result_type(*args: Any) -> Any:
 
 
 def _make_jaxpr(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
-    """Make a function that traces `fun`, as `tapeless.make_jaxpr`, whose programs keep constants apart from inputs."""
+    """Make a function that traces `fun`, as `tapeless.make_jaxpr`; its programs keep constants apart from inputs."""
     made = make_jaxpr(fun, *args, **kwargs)
 
     def opened(*args: Any, **kwargs: Any) -> Any:
@@ -275,7 +275,7 @@ def _ours(name: str) -> ModuleType:
 
 
 def _of_absent_names(name: str) -> ModuleType:
-    """Make a module that has only names that raise when they are used. Raises: ImportError if there is none."""
+    """Make a module of only names that raise when they are used. Raises: ImportError if there is none."""
     if not any(_is_of(name, other) for other in (*absent.NAMES, *absent.REPLACED, *_ELSEWHERE, *_INSTEAD)):
         raise ImportError(absent.lacking(name), name=name)
     module = ModuleType(name, "Names that are not there: see `tapeless.like_jax.jax_src.absent`.")

@@ -1,7 +1,7 @@
 """Functions with transformations wrapped around them, which libraries trace.
 
 A transformation is `around(f, *static, *args, **kwargs)`, which calls `f`, the function inside of it. One with
-auxiliary output has a `Store` behind `f`, which it puts that output into when it runs.
+auxiliary output has a `Store` behind `f`, and puts this output into it when it runs.
 """
 
 from collections.abc import Callable, Generator, Sequence

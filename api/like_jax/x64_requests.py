@@ -27,7 +27,7 @@ _FILES = frozenset(("frombuffer", "fromfile", "fromiter", "fromstring"))  # thei
 
 
 def taken(dtype: Any, who: str) -> Any:
-    """Return the dtype that a program gets for the one that it gives to `who`; warn at its line if it is another."""
+    """Return the dtype that a program gets for its argument `dtype` of `who`; warn at its line if it is another."""
     if dtype is None:
         return None
     try:
@@ -81,7 +81,7 @@ def _places(function: Callable[..., Any]) -> dict[str, int]:
 
 
 def _with_taken(f: Callable[..., Any], places: dict[str, int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `f` with the dtypes that the program gets in the place of those that it gives.
+    """Call `f` with the dtypes that the program gets in the place of the given ones.
 
     Raises: OverflowError if an element of a NumPy array does not fit one; converted by `f`, it would wrap.
     """
@@ -96,7 +96,7 @@ def _with_taken(f: Callable[..., Any], places: dict[str, int], args: tuple[Any, 
 def _truncated_result(
     f: Callable[..., Any], places: dict[str, int], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Call `f`, which reads elements of the dtype that it is given; convert what it read.
+    """Call `f` to read elements of a given dtype; convert what it read.
 
     Raises: OverflowError if an element does not fit.
     """

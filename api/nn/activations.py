@@ -238,7 +238,7 @@ def logsumexp(
       axis: one or several; all if None.
       b: factors that broadcast with a; 1 if None.
       keepdims: keep the axes, with size 1.
-      where: which elements count, booleans that broadcast with a; all if None.
+      where: which elements count, booleans broadcasting with a; all if None.
       return_sign: also return the sign of the sum, with the logarithm of its modulus; else a negative sum gives nan.
     Returns: the logarithm, -inf for no elements, of complex numbers the principal one; or with `return_sign` a pair of
       the logarithm of the modulus, which is real, and the sign.
@@ -331,7 +331,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 
     Args:
       axis: one or several; all if None.
-      where: which elements count, booleans that broadcast with x; the others are 0.
+      where: which elements count, booleans broadcasting with x; the others are 0.
     Returns: floating point, the shape of x; zeros where no element counts.
     """
     lowered, result = _lowered("softmax", x, axis, where)
@@ -408,7 +408,7 @@ def standardize(
       x: numbers of any dtype; integers and booleans are converted to floating point.
       axis: one or several; all if None.
       mean, variance: arrays that broadcast with x; those of x along the axes if None.
-      where: which elements count in mean and variance, booleans that broadcast with x; all if None.
+      where: which elements count in mean and variance, booleans broadcasting with x; all if None.
       algorithm: "fast" computes the variance as the mean of squares less the square of the mean, "stable" from
         differences to the mean, as PyTorch's layers do.
     Returns: floating point or complex, the shape of x, the dtype to which x and the other numbers promote.

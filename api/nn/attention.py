@@ -70,8 +70,8 @@ def dot_product_attention(
       implementation: None or "xla"; "cudnn" is not supported.
       return_residual: also return the logsumexp of the logits, [B, T, N] or [T, N], without derivatives.
     Returns: the shape and dtype of `query`; with `return_residual` a pair.
-    Raises: ValueError naming both operands, if shapes or dtypes do not fit, for a mask that is not boolean, or lengths
-      that are not int32 [B]; TypeError for a boolean bias; NotImplementedError for "cudnn".
+    Raises: ValueError naming both operands, if shapes or dtypes do not fit, the mask is not boolean, or lengths are
+      not int32 [B]; TypeError for a boolean bias; NotImplementedError for "cudnn".
     """
     _check_implementation(implementation)
     q, k, v = (_four_axes(name, x) for name, x in (("query", query), ("key", key), ("value", value)))

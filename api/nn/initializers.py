@@ -72,7 +72,7 @@ def ones(key: Any, shape: _Shape, dtype: DTypeLike | None = None, out_sharding: 
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
-    """Make an initializer that fills arrays with `value`, which is broadcast to them.
+    """Make an initializer that fills arrays with `value`, broadcast to them.
 
     Args:
       dtype: of the arrays if `init` is called without one, here and below; the default float if None.
@@ -116,7 +116,7 @@ def variance_scaling(
     batch_axis: _Axes = (),
     dtype: DTypeLike | None = None,
 ) -> Initializer:
-    """Make an initializer whose variance is `scale` over the fan that `mode` names.
+    """Make an initializer whose variance is `scale` over the fan named by `mode`.
 
     Args:
       mode: "fan_in", "fan_out", or their mean, "fan_avg", or geometric mean, "fan_geo_avg".

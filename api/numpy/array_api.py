@@ -27,7 +27,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> D
 
     Args:
       x: has `__dlpack__` and `__dlpack_device__`.
-      device: one of `tl.devices()`, or the sharding of an array; by default that on which x is.
+      device: one of `tl.devices()`, or the sharding of an array; by default the device of x.
       copy: None to share if that is possible; False to share or fail; True to copy.
     Raises: BufferError if it cannot be shared and `copy` is False, or cannot be read at all; TypeError for no device.
     """

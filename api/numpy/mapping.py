@@ -94,7 +94,7 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
 
 
 def _signature_by_name(func: Callable[..., Any], nin: int) -> Signature | None:
-    """Make the signature of a ufunc, whose operands have the names that a function gives them, if it names so many."""
+    """Make the signature of a ufunc, with the operand names of a function, if it names so many."""
     try:
         parameters = signature(func).parameters.values()
     except (TypeError, ValueError):

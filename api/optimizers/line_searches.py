@@ -1,4 +1,4 @@
-"""Parts of line searches: gradient transformations that scale updates by a step that decreases the loss enough.
+"""Parts of line searches: gradient transformations scaling updates by a step that decreases the loss enough.
 
 Their `update` takes the loss, too: `update(updates, state, params, value=, grad=, value_fn=, ...)`, `value` and `grad`
 being those of `value_fn` at `params`; what else it is given are keyword arguments of `value_fn`. Value and gradient

@@ -81,7 +81,7 @@ def init_empty_state(params: Params) -> EmptyState:
 
 
 def with_extra_args_support(tx: GradientTransformation) -> GradientTransformationExtraArgs:
-    """Make a transformation whose `update` drops keyword arguments that the `update` of `tx` does not take."""
+    """Make a transformation whose `update` drops keyword arguments unknown to the `update` of `tx`."""
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
 
@@ -232,7 +232,7 @@ def map_updates(f: Callable[..., Any], updates: Updates, *others: Any, who: str 
 
 
 def _shapes_differ(updates: Updates, leaf: int, row: Any, who: str, trees: Any) -> str:
-    """Say at which path the shapes of leaves differ, or which tree has no array there."""
+    """Name the path where the shapes of leaves differ, or the tree without an array there."""
     path, _ = pytree.leaves_with_path(updates, lambda u: u is None)[leaf]
     what = "shapes" if all(map(_is_leaf, row)) else "trees"
     types = " and ".join(f"{_described(x)} in {tree}" for x, tree in zip(row, trees))

@@ -75,7 +75,7 @@ def read_with_known_objects(
 
 
 def _policies() -> dict[str, Any]:
-    """Return the policies of checkpoints, and the functions that make some, by the names that they print under."""
+    """Return the policies of checkpoints, and the functions that make some, by their printed names."""
     return {policy.__name__: policy for policy in _POLICIES} | {maker.__name__: Maker(maker) for maker in _MAKERS}
 
 

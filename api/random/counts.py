@@ -144,7 +144,7 @@ def _binomial(key: Any, n: Any, p: Any, *, dtype: Any) -> Array:
 
 
 def _sums_of_gaps(key: Any, n: Any, p: Any) -> Array:
-    """Count the gaps between successes, which are geometric, that fit into n trials."""
+    """Count the geometric gaps between successes that fit into n trials."""
     scale = log_plus_one(-p)
 
     def draw(state: Any) -> Any:

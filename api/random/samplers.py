@@ -196,7 +196,7 @@ def permutation(key: KeyLike, x: int | ArrayLike, axis: int = 0, independent: bo
 
     Args:
       key: one PRNG key.
-      x: an array, whose slices along `axis` are permuted, or an integer n, which means 0, 1, ..., n - 1.
+      x: an array, whose slices along `axis` are permuted, or an integer n for 0, 1, ..., n - 1.
       independent: permute every line along `axis` independently.
     Raises: TypeError if `key` is not one key, or x a scalar but no integer; ValueError if `axis` is out of range.
     """
@@ -426,7 +426,7 @@ def _gumbel_of_64_bits(words: Any) -> Array:
 
 
 def _fraction(high: Any, low: Any) -> Array:
-    """Compute the float32 number in (0, 1) whose binary digits are those of two words, of which 24 are kept."""
+    """Compute the float32 number in (0, 1) with the binary digits of two words, of which 24 are kept."""
     zeros = clz(high)
     both = shift_left(high, zeros) | shift_right_logical(low, exact(32, low.dtype) - zeros)
     leading = tnp.where(high == 0, shift_left(low, clz(low)), both)

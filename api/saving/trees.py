@@ -40,7 +40,7 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
       path: of the file; one that is there is replaced when the new one is complete.
       tree: nested containers of arrays of any dtype, ours or NumPy's, keys of random numbers, Python's numbers, strings
         and None. Named tuples and registered classes are taken apart: what is no leaf of theirs is not written.
-    Raises: TypeError, naming its path, for a leaf that is none of these or a key of a dict that is no string or number,
+    Raises: TypeError, naming its path, for a leaf of another kind or a dict key other than a string or number,
       and if a tree stands in the place of the path;
       RuntimeError, naming its path, for an array that was deleted or donated;
       NotImplementedError on a big-endian machine; OSError if the file cannot be written.

@@ -43,8 +43,10 @@ _MIDDLE = 0.5 * np.array(
 
 
 class Step(NamedTuple):
-    """A step: the state at its end and the derivative there, the error estimated, and a polynomial for times between,
-    whose coefficients, the highest first, are of the share of the step that is done."""
+    """A step: the state at its end and the derivative there, the error estimated, and a polynomial for times between.
+
+    The variable of the polynomial is the share of the step that is done; its coefficients begin with the highest.
+    """
 
     y: Array
     f: Array
@@ -86,8 +88,10 @@ def error_ratio(error: Array, rtol: ArrayLike, atol: ArrayLike, y0: Array, y1: A
 
 
 def next_length(dt: Array, ratio: Array) -> Array:
-    """The length of the next step: that whose error would be just tolerated, and a little less; at most ten times as
-    much, and after a step that was taken no less."""
+    """Compute the length of the next step: a little less than the one whose error would be just tolerated.
+
+    It is at most ten times `dt`, and after a step that was taken no less than `dt`.
+    """
     least = tnp.where(ratio < 1, 1.0, 0.2)
     factor = tnp.minimum(10.0, tnp.maximum(0.9 * tnp.where(ratio == 0, 1, ratio) ** -0.2, least))
     return (dt * tnp.where(ratio == 0, 10.0, factor)).astype(dt.dtype)

@@ -35,7 +35,7 @@ def symbolic_shape(shape_spec: str, *, constraints: Sequence[str] = (), scope: A
     """Read a shape with names for sizes that are symbols: `(batch, 3)`; a name stands for the same size everywhere.
 
     Args:
-      constraints: what sizes are at least, as `n >= 2`: up to 83, which is below all values that are tried.
+      constraints: what sizes are at least, as `n >= 2`: up to 83, which is below all values tried.
       scope: None.
     Raises: NotImplementedError for an expression, as `2*n`, another constraint, or a scope.
     """

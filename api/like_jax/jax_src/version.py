@@ -1,4 +1,4 @@
-"""The version of JAX whose names and meanings we follow, which libraries ask for: the names of `jax.version`."""
+"""The version of JAX whose names and meanings we follow, for libraries asking for it: the names of `jax.version`."""
 
 from typing import Final
 

@@ -155,7 +155,7 @@ def _begin(f: _Evaluation, x: Any, gtol: float, norm: Any) -> _Descent:
 
 
 def _before(value: Any, gradient: Any) -> Any:
-    """Guess a value before the first step, from which that step would be about as long as the gradient is steep."""
+    """Guess a value before the first step, from which this step would be about as long as the gradient is steep."""
     return value + vector_norm(gradient) / 2
 
 

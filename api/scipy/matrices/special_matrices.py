@@ -29,7 +29,7 @@ from tapeless.tracer.numpy.promotion import (
 
 @one_program
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Make the Toeplitz matrix, with constant diagonals, whose first column is c, and whose first row is r.
+    """Make the Toeplitz matrix, with constant diagonals, of first column c and first row r.
 
     Args:
       c: [.., m]; leading axes broadcast.
@@ -48,7 +48,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 @one_program
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Make the Hankel matrix, with constant antidiagonals, whose first column is c, and whose last row is r.
+    """Make the Hankel matrix, with constant antidiagonals, of first column c and last row r.
 
     Args:
       c: [.., m]; leading axes broadcast.

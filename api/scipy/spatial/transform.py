@@ -39,7 +39,7 @@ class Rotation(NamedTuple):
         """Make rotations from Euler angles: rotate about up to three axes, one after the other.
 
         Args:
-          seq: the axes: "x", "y", "z", which are fixed (extrinsic), or "X", "Y", "Z", which rotate along (intrinsic).
+          seq: the axes: "x", "y", "z", fixed (extrinsic), or "X", "Y", "Z", rotating along (intrinsic).
           angles: [.., len(seq)], or a number for a single axis.
           degrees: whether the angles are in degrees, not radians.
         Raises: ValueError for another seq, or one with an axis twice in a row, or another number of angles.

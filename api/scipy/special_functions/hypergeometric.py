@@ -1,7 +1,7 @@
 """Confluent and Gauss's hypergeometric functions of real numbers, by series and by Taylor steps.
 
-Everything is computed in float64. A sum that loses more than half of its digits to cancellation gives nan, and so does
-one that is not over after 5000 terms. Derivatives, of any order and by every argument, are those of the sums: forward
+Everything is computed in float64. A sum gives nan if it loses more than half of its digits to cancellation, or is not
+over after 5000 terms. Derivatives, of any order and by every argument, are those of the sums: forward
 mode goes through their loops, and a custom rule makes of it what reverse mode needs.
 Source: DLMF chapters 13 and 15; Johansson 2019, "Computing hypergeometric functions rigorously". Left out: complex
 numbers, asymptotic series of Gauss's function.
@@ -53,8 +53,8 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     To 1e-10 of its value, 3e-7 in float32, for 0 < a, b, c <= 10 and x < 1; elsewhere nan where a sum has less than
     half of the digits of float64.
 
-    Returns: floating point; nan where x > 1 and the sum is infinite; infinite where c is a whole number that is not
-      positive, unless a or b is one that is not smaller.
+    Returns: floating point; nan where x > 1 and the sum is infinite; infinite where c is a whole number of at most
+      0, unless a or b is one of at least c.
     Raises: TypeError for complex numbers, ValueError if shapes do not broadcast.
     Source: DLMF 15.2.1, 15.8.1, 15.10.1.
     """

@@ -53,7 +53,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 
 
 def _largest_argument(n: int) -> float:
-    """Return the z up to which J_n(z), which is taken as 0, is known to be below 0.01: at most (z / 2)^n / n!."""
+    """Return the z up to which J_n(z), taken as 0, is known to be below 0.01: at most (z / 2)^n / n!."""
     return 2 * math.exp((math.log(0.01) + math.lgamma(n + 1)) / n)
 
 
@@ -137,7 +137,7 @@ def sph_harm_y(
       theta: the polar angle; beyond 0 to pi it is that of its cosine.
       phi: the azimuth.
       diff_n: None.
-      n_max: the largest degree that there may be; that of n if None, which must then be known.
+      n_max: the largest possible degree; if None the largest of n, which must then be known.
     Returns: complex; the operands broadcast.
     Raises: ConcretizationTypeError if n is traced and `n_max` is None; NotImplementedError for `diff_n`; TypeError for
       complex angles; ValueError if shapes do not broadcast.
