@@ -1,4 +1,4 @@
-"""Errors about arguments of a program, by their numbers, which whoever calls it turns into errors that name them.
+"""Errors about arguments of a program, by their numbers, turned by its caller into errors that name them.
 
 They are errors of Python's classes beside: who lets them pass raises those.
 """

@@ -107,7 +107,7 @@ class DeviceArray(ShardMethods, Array):
     def delete(self) -> None:
         """Give up the memory: now, or with the last NumPy view of it or array of another library that shares it.
 
-        Giving up the reference is all that is done, because freeing memory that a dlpack consumer holds aborts.
+        Only the reference is given up, because freeing memory that a dlpack consumer holds aborts.
         """
         self.buf = _Deleted(self.aval)
 
@@ -244,7 +244,7 @@ class DeviceArray(ShardMethods, Array):
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        """A capsule that shares the memory, which nobody may write to (the form in use has no way to say so).
+        """A capsule sharing the memory, which nobody may write to (the form in use has no way to say so).
 
         Raises: BufferError for dtypes that dlpack does not have, and for other devices.
         """
@@ -437,7 +437,7 @@ def device_get(x: Any) -> np.ndarray[Any, Any]:
 
 def live_arrays(platform: str | None = None) -> list[DeviceArray]:
     """List the arrays on the devices of a platform, or of the default one: those that someone holds, constants of
-    compiled programs and numbers that are kept for later use among them; keys as their words.
+    compiled programs and numbers kept for later use among them; keys as their words.
 
     Raises: RuntimeError if the platform is not there, with the reason.
     """
@@ -544,7 +544,7 @@ def _imported_type(x: Any, buf: Any, device: Device) -> ShapedArray:
 
 
 def _place(x: Any) -> tuple[Device, Any]:
-    """The device that an array is on, and the stream on which we want it to be ready."""
+    """The device of an array, and the stream on which we want it to be ready."""
     kind, number = x.__dlpack_device__()
     if kind in (_DLPACK_CPU, _DLPACK_CUDA_HOST):
         return devices.devices("cpu")[0], None

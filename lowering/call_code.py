@@ -87,7 +87,7 @@ def _putter(aval: ShapedArray, device: Device) -> Callable[[np.ndarray[Any, Any]
 def _number_reader(kind: type, aval: ShapedArray, device: Device) -> Callable[[Any], Any]:
     """Make a function that gives the buffer of a number of class `kind`: that of `scalar_constant`, if it is kept.
 
-    A number that is not is kept when it comes again: numbers that never do, as a rate that falls at every step, would
+    A number that is not is kept when it comes again: numbers that never do, as a rate falling at every step, would
     leave hundreds of buffers.
     """
     if issubclass(kind, (complex, np.complexfloating)):

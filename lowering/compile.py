@@ -94,7 +94,7 @@ def compile_module(
       options: XLA's compiler options by name, such as {"xla_cpu_enable_fast_math": True}.
       callbacks: functions on the host, which the module refers to by index.
       use_cache: whether to read the cache on disk, and to write the result to it.
-    Raises: ValueError for an option that XLA does not have or a value that it refuses; XlaRuntimeError, a
+    Raises: ValueError for an option unknown to XLA or a value that it refuses; XlaRuntimeError, a
       RuntimeError, for a module that it refuses.
     """
     forking.check()

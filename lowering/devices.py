@@ -1,4 +1,4 @@
-"""Platforms and devices: which there are, and which is used by default.
+"""Platforms and devices: which there are, and the default.
 
 A platform's client is made at the first use of its devices: CPU is built in, CUDA and TPU are PJRT plugins that
 are loaded if they are installed (their packages `jax_plugins.*` and `libtpu`; jax itself is never imported).
@@ -59,7 +59,7 @@ class Device:
         return tuple([memory.kind for memory in self.handle.addressable_memories()])
 
     def addressable_memories(self) -> Sequence[Any]:
-        """List the memories that the device can address, which have a `kind`."""
+        """List the memories that the device can address, each with a `kind`."""
         return self.handle.addressable_memories()
 
     def memory_stats(self) -> dict[str, int] | None:

@@ -284,7 +284,7 @@ def _taken(x: Any, aval: ShapedArray, device: Device) -> DeviceArray:
 
 
 def device_of(args: Sequence[Any]) -> Any:
-    """The device on which values are computed with: that of the arrays that are committed to one, else the default."""
+    """The device on which values are computed with: that of the arrays committed to one, else the default."""
     only = devices.only()
     if only is not None:
         return only
@@ -418,7 +418,7 @@ def nonfinite_in(outs: Sequence[DeviceArray]) -> str:
 
 def check_finite(primitive: Primitive, outs: Sequence[DeviceArray], operands: Sequence[Any]) -> None:
     """Raises: FloatingPointError, if a result of a primitive is bad, naming it, the line that it came from, and the
-    cause: an operand that is bad already, or two whose combination is."""
+    cause: an operand already bad, or two whose combination is."""
     found = nonfinite_in(outs)
     if found:
         here, why = source.describe_here(), _explained(found, primitive.name, operands)
@@ -469,7 +469,7 @@ def _wide(x: Any) -> Any:
 
 
 def _explained(found: str, name: str, operands: Sequence[Any]) -> str:
-    """Say which operands hold bad values already, or else which of their values cause them."""
+    """Name the operands that hold bad values already, or else the cause among their values."""
     test = next(test for bad, test, _ in _TESTS if bad == found)
     bad = [f"its {which} operand, {aval_of(x).strong()}," for which, x in zip(_ORDINALS, operands) if _has(x, test)]
     if bad:

@@ -1,7 +1,7 @@
 """Donation: which results of a program take the memory of donated inputs.
 
 A result of an input's shape and dtype gets that input's memory, first come, first served, and so says the module
-(`tf.aliasing_output`). An input for which there is none may still give its memory to a result of as many bytes, which
+(`tf.aliasing_output`). An input without such a result may still give its memory to a result of as many bytes, which
 XLA chooses (`jax.buffer_donor`). All others are left alone: no result could take their memory, and they stay alive.
 XLA by itself pairs by bytes only, and would give the memory of a float32 number to an int32 before a float32 result.
 """

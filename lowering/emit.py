@@ -409,7 +409,7 @@ def compose_rule(function: ArrayFunction) -> Rule:
 def write_out(f: Function, function: ArrayFunction, operands: Sequence[Value]) -> list[Value]:
     """Emit `function(*operands)` into `f`, and return its results. It may close over numbers, not over arrays.
 
-    It is a part of the operation that is being emitted, whose name and line are those in errors.
+    It is a part of the operation being emitted, whose name and line are those in errors.
     """
 
     def flat(*xs: Any) -> tuple[Any, ...]:

@@ -282,7 +282,7 @@ class Function:
     def hidden(self, x: Value) -> Value:
         """Return x, of floating point, in a form that XLA and LLVM know nothing of, even if they know x.
 
-        Its bits are combined with the number of the replica, which is 0, and which only the runtime knows.
+        Its bits are combined with the number of the replica, 0, which only the runtime knows.
         """
         return self._mixed(x, self._zero())
 

@@ -33,7 +33,7 @@ class HostCall:
 
 
 class _Kept(Exception):
-    """Raised instead of a callback's exception, with the number under which that is kept."""
+    """Raised instead of a callback's exception, with the number under which it is kept."""
 
 
 def _keep(error: BaseException) -> str:

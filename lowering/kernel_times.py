@@ -67,7 +67,7 @@ def _recorded(run: Callable[[], Any], runs: int) -> list[RecordedEvent]:
 def _spans(recorded: Sequence[RecordedEvent], module: str) -> dict[str, list[float]]:
     """Map names of instructions to the seconds of each of their recorded executions.
 
-    A kernel that goes on in other threads after its event is over has another event for its end, which names the first.
+    A kernel may go on in other threads after its event is over; another event, for its end, then names the first.
     """
     ends = {e.stats["_c"]: e.start for e in recorded if e.name.startswith("end: ") and "_c" in e.stats}
     found: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Emission of calls of LAPACK, which has the decompositions that StableHLO lacks, and of its counterparts for GPUs.
+"""Emission of calls of LAPACK, for the decompositions that StableHLO lacks, and of its counterparts for GPUs.
 
 These are the kernels of the CUDA plugin: cuSOLVER's, and for `geev` and `geqp3` hybrid ones, which call LAPACK on the
 host, or MAGMA where it is installed. Matrices are in column-major order, and all leading axes are batch axes. Where a

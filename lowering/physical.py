@@ -1,7 +1,7 @@
 """Physical types: rewrite a program on keys of random numbers to one on their words, as XLA has no keys.
 
 `types.physical` is the type of the words: uint32, with one more axis, the last. Operations that move keys move their
-words, with one more axis, which their rules here add; calls, branches and loops carry words instead of keys. Equations
+words, with one more axis, added by their rules here; calls, branches and loops carry words instead of keys. Equations
 without keys stay as they are.
 """
 

@@ -14,7 +14,7 @@ profile_data: Any = importlib.import_module("jaxlib._profile_data")
 
 
 class Session:
-    """A recording of the profiler, of which one may run at a time, and the folder that it is written to."""
+    """A recording of the profiler, and the folder that it is written to; one may run at a time."""
 
     def __init__(self) -> None:
         self._running: tuple[Any, str] | None = None

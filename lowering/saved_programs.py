@@ -107,7 +107,7 @@ def load_executable(
 
 
 class SavedExecutable(Executable):
-    """A compiled program that was loaded, with the bytes that it was loaded from."""
+    """A loaded compiled program, with the bytes that it was loaded from."""
 
     __slots__ = ("_blob",)
 

@@ -1,7 +1,7 @@
 """Transfer guards: `config.transfer_guard_host_to_device` and the two like it, checked before elements are moved.
 
-A transfer is explicit if the user asked for it, by `device_put` or `device_get`. Elements that are computed on a
-device, numbers that were moved before, and reads of arrays on a CPU are no transfers.
+A transfer is explicit if the user asked for it, by `device_put` or `device_get`. Elements computed on a device,
+numbers moved before, and reads of arrays on a CPU are no transfers.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
-"""Bodies: which operands the programs of an equation take, which results they give, and in which order they run.
+"""Bodies: the operands and results of the programs of an equation, and the order in which they run.
 
 Each primitive that carries programs has one description, beside it. Of every input of a body it says whether this is a
 constant, a carry or the element of a sequence, and of which operand; of every result whether it is a value, a carry or
-an element that is stacked, and of which result of the equation. Analyses and passes go by descriptions, so that a new
+a stacked element, and of which result of the equation. Analyses and passes go by descriptions, so that a new
 primitive needs no entries in their tables. `ForwardAnalysis` and `BackwardAnalysis` go through an equation; an analysis
 keeps only its lattice. Descriptions of the same kind: MLIR's RegionBranchOpInterface and LoopLikeOpInterface.
 """
@@ -56,7 +56,7 @@ class Body(NamedTuple):
         return _of_roles(self.outs, roles)
 
     def carries(self) -> Iterator[tuple[int, int]]:
-        """Pair the operand that each carry begins as with the result that it ends as."""
+        """Pair each carry's initial value, an operand, with its final value, a result."""
         return zip([self.operands[k] for k in self.inputs(CARRY)], [self.results[k] for k in self.outputs(CARRY)])
 
     def stacked(self) -> list[int]:
@@ -77,9 +77,9 @@ class Bodies(NamedTuple):
     """The programs of an equation.
 
     each: the bodies; in a step all of them run in this order, or if there is a selector only one. steps: the steps, in
-    the order in which they run, by the elements that they take; None if their number is not known. selector: the
-    position of the operand that chooses one body, which no body takes. fixed: whether a user's rule takes the operands,
-    too, so that they stay.
+    running order, by the elements that they take; None if their number is not known. selector: the position of the
+    operand that chooses one body; no body takes it. fixed: whether a user's rule takes the operands, too, so that they
+    stay.
     """
 
     each: tuple[Body, ...]
@@ -214,7 +214,7 @@ def _arranged(primitive: Primitive, params: dict[str, Any], bodies: Sequence[Bod
 
 
 def _taking_all(body: Body, common: Sequence[int], bodies: Sequence[Body]) -> Body:
-    """Describe a body that takes all of the `common` operands, those that others of `bodies` take as unused inputs."""
+    """Describe a body that takes all `common` operands, as unused inputs if only others of `bodies` take them."""
     missing = [at for at in common if at not in body.operands]
     if not missing:
         return body
@@ -317,7 +317,7 @@ class ForwardAnalysis(Generic[T]):
         return elements[0]
 
     def carried(self, x: T) -> T:
-        """Return the value that a step takes as carry when one that gives `x` ends."""
+        """Return the value that a step takes as carry when the step before gave `x`."""
         return x
 
     def widened(self, x: T, rounds: int) -> T:
@@ -339,7 +339,7 @@ class ForwardAnalysis(Generic[T]):
         """Note the value by which a loop goes on."""
 
     def alternatives(self, eqn: Equation, runs: Sequence[Callable[[], Sequence[T]]]) -> Sequence[Sequence[T]]:
-        """Call functions that each run a body, of which one runs; return their values."""
+        """Call functions that each run one of several alternative bodies; return their values."""
         return [run() for run in runs]
 
     def through(self, eqn: Equation, bodies: Bodies, given: Sequence[T]) -> list[T]:

@@ -12,7 +12,7 @@ class ProgramCache:
     """A weak cache by program: values derived from a jaxpr are kept for as long as the jaxpr lives.
 
     They are stored in the jaxpr: a table with weak keys would never drop a value that refers back to its key, as a
-    program that is derived from another often does.
+    derived program often does.
     """
 
     __slots__ = ("_programs",)

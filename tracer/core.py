@@ -182,7 +182,7 @@ def primitive_named(name: str) -> Primitive:
 
 
 class Trace:
-    """An interpreter of primitives. `parent` is the trace that processes the primitives which this one applies."""
+    """An interpreter of primitives. `parent` is the trace that processes the primitives applied by this one."""
 
     __slots__ = ("__weakref__", "alive", "depth", "function", "parent", "refuses_reads")
 
@@ -571,7 +571,7 @@ def check_alive(args: Sequence[Any]) -> None:
 
 
 def function_name(f: Any) -> str:
-    """Return the name of a function, of a `partial` that of its function, of another callable that of its class."""
+    """Return the name of a function, for a `partial` its function's, for another callable its class's."""
     while isinstance(f, functools.partial):
         f = f.func
     return str(getattr(f, "__name__", None) or getattr(f, "name", None) or type(f).__name__)

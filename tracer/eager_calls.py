@@ -41,8 +41,8 @@ def one_program(
     """Compute calls of `f` outside of `jit` as one program each.
 
     Operands are what parameters annotated as `ArrayLike` take: arrays of ours, NumPy's, and numbers. All other
-    arguments are static. The result is an array, or several. A call whose outcome depends on elements, one with an
-    operand of another kind, and one that is refused, is that of `f` itself.
+    arguments are static. The result is an array, or several. A call is one of `f` itself if its outcome depends
+    on elements, if an operand is of another kind, or if it is refused.
 
     Args:
       static: names of other parameters that are static.

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 
 def advice_on_width(value: int, dtype: str) -> str:
-    """Write which integer dtype holds `value`, which `dtype` does not."""
+    """Write which integer dtype, unlike `dtype`, holds `value`."""
     if not -(2**63) <= value < 2**64:
         return "no integer dtype holds it, so use a float"
     if value < 0 and dtype.startswith("uint"):

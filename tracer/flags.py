@@ -36,7 +36,7 @@ def fixed_point(carry: Sequence[bool], step: Callable[[Flags], tuple[T, Sequence
     """Iterate `step` on the flags of a carry (linear, batched) until they no longer grow.
 
     Args:
-      step: maps flags to what is made for them, and to those that the carry has after a step, which others may follow.
+      step: maps flags to what is made for them, and to those of the carry after a step, which others may follow.
     """
     before = tuple(carry)
     while True:

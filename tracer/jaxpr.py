@@ -118,7 +118,7 @@ class Equation:
 
     @property
     def own_params(self) -> dict[str, Any]:
-        """The params whose names have the meaning that they have here: none of a primitive that a library defines."""
+        """The params whose names mean the same as here: none of a primitive that a library defines."""
         return {} if self.primitive.keeps_programs else self.params
 
     @property
@@ -168,7 +168,7 @@ class Jaxpr:
 
     @property
     def primitives(self) -> frozenset[Primitive]:
-        """Return the primitives that its equations apply, without those inside of programs that they carry."""
+        """Return the primitives applied by its equations, without those inside of programs that they carry."""
         found = self._primitives
         if found is None:
             found = self._primitives = frozenset([eqn.primitive for eqn in self.eqns])

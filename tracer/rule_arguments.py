@@ -17,7 +17,7 @@ from tapeless.tracer.types import is_masked
 def as_argument(x: Any) -> Any:
     """Make an array of a number or a NumPy array; what is one of ours, or is none at all, stays.
 
-    Truth values of Python stay too, on which rules branch, and zeros of dtype float0, which are NumPy's everywhere.
+    Truth values of Python stay too, as rules branch on them, and zeros of dtype float0, which are NumPy's everywhere.
     """
     if type(x) in (int, float, complex):
         return core.make_unplaced(x)

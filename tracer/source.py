@@ -257,7 +257,7 @@ def include_frame(frame: FrameType) -> bool:
 
 
 def is_users(code: CodeType) -> bool:
-    """Tell whether code is a user's: neither ours nor that of a library that calls our methods back."""
+    """Tell whether code is a user's: neither ours nor of a library that calls our methods back."""
     file = os.path.abspath(code.co_filename)
     return not (_is_ours(code) or (file.startswith(_CALL_BACK) and not _is_of_another_package(file)))
 

@@ -37,8 +37,8 @@ def trace_to_jaxpr(
     """Write down what `f` does to arrays of these types; flat arguments, flat results.
 
     Args:
-      references: a list that takes those of outside that `f` reads or writes. The last inputs of the program are what
-        is in them before, its last results what is in them after. If None there must be no such references.
+      references: a list, to be filled with those of outside that `f` reads or writes. The last inputs of the program
+        are what is in them before, its last results what is in them after. If None there must be no such references.
       arguments: describes the arguments of the user's function that inputs belong to, for messages.
     Returns: the program, whose first inputs are the constants it met, and the values of those.
     Raises: whatever `f` raises; UnexpectedTracerError if it uses a tracer that is over.

@@ -167,7 +167,7 @@ def exact(values: Any, dtype: Any = None) -> Exact:
 
 
 def take_array(x: np.ndarray[Any, Any]) -> Exact:
-    """Take a NumPy array into a program, which outlives the call that traced it: a copy, unless the array is ours."""
+    """Take a NumPy array into a program, which outlives the tracing call: a copy, unless the array is ours."""
     return x if isinstance(x, Exact) and not x.flags.writeable else exact(x.copy())
 
 
@@ -283,7 +283,7 @@ def is_arraylike(value: Any) -> bool:
 
 
 def check_unmasked(value: Any, described: str) -> None:
-    """Raises: TypeError if a value that NumPy would convert to an array is a masked array, whose mask would be lost."""
+    """Raises: TypeError if a value for NumPy to convert to an array is a masked array, whose mask would be lost."""
     if is_masked(value):
         raise TypeError(f"{described} is a masked array.{conversion_hint(value)}")
 

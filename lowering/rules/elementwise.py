@@ -203,8 +203,7 @@ _power = operation("power")
 def _opaque(f: Function, x: Value) -> Value:
     """Hide from XLA how a real number is computed: it rewrites exp(a)**b to exp(ab), and log(x**b) to b log|x|.
 
-    Rounding to the precision that the number has already takes no time that could be measured. XLA cannot round
-    64 bits for TPUs.
+    Rounding to the precision that the number has already takes no measurable time. XLA cannot round 64 bits for TPUs.
     """
     if f.platform == "tpu" and x.aval.dtype == np.float64:
         return f.op("optimization_barrier", [x], x.aval)
@@ -388,8 +387,8 @@ emit.rules[e.cosh_p] = _hiding(
 def _with_signs(z: Any, found: Any, *, signs: tuple[int, int]) -> Any:
     """Give the parts of complex results the signs of the operand's, times these if not 0.
 
-    A 0 instead of a sign leaves a part as it is. XLA ignores signs of zeros, which tell on which side of a branch cut
-    an operand is.
+    A 0 instead of a sign leaves a part as it is. XLA ignores signs of zeros, which tell the operand's side of a
+    branch cut.
     """
     pairs = ((e.real(z), e.real(found)), (e.imag(z), e.imag(found)))
     return e.complex(*(_times_sign(e.abs(y), x, s) if s else y for (x, y), s in zip(pairs, signs, strict=True)))

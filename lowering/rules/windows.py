@@ -56,7 +56,7 @@ def _may_pass_for_a_broadcast(
     """Tell whether XLA could take the window for a broadcast of the one element in the middle of a padded axis.
 
     It ignores the window's own padding then, but never does so if there are strides (docs/xla_defects.md,
-    `window_over_one_padded_element`): one more axis, with a stride that has no effect, prevents that.
+    `window_over_one_padded_element`): one more axis, with a stride that has no effect, prevents this.
     """
     if any(n != 1 for n in strides) or not any(map(any, padding)):
         return False
@@ -99,7 +99,7 @@ def _select_and_gather_add(
     window_strides: tuple[int, ...],
     padding: w.Padding,
 ) -> Any:
-    """Emit one windowed reduction over pairs of operand and tangent, which keeps the pair whose operand wins."""
+    """Emit one windowed reduction over pairs of operand and tangent, keeping the pair whose operand wins."""
     scalar = x.aval.strong().update(shape=())
 
     def winner(a: Value, u: Value, b: Value, v: Value) -> list[Value]:

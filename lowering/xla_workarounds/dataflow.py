@@ -1,9 +1,9 @@
-"""May-alias analysis of one function of a module, as it is written: which values could share memory with which.
+"""May-alias analysis of one function of a module, as it is written: which values could share memory.
 
 XLA on CPU fuses a write into a part of an array with the computation of the update. It then writes in place, and reads
 elements that it has overwritten, if they are read through a reshape (docs/xla_defects.md,
 `update_from_reshaped_target`). So an update that may be computed from the array it is written into is kept apart by a
-barrier. An update that is computed elementwise from the very window that it replaces needs none.
+barrier. An update computed elementwise from the very window that it replaces needs none.
 Left out, to err on the safe side: which other windows overlap, and what bodies compute.
 """
 
@@ -25,7 +25,7 @@ ARGUMENTS = "arguments"  # a common source of all arguments of a called function
 
 
 class Dataflow:
-    """The names that each name of a function's values is computed from, and those that it may be a view of."""
+    """The sources of each of a function's values, and the arrays that it may be a view of, all by name."""
 
     def __init__(self) -> None:
         self._sources: dict[str, Sequence[str]] = {}
@@ -50,7 +50,7 @@ class Dataflow:
         Args:
           names: its results.
           kind: its name; `how`: attributes and types, in which two equal operations of one kind agree.
-          operands, inside: the names that it reads, and those that its regions read.
+          operands, inside: the names read by it, and by its regions.
           view: whether its result may be a view of its first operand.
         """
         sources = (*operands, *inside)
@@ -72,7 +72,7 @@ class Dataflow:
         self._results.discard(name)
 
     def window(self, name: str, array: str, starts: Sequence[str | int]) -> None:
-        """Record that a value is a window of an array, without strides, that starts at numbers or named scalars."""
+        """Record that a value is a window of an array, without strides, starting at numbers or named scalars."""
         self._windows[name] = self._place(array, starts)
 
     def may_read(self, name: str, array: str, starts: Sequence[str | int] = ()) -> bool:

@@ -83,7 +83,7 @@ def order(jaxpr: Jaxpr, overwritten: Container[Any]) -> Order:
 
 
 def _readers(jaxpr: Jaxpr, writers: dict[Equation, list[Any]]) -> dict[Equation, list[Equation]]:
-    """Map each equation that overwrites variables to the other equations that read them."""
+    """Map each equation that overwrites variables to the other equations reading them."""
     users: dict[Any, dict[Equation, None]] = {v: {} for vs in writers.values() for v in vs}
     for eqn in jaxpr.eqns:
         for v in eqn.invars:
@@ -133,7 +133,7 @@ def _keeps(eqns: Sequence[Equation], before: dict[Equation, list[Equation]]) -> 
 
 
 def find_unsettled(jaxpr: Jaxpr, overwritten: Container[Any]) -> dict[Equation, bool]:
-    """Find the equations of a loop's body that read overwritten arrays at indices that are not constant.
+    """Find the equations of a loop's body that read overwritten arrays at non-constant indices.
 
     Returns: for each, whether its array is computed (written) in the same step.
     """
@@ -182,7 +182,7 @@ def apart(f: Function, x: Value) -> Value:
 
 
 def _out_of_a_branch(f: Function, x: Value, looked_at: Iterable[Value]) -> Value:
-    """Pass x through a branch that is always taken, whose predicate depends on the values `looked_at`."""
+    """Pass x through an always taken branch, whose predicate depends on the values `looked_at`."""
     conditions = [_always(f, each) for each in looked_at if each.aval.size]
     if not conditions:
         return x
@@ -264,7 +264,7 @@ def _traced_back(v: Any, makers: dict[Any, tuple[Equation, int]], invars: Sequen
 
 
 def _updated_by(eqn: Equation) -> list[int | None]:
-    """Map each result of an equation that carries programs to the operand that it updates; None if it is new."""
+    """Map each result of an equation with programs to the operand that it updates; None if it is new."""
     found: list[int | None] = [None] * len(eqn.outvars)
     bodies = bodies_of(eqn)
     for body in [body for body in bodies.each if TEST not in body.outs] if bodies is not None and bodies.loops else ():

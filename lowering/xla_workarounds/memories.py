@@ -4,7 +4,7 @@ XLA refuses a program with a result outside the device's own memory (error E1200
 halves of a derivative are compiled apart, as in eager mode: the primal half offloads its residuals. So they are brought
 back at the end of the program, and nothing is gained by offloading them.
 XLA (GPU, jaxlib 0.11.2) also refuses moves out of the device's own memory in a branch of a conditional, offloaded
-arrays that a loop in a loop stacks, and elements of offloaded arrays that a loop's step does not move back at once. It
+arrays stacked by a loop in a loop, and elements of offloaded arrays that a loop's step does not move back at once. It
 runs operations on values in the host's memory on the host, slowly. Such programs occur when a branch offloads its
 residuals, and by `vmap`, which selects among offloaded values. So operations read values in the device's own memory,
 and loops carry them there; in a branch everything is there, and what it means to offload is moved behind the

@@ -1,4 +1,4 @@
-"""Name the public function that a user's line called, in errors that an inner function raises.
+"""Name the public function that a user's line called, in errors of inner functions.
 
 `tnp.hypot(x, y)` divides; an error about its operands says `hypot`, not `div`. Only errors pay for this: when one is
 raised, the stack is walked from the user's frame inwards, to the first frame of a function of a public namespace.
@@ -69,13 +69,13 @@ def given_arrays(name: str, *shapes: tuple[int, ...]) -> bool:
 
 
 def name_called(error: Exception, name: str) -> None:
-    """Let the message of an error that begins with `name` begin with the function that was called."""
+    """Replace `name`, if an error's message begins with it, by the function that was called."""
     if [*map(type, error.args)] == [str] and re.match(rf"{re.escape(name)}(: | is not defined)", error.args[0]):
         error.args = (find_called(name) + error.args[0][len(name) :],)
 
 
 def _frames() -> tuple[FrameType | None, list[FrameType]]:
-    """Return the frame of the user that is running, and those below it, which are ours, the outermost first."""
+    """Return the running frame of the user, and our frames below it, the outermost first."""
     ours, frame = list[FrameType](), sys._getframe(2)  # pyright: ignore[reportPrivateUsage]  # as in source.py
     while frame is not None and not source.is_users(frame.f_code):
         ours.append(frame)

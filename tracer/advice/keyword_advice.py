@@ -1,7 +1,7 @@
 """Advice in errors for keywords that a function here does not take: what to write in their place.
 
 It is a part of the message, wherever that is shown, for functions under `advise_keywords`: those that are called seldom
-or have a keyword of another name in PyTorch, and in functions that are traced. Others get it when Python prints them.
+or have a keyword of another name in PyTorch, and in traced functions. Others get it when Python prints them.
 """
 
 import functools

@@ -13,7 +13,7 @@ from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, Sum, Term
 
 
 class _Restriction(NamedTuple):
-    """The values low, .., high of a variable for which a term is there, and its brackets that say something else."""
+    """The range low, .., high that a term's brackets restrict a variable to, and its other brackets."""
 
     low: int
     high: int
@@ -67,7 +67,7 @@ def _range(t: Term, v: Variable) -> _Restriction | None:
 
 
 def _brackets(v: Variable, found: _Restriction, size: int) -> list[Bracket]:
-    """Write the brackets that restrict a variable, which has so many values, to a range, and the others."""
+    """Write the brackets that restrict a variable of so many values to a range, and the others."""
     above = [NotNegative(variable(v) - found.low)] if found.low > 0 else []
     below = [NotNegative(found.high - variable(v))] if found.high < size - 1 else []
     return [*found.others, *above, *below]

@@ -41,7 +41,7 @@ def drop_quotients(t: Term, periods: Periods, stays: Axes = NO_AXES) -> Term | N
 
 
 def _without_remainder(t: Term, periods: Periods, stays: Axes) -> Term | None:
-    """Solve a bracket [n q + rest = 0], which is rest = 0 modulo n, for a variable that is read modulo n only.
+    """Solve a bracket [n q + rest = 0] (rest = 0 modulo n) for a variable that is read modulo n only.
 
     None if there is none.
     """

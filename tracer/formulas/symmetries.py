@@ -32,7 +32,7 @@ class Symmetry(NamedTuple):
     mirrored: tuple[tuple[int, int], ...] = ()
 
     def access(self, access: Access) -> Access:
-        """Return the access whose element equals that at `access`, up to sign and conjugation, by this symmetry."""
+        """Return the access whose element equals the one at `access`, up to sign and conjugation, by this symmetry."""
         sizes = dict(self.mirrored)
         found = transposed_access(access, self.permutation)
         return tuple([sizes[d] - 1 - a if d in sizes else a for d, a in enumerate(found)])

@@ -56,7 +56,7 @@ class IndexExpression(NamedTuple):
 
 
 class Operands(NamedTuple):
-    """Operands by number: their names and shapes, which of them are booleans, and which are free indices.
+    """Operands by number: their names and shapes, the booleans and the free indices among them.
 
     `hints`: the user's names for indices of an axis of an operand. `stays`: axes whose indices stay summed over, as in
     `solve_term`. `expressions`: operands that are printed as functions of their indices. `real`: real operands.

@@ -254,7 +254,7 @@ class _KeysOfBodies(ForwardAnalysis[Known]):
 
 
 def _bodies(reader: KeyReader, eqn: Equation, *keys: Any) -> Values | None:
-    """Read the bodies of an equation; None if it has none, or a call that is linear, which spends nothing."""
+    """Read the bodies of an equation; None if it has none, or is a linear call, which spends nothing."""
     bodies = bodies_of(eqn)
     if bodies is None or (not bodies.loops and bodies.selector is None and any(bodies.each[0].jaxpr.linear_in)):
         return None

@@ -55,9 +55,9 @@ class At:
 class AtIndexer:
     """`x.at[index]`: a part of an array. Each method returns the array with that part updated; `get` returns the part.
 
-    The result has the dtype of x, and values are converted to it; that may round, but never wraps. Values of a higher
-    kind (floating point into integers) are a TypeError, known integers that do not fit an OverflowError, and traced
-    integers of a dtype that x has no room for a TypeError: they are converted explicitly, with astype. (JAX converts
+    The result has the dtype of x, and values are converted to it; that may round, but never wraps. Known integers
+    that do not fit are an OverflowError. Values of a higher kind (floating point into integers) are a TypeError, and so
+    are traced integers of a dtype that x has no room for: they are converted explicitly, with astype. (JAX converts
     these with a warning.)
 
     Keyword arguments of all methods:

@@ -31,8 +31,8 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
       x: numbers; integers become floating point.
       ord: of vectors 2 (also None), inf, -inf, 0 (the count of nonzero elements), or p, for the p-th root of the sum of
         p-th powers; of matrices "fro" (also None), "nuc", 1, -1, 2, -2, inf, -inf.
-      axis: one axis that holds vectors, or two that hold matrices; None for a vector or a matrix, or, if `ord` is None,
-        for any array as one vector.
+      axis: the axis of vectors, or the two of matrices; None for a vector or a matrix, or, if `ord` is None, for any
+        array as one vector.
       keepdims: keep the axes, with size 1.
     Returns: real, the shape of x without the axes.
     Raises: ValueError if there is no such norm or axis, for a minimum over no elements, or if x has other than one or
@@ -63,7 +63,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
 
     Args:
       x: numbers; integers become floating point.
-      axis: the axis that holds vectors, or several that are flattened to one; None for all.
+      axis: the axis of vectors, or several, flattened to one; None for all.
       keepdims: keep the axes, with size 1.
       ord: 2, inf, -inf, 0 or p, as for `norm`.
     Returns: real, the shape of x without the axes.

@@ -243,7 +243,7 @@ def astype(x: Any, /, dtype: DTypeLike, *, copy: builtins.bool = False, device: 
     """Convert elements to another dtype, without errors, as in NumPy.
 
     Complex to real drops the imaginary part, floating point to integer rounds towards zero, and integers that do not
-    fit wrap, that is, keep their lowest bits.
+    fit wrap: they keep their lowest bits.
 
     Args:
       copy: whether to copy also if the dtype is the same.

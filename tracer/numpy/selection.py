@@ -92,7 +92,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_i
       obj: integers, a slice or a mask.
       axis: the array is flattened if None.
       assume_unique_indices: a promise that integers do not repeat, so that they may be traced.
-    Raises: ConcretizationTypeError for positions that are traced, without that promise; IndexError for a known position
+    Raises: ConcretizationTypeError for traced positions, without that promise; IndexError for a known position
       outside; ValueError for a mask of another length than the axis.
     """
     x, axis = _along("delete", arr, axis)

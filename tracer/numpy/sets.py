@@ -100,7 +100,7 @@ def _unique_of_size(
 
 
 def _comparable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Convert bfloat16 and other dtypes that are not NumPy's own, in which NumPy does not compare nan as unequal."""
+    """Convert bfloat16 and other dtypes foreign to NumPy, in which it does not compare nan as unequal."""
     if x.dtype.kind != "V":
         return x
     return x.astype(np.float32 if dtypes.is_float(x.dtype) else np.int32)

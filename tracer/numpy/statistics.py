@@ -46,7 +46,7 @@ def mean(
       axis: one or several; all if None.
       dtype: of the elements before they are summed, and of the result; an integer dtype rounds towards zero.
       keepdims: keep the axes, with size 1.
-      where: which elements count, booleans that broadcast to a; all if None.
+      where: which elements count, booleans broadcast to a; all if None.
     Returns: nan if there are no elements.
     Raises: TypeError if `dtype` is boolean; ValueError for an axis out of range or named twice; NotImplementedError for
       an `out`.
@@ -180,7 +180,7 @@ def var(
     Args:
       axis, keepdims: as for `mean`.
       dtype: of the result, real if None; the variance is computed in its floating point.
-      where: which elements count, booleans that broadcast to a; all if None.
+      where: which elements count, booleans broadcast to a; all if None.
       mean: the mean, if it is known, with the axes kept.
       correction: another name of ddof.
     Returns: nan if n - ddof is not positive.

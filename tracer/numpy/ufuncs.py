@@ -34,7 +34,7 @@ _KEY = "ufunc"  # the attribute that marks functions with the methods of ufuncs
 
 
 class _IsUfunc(type):
-    """The metaclass that makes `isinstance(f, ufunc)` true for functions that `make_ufuncs` has extended."""
+    """The metaclass that makes `isinstance(f, ufunc)` true for functions extended by `make_ufuncs`."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return type.__instancecheck__(cls, instance) or (isinstance(instance, FunctionType) and _KEY in vars(instance))
@@ -102,7 +102,7 @@ class ufunc(metaclass=_IsUfunc):
           a: [..]. dtype: to which elements are converted first.
           keepdims: whether the axes stay, of length 1.
           initial: combined with the result, and the result of no elements; the identity if None.
-          where: which elements count, booleans that broadcast to a; needs an identity or `initial`.
+          where: which elements count, booleans broadcast to a; needs an identity or `initial`.
         Raises: ValueError unless there are two operands and one result, for no elements without an identity, or for
           several axes without an identity.
         """

@@ -15,7 +15,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 class TermOperands(NamedTuple):
-    """Operands that the terms of an equation may read, by name, and the result that they are written to."""
+    """Operands that the terms of an equation may read, by name, and the equation's result."""
 
     numbers: dict[str, int]
     types: Sequence[ShapedArray]

@@ -1,5 +1,5 @@
-"""Rematerialization primitives: checkpoint (a call that is computed again), name, move between memories, barriers, and
-a use that keeps a value from being dropped."""
+"""Rematerialization primitives: checkpoint (a call computed again), name, move between memories, barriers, and a use
+that keeps a value from being dropped."""
 
 from typing import Any, Final
 

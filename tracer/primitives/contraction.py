@@ -443,7 +443,7 @@ def _channels_last(rank: int) -> ConvDimensionNumbers:
 
 
 def _exchange(spec: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the permutation that exchanges the first two axes that `spec` names."""
+    """Return the permutation that exchanges the first two axes in `spec`."""
     swap = {spec[0]: spec[1], spec[1]: spec[0]}
     return tuple(swap.get(i, i) for i in range(len(spec)))
 

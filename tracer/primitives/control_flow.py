@@ -199,7 +199,7 @@ descriptions[while_p] = Description(_while_bodies, _while_with)
 
 
 def as_scan_params(primitive: Primitive, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the params of the scan that a primitive is, which describes one body and a known number of steps."""
+    """Return the params, as a scan, of a primitive that describes one body and a known number of steps."""
     if primitive is scan_p:
         return params
     found = describe_bodies(primitive, params)

@@ -18,7 +18,7 @@ def _custom_type(name: str, *avals: ShapedArray, custom: Any, jaxpr: Jaxpr, n_co
 
 
 class _CustomPrimitive(Primitive):
-    """The primitive of calls of functions with rules, which libraries that take programs apart call without the rules.
+    """The primitive of calls of functions with rules; libraries that take programs apart call them without the rules.
 
     They find the function among what `get_bind_params` gives, as `subfuns`, and may give that back to `bind`.
     """
@@ -66,7 +66,7 @@ def custom_linear(pull: Any, residuals: Sequence[Any], tangents: Sequence[Any]) 
       pull: `pull.backward(residuals, cts)` is the rule: cotangents of the tangents from cotangents of the results, any
         of which may be symbolic zeros; if `pull.unchecked`, it need not be linear, or has effects.
         `pull.forward(residuals, tangents)` is the map, derived from it; `pull.out_avals` are the types of the results.
-        `pull.closed(avals)`, for residuals of these types, returns the values that the rule closes over, and a pull
+        `pull.closed(avals)`, for residuals of these types, returns the values closed over by the rule, and a pull
         that takes them as its first residuals.
     """
     return custom_linear_p.bind(*residuals, *tangents, pull=pull, n=len(residuals))
@@ -137,7 +137,7 @@ def custom_vmap(rule: Any, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[A
         they have the mapped axis, as the first; `rule.__name__` names the function in messages. A rule with `linear`
         true promises that all results are linear if some inputs are, also those that for one example are zero.
       jaxpr: constants, args -> results, for one example.
-      consts: values that the function closes over, which the rule does not take.
+      consts: values that the function closes over; the rule does not take them.
     """
     return custom_vmap_p.bind(*consts, *args, rule=rule, jaxpr=jaxpr, n_consts=len(consts))
 

@@ -43,7 +43,7 @@ def window_sizes(operand: ShapedArray, updates: ShapedArray, d: ScatterDimension
 def reading_again(
     params: Mapping[str, Any], operand: ShapedArray, updates: ShapedArray, fill_value: Any
 ) -> dict[str, Any]:
-    """Return the params of the gather that reads the windows which a scatter with these params writes."""
+    """Return the params of the gather that reads the windows written by a scatter with these params."""
     numbers = params["dimension_numbers"]
     sizes = window_sizes(operand, updates, numbers)
     how = {"dimension_numbers": GatherDimensionNumbers(*numbers), "slice_sizes": sizes, "fill_value": fill_value}

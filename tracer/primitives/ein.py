@@ -64,7 +64,7 @@ def ein(
 
 
 def _with_whole_numbers(t: Term, operands: Sequence[Any]) -> Term:
-    """Multiply scalar factors that are known integers into the coefficient, as the 1 that gradients begin with."""
+    """Multiply known integers among the scalar factors into the coefficient, as the 1 that gradients begin with."""
     numbers = [f for f in t.factors if not f.access and f.use is Use.PLAIN and _is_whole(operands[f.operand])]
     if not numbers:
         return t

@@ -1,7 +1,7 @@
 """Reads and writes of parts of arrays at computed positions: slices, gather, scatter.
 
 The primitives' positions count from the front. `dynamic_slice` and its like count negative ones from the end, as
-JAX's do, unless `allow_negative_indices` is false: rules pass that, and the NumPy layer, which counts them itself.
+JAX's do, unless `allow_negative_indices` is false: rules pass this, and the NumPy layer, which counts them itself.
 Gather and scatter are StableHLO's, with the index vector always in the last axis of the indices, and with a
 mode (`GatherScatterMode`) for windows that are not inside the operand.
 """
@@ -344,7 +344,7 @@ def scatter(
       operand: [...] of any dtype.
       scatter_indices: [batch.., k] integers: where windows begin, along the k axes in scatter_dims_to_operand_dims.
       updates: [batch.. and window axes], dtype of operand.
-      dimension_numbers: axes of updates that are the window's, axes of operand that windows lack, and so on.
+      dimension_numbers: the window axes of updates, axes of operand that windows lack, and so on.
       indices_are_sorted, unique_indices: promises that may save time; without the latter derivatives take longer.
       mode: treatment of windows that are not inside; FILL_OR_DROP if None.
     Returns: shape and dtype of operand.

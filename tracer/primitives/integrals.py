@@ -155,7 +155,7 @@ def ndtri(p: ArrayLike) -> Array:
 
 
 def erfinv(x: ArrayLike) -> Array:
-    """Compute the inverse of erf, to the last digits that `erf_inv`, which random numbers are made of, lacks near 1.
+    """Compute the inverse of erf to the last digits; `erf_inv`, of which random numbers are made, lacks them near 1.
 
     Source: DLMF 7.17.
     """

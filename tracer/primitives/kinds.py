@@ -36,7 +36,7 @@ _ADVICE: dict[str, str] = {
 
 
 def same(name: str, kinds: str) -> TypingRule:
-    """Make a typing rule whose result has the type that the operands share."""
+    """Make a typing rule whose result has the common type of the operands."""
     return lambda *avals: (joint_type(name, avals, kinds),)
 
 

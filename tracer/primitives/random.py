@@ -1,4 +1,4 @@
-"""Counter-based random bits, from which all random numbers are made, and the keys that determine them.
+"""Counter-based random bits, the source of all random numbers, and the keys that determine them.
 
 A generator without state: bits are a function of a key and a position, so any part of a stream can be computed
 by itself, in any order and on any device. Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".

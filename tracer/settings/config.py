@@ -118,7 +118,7 @@ class Config:
     default_bits: width of Python scalars, random numbers and what `zeros`, `arange`, ... create: 32 or 64.
     numpy_bits: the width of NumPy arrays of 64 bits: theirs, or 32 for programs that come from JAX. TAPELESS_NUMPY_BITS
       in the environment sets it, too.
-    debug_nans, debug_infs: whether a result that holds a NaN, or an infinity, is an error that names the operation.
+    debug_nans, debug_infs: whether a result with a NaN, or an infinity, is an error that names the operation.
     numpy_dtype_promotion: "standard", or "strict": operands of different dtypes are a TypePromotionError, unless all
       but one are numbers, or weakly typed, of the same kind or a lower one.
     numpy_rank_promotion: "allow", "warn" or "raise", where operands of different numbers of axes, not counting
@@ -403,7 +403,7 @@ def enable_x64(new_val: bool = True) -> Scope:
 
 
 def _by_text() -> Any:
-    """Return the module that reads flags, which is loaded when it is used."""
+    """Return the module that reads flags, loaded when it is used."""
     return importlib.import_module("tapeless.tracer.settings.settings_by_text")
 
 

@@ -3,8 +3,8 @@
 A signal handler may raise, as Ctrl-C's does, wherever a function in Python is entered or one in C has returned. So
 neither a generator under `@contextmanager` nor a class with an `__exit__` in Python resets a variable for certain: the
 exception may come before its first line has run, and what is set stays set for as long as the traceback is kept. Here
-the variable is set inside of `try`, and the first thing that `finally` does is to call a function in C that resets it;
-CPython looks for signals after that.
+the variable is set inside of `try`, and `finally` first calls a function in C that resets it; CPython looks for
+signals after that.
 """
 
 from collections.abc import Callable, Mapping

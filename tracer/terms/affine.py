@@ -88,7 +88,7 @@ class Affine:
         return low, high
 
     def divided(self, k: int) -> "Affine":
-        """Divide all coefficients, which are multiples of k, and the constant, which is rounded down."""
+        """Divide by k: all coefficients, which are multiples of it, and the constant, rounded down."""
         variables, symbols = (
             tuple([(v, c // k) for v, c in self.variables]),
             tuple([(s, c // k) for s, c in self.symbols]),

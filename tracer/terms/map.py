@@ -3,7 +3,7 @@
 Search terms: access relation, image and preimage, strided view, layout algebra. A map is in place if each index of its
 result is a variable, numbered as its axis, that nothing else sums over: then element v is the one read at `access`.
 Other maps write elements into places, leave some out, or add several up (for masks, by `or`). Maps that read an array
-at positions that data determine have symbols or lookups, numbered as whoever makes them says.
+at positions determined by data have symbols or lookups, numbered as whoever makes them says.
 """
 
 from collections.abc import Sequence
@@ -83,7 +83,7 @@ class Map(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def make_view(access: Access, of: Shape, shape: Shape) -> Map:
-    """Make the map in place that reads an array of shape `of` at an access, whose variables number the axes."""
+    """Make the map in place that reads an array of shape `of` at an access, with variables numbered as the axes."""
     return Map(term(variables(shape), shape, [Read(0, access)]), of, shape)
 
 
@@ -151,7 +151,7 @@ def compose_with_term(m: Map, t: Term) -> Sequence[Term] | None:
 
 
 def find_box(reads: Sequence[tuple[Access, Sequence[int]]], of: Shape) -> Map:
-    """Return the smallest box of an array of shape `of` that has all that is read at accesses, over these sizes.
+    """Return the smallest box of an array of shape `of` that has all elements read at accesses, over these sizes.
 
     Symbols read all that they may. What is outside of the array is not read.
     """
@@ -164,6 +164,6 @@ def find_box(reads: Sequence[tuple[Access, Sequence[int]]], of: Shape) -> Map:
 
 
 def find_view_in_box(m: Map, box: Map) -> Map:
-    """Return the map that reads in a box what `m` reads in the array that the box is a part of."""
+    """Return the map that reads in a box of an array what `m` reads in the array."""
     access = tuple([a - start.constant for a, start in zip(m.access, box.access)])
     return make_view(access, box.shape, m.shape)

@@ -46,7 +46,7 @@ NO_AXES: Axes = frozenset()
 def solve_term(t: Term, stays: Axes = NO_AXES) -> Term | None:
     """Solve the brackets of `t`: an equal term with as few of them as the rules leave; None if it is 0.
 
-    A variable stays, and is summed over, that reads an axis that `stays` has.
+    A variable stays, and is summed over, if it reads an axis in `stays`.
     """
     return _Solution(t.out, dict(enumerate(t.sizes)), t.factors, t.brackets, t.coefficient, stays=stays).solved()
 
@@ -94,7 +94,7 @@ def _found_alone(b: Bracket, every: Sequence[Affine], sizes: Sizes) -> Variable 
 
 
 def staying(factors: Sequence[Read], stays: Axes) -> frozenset[Variable]:
-    """Find the variables that alone, up to a number, are read at on axes that `stays` has."""
+    """Find the variables that alone, up to a number, are indices of axes in `stays`."""
     found = [a.signed_variable for f in factors for d, a in enumerate(f.access) if (f.operand, d) in stays]
     return frozenset([pair[0] for pair in found if pair is not None])
 

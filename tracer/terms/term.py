@@ -62,7 +62,7 @@ class Lookup:
     """The bracket [index = t[access]], of an integer or boolean operand t; with limits, of clip(t[access], *limits).
 
     With an index that is a number it is a case of a choice, `[b[i] = 1]`; else t is an array of positions.
-    `is_within`: all that is read of t is within the limits, which somebody has checked, so nothing need be clipped.
+    `is_within`: all elements read of t are within the limits; somebody has checked this, so nothing need be clipped.
     `key`: for given indices, so many lookups of such arrays at one access hold at one place at most, which somebody has
     checked, too, as of the coordinates of distinct entries; 0 if that is not known.
     """
