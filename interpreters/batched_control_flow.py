@@ -1,9 +1,9 @@
 """Batched control flow: branches and loops whose predicate differs between the examples of a vmap.
 
 Search terms: divergence, predication, if-conversion, stragglers of a while_loop under vmap. There are two strategies.
-Select: every branch that some example takes runs on all examples, and results are selected. An example that does not
-take a branch is given the operands of one that does, so a branch only sees operands it was meant for: it cannot run
-forever on others, and no nan of it reaches a derivative. A while loop runs as long as the slowest example.
+Select: every branch that some example takes runs on all examples, and results are selected. An example not taking a
+branch is given the operands of one that does, so a branch only sees operands it was meant for: it cannot run forever on
+others, and no nan of it reaches a derivative. A while loop runs as long as the slowest example.
 Loop: a scan runs the examples one after another, each on its own branch. `decide` chooses a strategy by the cost of the
 programs; `tl.vmap(..., control_flow=)` overrules it.
 """
@@ -127,7 +127,7 @@ def _if_taken(branch: Jaxpr, size: int, mapped: tuple[bool, ...]) -> tuple[Jaxpr
 
 
 def _of_those(taken: Any, x: Any, size: int) -> Any:
-    """Replace the rows of x [size, ...] whose examples are not `taken` by the first row that is."""
+    """Replace the rows of x [size, ...] whose examples are not `taken` by the first taken row."""
     shape = aval_of(x).shape
     row = dynamic_slice_in_dim(x, argmax(taken, 0), 1)
     rows = broadcast_in_dim(row, shape, range(len(shape)))

@@ -30,8 +30,8 @@ class Combination(Enum):
     POINTWISE: an element is a function of the elements that the factors of the only term read for it.
     MONOID: an element is the reduction, by an operation, of all that the terms, of one factor each, write to it; the
       neutral element if they write nothing.
-    CORE: an element is any function of all that the terms, of one factor each, read for it, and of its index along the
-      axes that no operand is read along. The other axes are a batch.
+    CORE: an element is any function of the elements read for it by the terms, of one factor each, and of its index
+      along the axes that no operand is read along. The other axes are a batch.
     """
 
     TERMS = "terms"

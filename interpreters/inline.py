@@ -40,7 +40,7 @@ def is_inlined(jaxpr: Jaxpr) -> bool:
 
 
 class InliningInTurn:
-    """Inlining of functions that are called once, in programs that arrive one by one."""
+    """Inlining of functions called once, in programs that arrive one by one."""
 
     __slots__ = ("_done", "_met")
 

@@ -90,7 +90,7 @@ def _less(x: Any, y: Any) -> Any:
 
 
 def _opaque(primitive: Primitive, trace: JetTrace, args: Values, /, **params: Any) -> Any:
-    """Apply the jvp rule of a callback, which raises that it has no derivative."""
+    """Apply the jvp rule of a callback: it raises that the callback has no derivative."""
     values = [value_of(trace, x) for x in args]
     return jvp.rules[primitive](values, [instantiate(zero_of(x)) for x in values], **params)[0]
 

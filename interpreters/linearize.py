@@ -1,8 +1,8 @@
 """Linearization: jvp, then unzip. The linear jaxpr is built once and applied often, forwards or transposed.
 
 linearize(f, x) == (f(x), the program of t -> f'(x) t).   Source: Radul et al. 2023.
-Primal values are computed at once, for Python may look at them; so residuals are values, and those that are repetitive
-or masked are written into the linear jaxpr as the equations that made them.
+Primal values are computed at once, for Python may look at them; so residuals are values, and repetitive or masked ones
+are written into the linear jaxpr as the equations that made them.
 """
 
 import weakref
@@ -262,7 +262,7 @@ def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
 
 
 def _made_of_masks(jaxpr: Jaxpr, known: Sequence[Equation]) -> set[Equation]:
-    """Find the equations that compute masks from masks which linear equations read, and selects by any of these."""
+    """Find the equations that compute masks from masks read by linear equations, and selects by any of these."""
     linear = [eqn for eqn in jaxpr.eqns if eqn.linear]
     masks = {v for eqn in linear for v in eqn.invars if dtypes.is_bool(v.aval.dtype)}
     masks.update(eqn.invars[0] for eqn in linear if eqn.primitive is select_n_p)

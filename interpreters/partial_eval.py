@@ -74,7 +74,7 @@ def with_linear_equations(jaxpr: Jaxpr, linear_in: tuple[bool, ...], all_linear:
 def linear_results(
     jaxpr: Jaxpr, linear_in: tuple[bool, ...], linear_out: tuple[bool, ...] | None = None
 ) -> tuple[bool, ...]:
-    """Find which results of a body are linear, given which inputs are, as `unzip_body` finds them."""
+    """Find the linear results of a body, given which inputs are linear, as `unzip_body` finds them."""
     return _separated(jaxpr, linear_in, linear_out or (False,) * len(jaxpr.outvars)).linear_out
 
 
@@ -88,7 +88,7 @@ def unzip_body(
     """Split the program of a loop, a branch or a call into a primal and a linear half; its calls are not inlined.
 
     Args:
-      linear_out: which results must be linear, even those that depend on no linear input and so are zero: the carry
+      linear_out: which results must be linear, even those independent of the linear inputs and so zero: the carry
         of a loop. None: none must.
       loop: the scan whose body the program is, so that its residuals are stacked; None for other programs.
     """
@@ -143,8 +143,8 @@ class UnzipTrace(WritingTrace):
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         """Append an equation with linear operands to the linear jaxpr; return its results.
 
-        A result that depends on no linear operand, as the carry of a loop that begins as a zero and stays one, is
-        returned as a primal zero: no equation reads a nonlinear result of a linear one.
+        A result that depends on no linear operand is returned as a primal zero, as the carry of a loop if it begins as
+        a zero and stays one: no equation reads a nonlinear result of a linear one.
         """
         atoms = [x.variable if type(x) is LinearTracer and x.owner is self else self.primal_atom(x) for x in args]
         outvars = [Var(aval, True) for aval in primitive.type(tuple(map(_aval, atoms)), params)]

@@ -7,8 +7,8 @@ run in turn until none changes anything:
 - loop-invariant code motion (`licm.py`): equations of a linear loop that depend on constants alone go before it;
 - dead operands (`dead_operands.py`): drop the operands of equations that their bodies do not read;
 - select of an update (`select_of_update.py`): a select between an array and its update becomes an update of selects;
-- mask sinking (`masks/`) in linear jaxprs: elements that a select discards are not multiplied by residuals, which may
-  be infinite;
+- mask sinking (`masks/`) in linear jaxprs: elements discarded by a select are not multiplied by residuals, which may be
+  infinite;
 - slice pushdown (`slicing/`): a value of which only parts are read is computed in these parts only;
 - fusion (`fusion/`): sums and products are written into the sums that read them, where that is less work.
 No pass adds work, counted in elements computed, except that mask sinking adds selects of residuals; each takes time

@@ -1,7 +1,7 @@
 """Forward mode, Taylor mode and batching of bodies: the transformed bodies run in the same kind of equation.
 
-A value that a body gives with a tangent (coefficients, a mapped axis) is one that the next step of a loop, and the
-results of other branches, take so: found by iteration to a fixed point. Bodies are known by their description.
+If a body gives a value with a tangent (coefficients, a mapped axis), the next step of a loop takes it so, and so do the
+results of other branches: such values are found by iteration to a fixed point. Bodies are known by their description.
 """
 
 from collections.abc import Callable, Mapping, Sequence

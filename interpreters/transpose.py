@@ -2,7 +2,7 @@
 
 One cotangent flows from every linear result to the linear inputs. Cotangents accumulate in place in the
 functional sense: a rule may return an `Update`, which is applied to the running cotangent, instead of a
-dense array that is mostly zeros. That is what makes transposition preserve work.
+dense array of mostly zeros. That is what makes transposition preserve work.
 Source: Radul et al. 2023, section 6 and theorem 7.1.
 """
 
@@ -97,7 +97,7 @@ def transpose_jaxpr(
 
     Args:
       nonzero: which results have a cotangent.
-      added: which linear inputs have a total, an input of the program, that is added to their cotangent.
+      added: which linear inputs have a total, an input of the program added to their cotangent.
       wanted: which linear inputs are to have a cotangent even if it is zero.
     Returns: the program, and which linear inputs have a cotangent. Remembered for as long as `jaxpr` lives.
     """
@@ -137,7 +137,7 @@ class Accumulating:
 
 
 class ReadingPart:
-    """A transpose rule of a primitive that reads a part of an operand, whose cotangent is an `Update`."""
+    """A transpose rule of a primitive that reads a part of an operand: the operand's cotangent is an `Update`."""
 
     __slots__ = ("_rule",)
 
@@ -250,7 +250,7 @@ def _read(eqn: Equation, env: dict[Var, Any]) -> list[Any]:
 
 @core.memoize_by_program
 def _of_unchecked_rules(jaxpr: Jaxpr) -> Collection[Atom]:
-    """Collect the variables that depend on results of rules that need not be linear.
+    """Collect the variables depending on results of rules that need not be linear.
 
     Their cotangents are never left out, even if they are known to be 0: such a rule may make another value of 0.
     """

@@ -1,7 +1,7 @@
 """The rewriter of programs, on which the rules and passes of the simplifier are built, and the table of its rules.
 
 Equations are written one after another; a rule sees what computes an operand, and replaces an equation by something
-cheaper. Linear values that become zero lose their mark, which is inferred anew.
+cheaper. Linear values that become zero lose their mark; it is inferred anew.
 """
 
 from collections import Counter
@@ -75,8 +75,8 @@ class Writer:
         """Write all equations of the old program, by the rules.
 
         Args:
-          before: the writer of an earlier form of the program. An equation that it left as it is, and that depends on
-            none that is new since then, is not looked at again.
+          before: the writer of an earlier form of the program. An equation left as it is by that writer is looked at
+            again only if it depends on one that is new since then.
         """
         wanted = {p: None if p.carries_programs else rules.get(p, _NO_RULE).looks_at for p in self.jaxpr.primitives}
         known = self._known_from(before)

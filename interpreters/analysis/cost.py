@@ -117,7 +117,7 @@ def _own_size(jaxpr: Jaxpr) -> int:
 
 
 def _first_additions(jaxpr: Jaxpr) -> int:
-    """Count the updates that a program in strict form scatters into zeros of `lzero` first, which are no additions.
+    """Count the updates that a program in strict form scatters into zeros of `lzero` first: they are no additions.
 
     As many as there are elements, if there are as many updates: a gather, of which this is the transpose, counts as
     reading distinct ones.

@@ -1,8 +1,8 @@
 """Linearity check: verify that a program is linear in its linear inputs, as transposition assumes.
 
-One forward pass gives each value one of four facts: it is zero, constant, or linear; or it is a boolean or integer that
-an equation computed from linear values (or another result of such an equation, as of `sort`), which does no harm until
-it is used. Sums need operands that are linear or zero, products at most one linear factor.
+One forward pass gives each value one of four facts: it is zero, constant, or linear; or it is a boolean or integer
+computed by an equation from linear values (or another result of such an equation, as of `sort`), which does no harm
+until it is used. Sums need operands that are linear or zero, products at most one linear factor.
 Source: Radul et al. 2023, section 3, "Linear A".
 """
 
@@ -40,8 +40,8 @@ def check_linear(jaxpr: Jaxpr, strict: bool = False, zero_in: Sequence[bool] = (
       strict: fan-out and disposal must be explicit too: every linear value is read once, every other one at least
         once (see `strict_form`).
       zero_in: which of its first inputs are known to be zero.
-      trusting: whether a primitive of a library that does not say in which operands it is linear is linear in those
-        that are marked, together: rules of derivatives, which the library wrote, applied it to tangents.
+      trusting: whether a primitive of a library, if its linear operands are not stated, is linear in the marked ones,
+        together: rules of derivatives, which the library wrote, applied it to tangents.
     Raises: LinearityError naming the equation, its line and the reason: bilinear, nonlinear primitive, affine,
       constant, nonlinear result depends on linear input, predicate depends on linear input, index depends on linear
       input; if strict also implicit dup, implicit drop, implicit nonlinear drop.
@@ -215,7 +215,7 @@ class Check:
             raise self.decided(eqn, eqn.invars[k], fact) if in_others else self._nonlinear(fact)
 
     def decided(self, eqn: Equation, by: Atom, made: Equation) -> LinearityError:
-        """Make the error for an equation that uses a boolean or integer which `made` computed from linear values."""
+        """Make the error for an equation that uses a boolean or integer computed by `made` from linear values."""
         kind = "predicate" if by.aval.dtype == np.dtype(bool) else "index"
         why = f"{eqn.primitive} goes by what {made.primitive} makes of a linear value"
         elsewhere = made.source if str(made.source) != str(eqn.source) else None

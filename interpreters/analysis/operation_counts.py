@@ -1,8 +1,8 @@
 """Scalar operations per element, for functions that lower to more than one (used by the sparse cost model).
 
-StableHLO's own functions of one number are one operation each. A function that our lowering, or chlo's, composes of
-them counts the fewest operations that it takes for a float32: the steps of a loop once; selects, comparisons, constants
-and conversions not at all. Functions of two numbers, and functions of complex numbers by their parts, count as in their
+StableHLO's own functions of one number are one operation each. A function composed of them by our lowering, or chlo's,
+counts the fewest operations that it takes for a float32: the steps of a loop once; selects, comparisons, constants and
+conversions not at all. Functions of two numbers, and functions of complex numbers by their parts, count as in their
 definitions. A derivative is composed of the same operations, so its cost is compared with that of its function
 (docs/decisions/0010-what-functions-cost.md).
 """

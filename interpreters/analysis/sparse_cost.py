@@ -1,10 +1,10 @@
 """Sparse cost model: count the operations whose operands are not statically known to be zero.
 
 An addition counts where both operands may be nonzero, a multiplication where both factors may be; a sum of h terms that
-may be nonzero is h - 1 additions; a function counts 1 for each scalar of its result that may be nonzero, or the number
-of operations that it is composed of (operation_counts.py). Sparsity analysis (sparsity.py) tells what may be nonzero.
-Brackets are free: booleans and integers, selects, and multiplications by values that are zero or one; so are values
-computed from constants alone, and moving, sharing and dropping values.
+may be nonzero is h - 1 additions; a function counts, for each scalar of its result that may be nonzero, 1 or the number
+of operations composing it (operation_counts.py). Sparsity analysis (sparsity.py) tells what may be nonzero. Brackets
+are free: booleans and integers, selects, and multiplications by values that are zero or one; so are values computed
+from constants alone, and moving, sharing and dropping values.
 Knowingly simple: sums over windows, convolutions, recurrences and triangular systems count as in cost.py, zeros
 included; unknown positions are assumed to be distinct as far as possible; the most expensive branch counts, and one
 step of a `while`; a scan of more than `SCAN_STEPS` steps counts the first, and one that stands for all others.
@@ -232,7 +232,7 @@ def _scatter_add(eqn: Equation, x: SparsityFact, indices: SparsityFact, updates:
 
 
 def _ein(eqn: Equation, *given: SparsityFact) -> Arithmetic:
-    """Count the products that may be nonzero; factors that are zero or one are brackets, which are free."""
+    """Count the products that may be nonzero; factors that are zero or one are brackets, so they are free."""
     terms, shape = eqn.params["terms"], eqn.outvars[0].aval.shape
     found = [products_that_meet((t,), shape, given) for t in terms]
     if any(n is None for n in found):

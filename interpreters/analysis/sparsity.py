@@ -175,7 +175,7 @@ def _facts(eqn: Equation, given: Sequence[SparsityFact]) -> Sequence[tuple[Suppo
 
 
 def _linear_part(eqn: Equation, terms: Sum) -> Sum:
-    """Keep the terms that read operands in which a function is linear: where all these are zero, the result is."""
+    """Keep the terms that read linear operands of a function: where all these are zero, the result is."""
     linear = jvp.structurally_linear.get(eqn.primitive)
     return tuple([t for t in terms if isinstance(linear, tuple) and t.factors and t.factors[0].operand in linear])
 
@@ -259,7 +259,7 @@ class _Products:
         return [self._given[f.operand] for f in t.factors if f.use is not Use.DIVIDED]
 
     def _not_one(self, t: Term) -> Iterator[Term]:
-        """Yield terms that cover the products that may be neither zero nor one.
+        """Yield terms covering the products that may be neither zero nor one.
 
         The mask of where operand k is neither has number k after all operands.
         """

@@ -4,8 +4,8 @@ In strict form every linear value is read exactly once: `dup` copies a value, `d
 zero of a type. `lit` names a literal, except the 0 of a select between a value and 0, which is a product with a mask.
 Values that are not linear are shared freely, but unread ones are dropped, too. Programs in strict form are written,
 checked, transformed (linear_a.py) and counted, not run.
-Every step of a scan reads its constants, so a linear constant becomes a carry, which each step copies by `dup`, and
-which is dropped after the last. Each branch takes all operands, and drops those that it does not use.
+Every step of a scan reads its constants, so a linear constant becomes a carry: each step copies it by `dup`, and it is
+dropped after the last. Each branch takes all operands, and drops those that it does not use.
 Source: Radul et al. 2023, section 3; scans and branches are ours. Left out: linear constants of `while`.
 """
 

@@ -120,7 +120,7 @@ def _joined(operator: _Operator, x: IndexExpression, y: IndexExpression) -> Inde
 
 
 def _moved(d: Definition, known: Mapping[int, _BoundedExpression]) -> _BoundedExpression | None:
-    """Return the expression that a sum only moves, each index of which is one of the result's; None if it does more."""
+    """Return the expression that a sum only moves, indexed by indices of the result alone; None if it does more."""
     (t, *others) = d.value or (None,)
     if t is None:
         return _constant(0)

@@ -142,7 +142,7 @@ def without_conjugates(t: Term, real: frozenset[int]) -> Term:
 
 
 def multiplied_out(form: LetForm) -> LetForm:
-    """Multiply out: substitute definitions that are sums into the products that read them, except as divisors.
+    """Multiply out: substitute the sums among definitions into the products that read them, except as divisors.
 
     Sums that divide stay definitions.
     """

@@ -1,4 +1,4 @@
-"""NumPy source code of primitives that have no terms, for formulas that run with NumPy alone."""
+"""NumPy source code of primitives without terms, for formulas that run with NumPy alone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,10 +1,10 @@
 """Raise a program to sums of terms over its inputs, by composing the terms of its equations.
 
 Search terms: raising, symbolic execution, expression swell, let form. Every value becomes a sum of products of inputs
-and definitions. A definition is made of a value without terms, such as `exp`, and of a sum of several terms that is
-multiplied, which would otherwise be multiplied out. Sums that depend on a cotangent get no definition: they are
-composed. Equal definitions are one, so that nothing is computed twice. Real parts, imaginary parts and powers have
-terms here, as numbers in a formula have no precision. Source: Li & Damle 2024.
+and definitions. A definition is made of a value without terms, such as `exp`, and of a multiplied sum of several terms,
+which would otherwise be multiplied out. Sums that depend on a cotangent get no definition: they are composed. Equal
+definitions are one, so that nothing is computed twice. Real parts, imaginary parts and powers have terms here, as
+numbers in a formula have no precision. Source: Li & Damle 2024.
 """
 
 import operator
@@ -267,7 +267,7 @@ class _Raising:
         return Substitution(at, value(x))
 
     def _without_lookup(self, t: Term, k: int, x: Atom) -> Sum:
-        """Rewrite a term that looks operand `k` up, which is `x`: by its pieces if it has few, else by its number."""
+        """Rewrite a term that looks up `x`, operand `k`: by its pieces if it has few, else by its number."""
         pieces = self._indices.pieces(x)
         is_mask = dtypes.is_bool(x.aval.dtype) and sum(p.value != Affine() for p in pieces) > limits.RAISED_PIECES
         if not is_mask and all(p.value is not None for p in pieces) and not _is_symbol(t, k):

@@ -1,4 +1,4 @@
-"""Share contractions among terms: a term that another one contains becomes a definition, which is computed once.
+"""Share contractions among terms: a term that another one contains becomes a definition, computed once.
 
 Search terms: common subexpression elimination, einsum factorization, Euler's theorem on homogeneous functions. A term
 of a gradient is a term of the value without one of its factors, up to the symmetries that merged it; so the value is a
@@ -32,7 +32,7 @@ class _Sharing(NamedTuple):
 
 
 def with_shared_contractions(form: LetForm, avals: Sequence[ShapedArray], symmetries: Symmetries) -> LetForm:
-    """Make definitions of the terms of results that other terms contain, while that saves work.
+    """Make definitions of the terms of results that other terms contain, while this saves work.
 
     Args:
       avals: types of the results.
@@ -108,7 +108,7 @@ def _work(t: Term) -> int:
 
 
 def _replaced(t: Term, part: Term, read: Read, real: frozenset[int]) -> Iterator[Term]:
-    """Yield the rewrites of a term in which factors that match those of `part` become one factor, a read of it."""
+    """Yield the rewrites of a term in which factors matching those of `part` become one factor, a read of it."""
     is_conjugated = read.use is Use.CONJUGATED
     wanted = [f if not is_conjugated or f.operand in real else f._replace(use=_other(f.use)) for f in part.factors]
     if any(f.use is Use.DIVIDED for f in wanted):

@@ -1,11 +1,11 @@
 """Brackets in the bodies of the index language: products with conditions become choices, or sums over entries.
 
-Search terms: Iverson bracket, predicate. Where p is false, `p * e` is 0 whatever e is: `select_n(p, 0, e)`, whose
-derivatives are as safe as those of any choice (`simplifications/masks/`), and which the simplifier reads as a bracket
-of indices if p compares these. If p reads a relation, alone or in a conjunction, the product is a sum over the entries
-of that, for which e is evaluated (`index/entries.py`); so is a product with a sparse array. What a disjunction of
-relations multiplies is the sum over the entries of one and over those of the other that are not in the first. Source:
-Bernstein et al. 2020, section 4.
+Search terms: Iverson bracket, predicate. Where p is false, `p * e` is 0 whatever e is: it becomes `select_n(p, 0, e)`.
+The derivatives of this are as safe as those of any choice (`simplifications/masks/`), and the simplifier reads it as a
+bracket of indices if p compares these. If p reads a relation, alone or in a conjunction, the product is a sum over the
+entries of that, for which e is evaluated (`index/entries.py`); so is a product with a sparse array. What a disjunction
+of relations multiplies is the sum over the entries of one and over those of the other that are not in the first.
+Source: Bernstein et al. 2020, section 4.
 """
 
 from collections.abc import Sequence

@@ -40,7 +40,7 @@ class IndexAxis(NamedTuple):
 
 @dataclass(frozen=True)
 class BodyIndices:
-    """The inputs of a body that are indices, and others with the outer ones of these that they may depend on."""
+    """The indices among the inputs of a body, and other inputs with the outer indices that they may depend on."""
 
     indices: Mapping[Atom, IndexAxis]
     depending: Mapping[Atom, frozenset[Atom]]

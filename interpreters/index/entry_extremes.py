@@ -57,7 +57,7 @@ def extreme_of_entries(w: Writer, eqn: Equation) -> Atom | None:
 
 
 class _Extreme(NamedTuple):
-    """A maximum or minimum: variables of the term by which axes are known, and which of them are reduced."""
+    """A maximum or minimum: the variables of the term that stand for axes, and the reduced ones of these."""
 
     is_max: bool
     lookups: dict[Variable, Lookup]
@@ -134,7 +134,7 @@ def _entry_of(t: Term) -> Variable | None:
 
 
 def _lookups(t: Term, entry: Variable) -> list[tuple[Variable, Lookup]]:
-    """List the variables whose values entries hold, with the lookups that say so."""
+    """List the variables whose values entries hold, each with the lookup of its values."""
     found = list[tuple[Variable, Lookup]]()
     for b in t.brackets:
         place = b.index.signed_variable if isinstance(b, Lookup) and b.access == indices((entry,)) else None

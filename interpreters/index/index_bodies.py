@@ -148,7 +148,7 @@ def enclosing(indices: Sequence[Any], axes: Sequence[IndexAxis]) -> Generator[No
 
 
 def indices_of_body(jaxpr: Jaxpr, consts: Sequence[Any], axes: Sequence[IndexAxis]) -> BodyIndices:
-    """Find the inputs of a body that are indices, its own, which come last, and those of the bodies around it."""
+    """Find the indices among the inputs of a body: its own, which come last, and those of the bodies around it."""
     known = {id(i): axis for body in _bodies.get() for i, axis in zip(body.indices, body.axes)}
     given = dict(zip(jaxpr.invars, consts))
     outer: dict[Atom, IndexAxis] = {v: known[id(x)] for v, x in given.items() if id(x) in known}

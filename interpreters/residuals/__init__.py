@@ -1,4 +1,4 @@
-"""Residuals: which values of the nonlinear half are saved for the linear half, and which are computed again.
+"""Residuals: choose the values of the nonlinear half to save for the linear half, and those to compute again.
 
 Who decides, and when:
 
@@ -7,8 +7,8 @@ Who decides, and when:
   not held.
 - `cut`, once for each program that is unzipped as a whole (the body of a loop, a branch or a call, the argument of
   `tl.unzip`): the values with the fewest bytes from which the simplified linear half can be computed, by a minimum cut.
-- `placement`, after the cut of a loop's body: which residuals are stacked over the steps, and which are the same in
-  all of them and are saved once.
+- `locations`, after the cut of a loop's body: the residuals to stack over the steps, and those that are the same in all
+  of them, to save once.
 - `rematerialization`, for a function under `tl.checkpoint`, when its program is unzipped: a policy is asked instead of
   the cut. `budget` is the policy that is given the whole program and a limit of bytes;
   `rematerialization_control_flow` asks a policy inside of loops and branches.

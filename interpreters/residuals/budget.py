@@ -4,7 +4,7 @@ The program becomes a graph of its equations, including those of bodies, in whic
 reads; the root reads the wanted values. Saving a value spares the work of all nodes that it dominates, those needed
 only for it. This work per byte is the value's density. Chains of values are built greedily, densest first, from values
 up to some size, so that a large value that does not fit does not keep out small ones. Chains do not depend on the
-budget, which chooses the prefix of a chain that fits and leaves the least work; so more bytes never leave more work,
+budget; it chooses the prefix of a chain that fits and leaves the least work; so more bytes never leave more work,
 before the program is simplified.
 Left out: the optimum, which is a knapsack problem; the work of all branches counts, though only one runs.
 Sources: Dantzig 1957 for the order; Cooper, Harvey & Kennedy 2001, "A simple, fast dominance algorithm".
@@ -178,7 +178,7 @@ def _chain(root: _CostNode, bits: int) -> list[_ChainPrefix]:
 
 
 class _Need:
-    """The nodes that are needed when `saved` are saved, and the work that saving each of them would spare.
+    """The nodes needed when `saved` are saved, and the work that saving each of them would spare.
 
     order: nodes, the root first, each after one that reads it. above: the immediate dominator of each node. gain: the
     work of a node and of all nodes that it dominates, those needed only for it; 0 for the saved ones themselves.

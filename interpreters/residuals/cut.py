@@ -1,11 +1,11 @@
 """Choice of the residuals of a jaxpr by minimum cut: save the fewest bytes that the linear half can be computed from.
 
-Search terms: free or repeatable values, recomputable operations, min-cut partitioner. The primal values that linear
-equations read are saved, or computed again from saved values by equations that only move, repeat, convert, compare or
-count elements (views, broadcasts, iotas, selects, masks), as their index rows tell. Of all sets of values that suffice,
-the one with the fewest bytes is saved. Ties prefer inputs and results, which exist anyway, then fewer values, then
-values before they are moved. Repeatable equations that only the linear half needs are placed there, which shows how its
-masks are made. Left out: arithmetic is never done again.
+Search terms: free or repeatable values, recomputable operations, min-cut partitioner. The primal values read by linear
+equations are saved, or computed again from saved values by equations that only move, repeat, convert, compare or count
+elements (views, broadcasts, iotas, selects, masks), as their index rows tell. Of all sets of values that suffice, the
+one with the fewest bytes is saved. Ties prefer inputs and results, which exist anyway, then fewer values, then values
+before they are moved. Repeatable equations needed only by the linear half are placed there, which shows how its masks
+are made. Left out: arithmetic is never done again.
 Source: He & Yu 2023, "Transcending runtime-memory tradeoffs in checkpointing by being fusion aware".
 """
 
@@ -119,7 +119,7 @@ def _connected(eqns: Sequence[Equation]) -> list[list[Equation]]:
 
 
 def _cut(eqns: Sequence[Equation], wanted: Collection[Atom], price: Price) -> list[Atom]:
-    """Return the cheapest values from which `eqns` compute those of their results that are `wanted`."""
+    """Return the cheapest values from which `eqns` compute their `wanted` results."""
     values = list(dict.fromkeys([v for eqn in eqns for v in (*eqn.invars, *eqn.outvars)]))
     made = {eqn.outvars[0] for eqn in eqns}
     if limits.CUT.is_passed(len(values)):
@@ -200,7 +200,7 @@ def save_masked(plan: RematerializationPlan, program: Jaxpr, n: int, loop: Loop 
 
 
 def _with_unbounded_derivatives(eqns: Sequence[Equation]) -> set[Atom]:
-    """Return the values that depend on the result of an equation that is not linear in each operand."""
+    """Return the values that depend on the result of an equation not linear in each operand."""
     found: set[Atom] = set()
     for eqn in eqns:
         if not _is_linear_in_each(eqn) or not found.isdisjoint(eqn.invars):

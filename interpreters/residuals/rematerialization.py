@@ -249,7 +249,7 @@ class _Walk:
             self._again.append(eqn)
 
     def _use_names(self, eqn: Equation) -> None:
-        """Replace needed results by their named copies that are saved, which are the same arrays."""
+        """Replace needed results by their saved named copies, which are the same arrays."""
         for v in eqn.outvars:
             if v in self.needed and v in self._named:
                 self.needed.remove(v)

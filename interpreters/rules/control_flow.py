@@ -59,7 +59,7 @@ def jvp_of_bodies(primitive: Primitive, primals: Any, tangents: Any, **params: A
 
 
 def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
-    """Split a scan into a primal scan, whose residuals are stacked, and a linear scan that reads them.
+    """Split a scan into a primal scan, with stacked residuals, and a linear scan that reads them.
 
     Loop-invariant residuals are computed before the loop; those that are elements of an operand are read from it.
     """

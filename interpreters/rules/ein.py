@@ -73,7 +73,7 @@ def _linear_factor(t: Term, linear: frozenset[int]) -> int | None:
 
 
 class _SwappedTerm(NamedTuple):
-    """A term whose result is swapped with the factor that reads `operand`, or its conjugate if `is_conjugated`."""
+    """A term after a swap of its result with the factor that reads `operand`, or its conjugate if `is_conjugated`."""
 
     operand: int
     term: Term

@@ -224,8 +224,8 @@ def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 def _by_repeated_factors(operand: Any, indices: Any, updates: Any, t: Any, params: Any) -> Any:
     """Push the tangents of factors of which several multiply one element, also where some of them are 0.
 
-    Factors are sorted by the element that they multiply. Along them the product p' = u p, which begins with the
-    operand, and its tangent ṗ' = u ṗ + p u̇, which begins with 0, are linear recurrences; the last ṗ' is the element's.
+    Factors are sorted by the element that they multiply. Along them the product p' = u p, beginning with the operand,
+    and its tangent ṗ' = u ṗ + p u̇, beginning with 0, are linear recurrences; the last ṗ' is the element's.
     """
     whole, n = aval_of(operand), aval_of(updates).size
     numbers = reshape(add(iota(np.int32, whole.size), 1), whole.shape)

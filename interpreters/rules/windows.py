@@ -1,7 +1,7 @@
 """Rules of reductions over windows (pooling): sums are linear; extremes follow the element that was chosen.
 
-Extremes of dilated windows or operands, which select_and_gather_add does not take, and products, which are not linear:
-the windows are laid out along an axis of their own, and the derivative is that of the reduction over it.
+Products are not linear, and select_and_gather_add takes no extremes of dilated windows or operands. For both,
+windows are laid out along an axis of their own, and the derivative is that of the reduction over it.
 """
 
 import itertools

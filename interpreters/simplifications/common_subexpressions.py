@@ -1,8 +1,8 @@
 """Common subexpression elimination: merge equal equations of known values. Value numbering.
 
 A residual that equal equations compute is then saved once. It is not a pass of the simplifier, for XLA does the same
-to compiled programs. Left out: linear equations, primitives without an index row (among them callbacks and those that
-carry bodies), and fences, which must stay separate.
+to compiled programs. Left out: linear equations, primitives without an index row (among them callbacks and those with
+bodies), and fences, which must stay separate.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Constant values in programs: the number that fills an array, and the factor that replaces a repeated addition."""
+"""Constant values in programs: the number filling an array, and the factor that replaces a repeated addition."""
 
 from typing import Any
 

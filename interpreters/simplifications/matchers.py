@@ -250,7 +250,7 @@ def _steps(primitive: Primitive, row: Rewrite, order: Sequence[int], elementwise
 
 
 def _match(node: ast.expr, at: str, known: str, bound: set[str]) -> list[str]:
-    """Generate the statements that test whether the operand `at`, whose number is `known`, matches; they bind names."""
+    """Generate the statements to test whether the operand `at`, whose number is `known`, matches; they bind names."""
     if isinstance(node, ast.Starred):
         return [f"{ast.unparse(node.value)} = {at.replace(']', ':]')}"]
     if isinstance(node, ast.Name):

@@ -254,12 +254,12 @@ def same_number(u: Atom, v: Atom) -> bool:
 
 
 def cut_before(config: Config) -> Ints:
-    """Return the starts of the slice that equals a pad which only cuts."""
+    """Return the starts of the slice equal to a pad which only cuts."""
     return tuple([-lo for lo, _, _ in config])
 
 
 def cut_after(shape: Ints, config: Config) -> Ints:
-    """Return the limits of the slice that equals a pad which only cuts."""
+    """Return the limits of the slice equal to a pad which only cuts."""
     return tuple([n + hi for n, (_, hi, _) in zip(shape, config)])
 
 
@@ -325,7 +325,7 @@ def outer_with_number(w: Writer, aval: ShapedArray, x: Atom, y: Atom, numbers: A
 
 
 def spread_factors(w: Writer, x: Atom, y: Atom, dimension_numbers: Any, shape: tuple[int, ...]) -> tuple[Atom, Atom]:
-    """Broadcast both factors of a contraction that sums nothing to `shape`, that of its result."""
+    """Broadcast both factors of a contraction that sums nothing to `shape`, the shape of its result."""
     _, (bx, by) = dimension_numbers
     return _spread(w, x, bx, len(bx), shape), _spread(w, y, by, x.aval.ndim, shape)
 

@@ -2,8 +2,8 @@
 
 Search terms: strided view, layout, mixed radix. Along each axis a view is a start plus digits, each a variable times a
 step: a slice, split by a reshape into an axis for each digit. A variable on several axes is a diagonal.
-`lower_views.py` writes such views as operations. Left out: digits that overlap, as in windows `x[i + j]`, for which see
-`lower_accesses.py`.
+`lower_views.py` writes such views as operations. Left out: overlapping digits, as in windows `x[i + j]` (see
+`lower_accesses.py`).
 """
 
 from collections.abc import Sequence

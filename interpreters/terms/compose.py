@@ -120,7 +120,7 @@ class Composer(NamedTuple):
         return None
 
     def passed_by_counts(self, reader: Sum, operand: int, n: int) -> Limit | None:
-        """Return the limit that n terms in the place of an operand pass, even if all that can cancel do."""
+        """Return the limit passed by n terms in the place of an operand, even if all that can cancel do."""
         uses = [sum(f.operand == operand for f in t.factors) for t in reader]
         left = [t for t, k in zip(reader, uses) if not k]
         if self.compositions is not None and n * sum(map(bool, uses)) > self.compositions:

@@ -24,7 +24,7 @@ from tapeless.tracer.terms.term import Bracket, Lookup, Read, Term, term, variab
 
 
 class Split(NamedTuple):
-    """A term as the array z[v], which a part of it is, and the rest of it, which reads this: operand number k."""
+    """A term split in two: its part, the array z[v], and the rest of it, which reads this as operand number k."""
 
     part: Term
     size: int
@@ -32,7 +32,7 @@ class Split(NamedTuple):
 
 
 def split_at_index(t: Term) -> Split | None:
-    """Find a part of a term that one index connects with the rest, which has entries at it, too; None if none is."""
+    """Find a part of a term that one index connects with the rest, both with entries at it; None if none is."""
     parts = [_TermPart(("factor", k), variables_in(f.access)) for k, f in enumerate(t.factors)]
     parts += [_TermPart(("bracket", k), _variables(b)) for k, b in enumerate(t.brackets)]
     result = variables_in(t.out)

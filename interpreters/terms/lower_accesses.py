@@ -4,7 +4,7 @@ Search terms: im2col, Toeplitz matrix, overlap-add, gather, scatter. An access t
 (`lower_views.py`). Otherwise, in this order: symbols become the starts of a dynamic slice; an array is padded along the
 axes that an index leaves where brackets fail; windows `x[s i + d j]` are read from copies of the array end to end, cut
 into rows that are longer than a copy, so that each begins d elements later. The remaining accesses are gathers: those
-with symbols that may leave the array, or whose padding would be too large. A write is the transpose of a read.
+with symbols that may leave the array, or with too large a padding. A write is the transpose of a read.
 """
 
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ class Accesses:
         return *rest.bounds(self._sizes), rest
 
     def _overlapping(self, access: Access, shape: Sequence[int]) -> tuple[int, Variable]:
-        """Find an axis whose digits overlap, and the variable of least range without which they do not."""
+        """Find an axis with overlapping digits, and the variable of least range without which they do not overlap."""
         d = next(d for d, (a, n) in enumerate(zip(access, shape)) if axes_of((a,), (n,), self._sizes) is None)
         found = sorted(variables_of(access[d]), key=lambda v: self._sizes[v])
         for v in found:

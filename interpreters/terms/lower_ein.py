@@ -155,7 +155,7 @@ def _summed(w: Writer, terms: Sequence[Term], operands: Sequence[Atom], out: Sha
 
 
 def _without_joins(w: Writer, t: Term, operands: list[Atom], out: ShapedArray, precision: Any) -> Term:
-    """Write what entries of several relations sum at one index as arrays, which become operands that a term reads."""
+    """Write what entries of several relations sum at one index as arrays, which become operands of the term."""
     while True:
         split = split_at_index(t)
         if split is not None:

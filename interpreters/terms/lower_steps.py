@@ -97,7 +97,7 @@ def _values(w: Writer, p: Position, x: Atom) -> Atom:
 
 
 def wide(w: Writer, x: Atom) -> Atom:
-    """Convert positions to int64; those that it does not hold become its maximum, which is beyond every array."""
+    """Convert positions to int64; those too large for it become its maximum, which is beyond every array."""
     if x.aval.dtype == np.uint64:
         x = w.write(e.min_p, x, literal(_LARGEST, x.aval))
     return x if x.aval.dtype == WIDE else w.write(e.convert_element_type_p, x, dtype=WIDE, weak_type=False)

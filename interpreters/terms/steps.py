@@ -2,7 +2,7 @@
 
 Search terms: gather, scatter, prefix sum, Iverson bracket. `[s = t[k]]` replaces the index s of a factor by k: a
 gather; in the result, k by s: a scatter. `[i >= j]`, where j is an index of one factor alone, replaces j by i: a
-cumulative sum. No step makes elements 0 that would be multiplied by another factor, which may be infinite: positions
+cumulative sum. No step makes elements 0 that would be multiplied by another, possibly infinite factor: positions
 of a gather are inside, or the scatter drops them. Left out: variables that two steps replace, or that another bracket
 has.
 """

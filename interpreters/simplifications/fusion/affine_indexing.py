@@ -2,8 +2,8 @@
 
 Search terms: gather to slice, scatter to pad, strided access, index set splitting, loop unswitching. The index row of a
 gather, a scatter or a select looks positions up; where these are affine in pieces, each piece is a term without
-lookups, and terms that tile the result are concatenated. Left alone: pieces that are no boxes, windows that overlap,
-and rewrites that would move or add more elements than before. A sum of one number is that number: it is not added to 0,
+lookups, and terms that tile the result are concatenated. Left alone: pieces other than boxes, overlapping windows, and
+rewrites that would move or add more elements than before. A sum of one number is that number: it is not added to 0,
 which would change the sign of -0.0. A row of rewrites.py names `parts_of_cases`; the rules of gather and scatter are
 registered here.
 """
@@ -203,7 +203,7 @@ def _planned(terms: Sequence[Term], atoms: list[Atom], aval: ShapedArray) -> _Pl
 
 
 def without_lookups(t: Term, operand: int, pieces: Pieces, shape: tuple[int, ...]) -> Iterator[Term | None]:
-    """Yield terms whose sum equals `t`, one for each piece of the positions that it looks up; None for unknown ones."""
+    """Yield terms whose sum equals `t`, one for each piece of its looked-up positions; None for unknown ones."""
     at = next((k for k, b in enumerate(t.brackets) if isinstance(b, Lookup) and b.operand == operand), None)
     if at is None:
         yield t

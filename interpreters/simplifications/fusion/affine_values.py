@@ -1,4 +1,4 @@
-"""Recognise values that are piecewise affine functions of their indices, and masks that compare such values.
+"""Recognise values as piecewise affine functions of their indices, and masks that compare such values.
 
 Search terms: iota, induction variable, scalar evolution, index set splitting. Iotas, their sums and multiples are such
 values, also moved and joined, as long as their dtype holds every number exactly: others wrap around, or are rounded.

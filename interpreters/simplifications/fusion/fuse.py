@@ -3,10 +3,10 @@
 Search terms: producer-consumer fusion, factoring of einsums, distributive law. A value is a sum of products at affine
 indices, a `Statement`. Moves come first, then values by falling cost. A value is substituted into all of its readers
 and dropped, or into none: it is dropped if that is less work, or equal work with less memory. So a value that function
-and gradient share is not computed twice. Values that were substituted into one another form a group, which is rewritten
-only if that is less work, and halves work or memory or leaves one contraction; or if it is equal work, halves memory,
-and drops a value that is larger than all others, as the array of products that a contraction sums. For smaller gains
-the program stays as its author wrote it.
+and gradient share is not computed twice. Values substituted into one another form a group. It is rewritten only if that
+is less work, and halves work or memory or leaves one contraction; or if it is equal work, halves memory, and drops a
+value that is larger than all others, as the array of products summed by a contraction. For smaller gains the program
+stays as its author wrote it.
 
 Only the equations near a sum or a mask of a broadcast, masked or summed value are examined, and of the values that
 these depend on only those with such structure, or moves. So ordinary networks are left after a glance, and among
@@ -320,7 +320,7 @@ def _is_worth_it(old: ContractionCost, new: ContractionCost, shrinks: bool) -> b
     """Tell whether a group gains enough to be rewritten.
 
     Args:
-      shrinks: a dropped value is larger than all that are left or read, as the products that a contraction sums.
+      shrinks: a dropped value is larger than all that are left or read, as the products summed by a contraction.
     """
     halved = 2 * new.work <= old.work or 2 * new.held <= old.held
     return (new.work < old.work and (halved or new.steps == 1)) or (new.work == old.work and halved and shrinks)

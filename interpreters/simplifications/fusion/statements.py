@@ -132,7 +132,7 @@ def _simplified(
     Args:
       ones: the operands that are 1.
       ranks: the number of each operand that is read.
-    Returns: the terms that are not 0, over the operands that they read, and the numbers of these.
+    Returns: the nonzero terms, over the operands that they read, and the numbers of these.
     """
     rank = dict(ranks)
     found = [after for t in terms if (after := _known(_without_ones(t, ones), rank, masks)) is not None]
@@ -205,7 +205,7 @@ _COMPOSER = Composer(limits.COMPOSITIONS, terms=limits.TERMS, factors=limits.FAC
 
 
 class Composition(NamedTuple):
-    """A sum of terms that another was substituted into, over the operands that it reads; did terms cancel in it?"""
+    """A sum of terms after the substitution of another sum, over the operands that it reads; did terms cancel in it?"""
 
     terms: Sum
     operands: tuple[int, ...]
@@ -252,5 +252,5 @@ def _tells_sums(terms: Sum) -> bool:
 
 @lru_cache(maxsize=4096)
 def reads_in_order(terms: Sum) -> tuple[int, ...]:
-    """List the operands that terms read, each once, in the order in which they read them."""
+    """List the operands that terms read, each once, in the order of their first reads."""
     return tuple(dict.fromkeys([k for t in terms for k, _ in t.reads]))

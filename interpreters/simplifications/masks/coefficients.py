@@ -209,7 +209,7 @@ class Coefficients:
         return self._w.array(plain) if plain else None
 
     def plain(self, region: Region) -> Region | None:
-        """Write the views of all masks; drop masks that hold everywhere, and alternatives that hold nowhere."""
+        """Write the views of all masks; drop masks holding everywhere, and alternatives holding nowhere."""
         found: list[Alternative] = []
         for alternative in region:
             masks = list(map(self._w.plain, alternative))

@@ -70,7 +70,7 @@ class Mask(NamedTuple):
         return plan is not None and _sums(plan)
 
     def along_whole_axes(self) -> "Mask":
-        """Enlarge a mask that holds only in a part of axes that it does not depend on, to hold all along these."""
+        """Enlarge a mask to hold all along the axes that it does not depend on, not only in a part of them."""
         found = _along_whole_axes(self.views[-1]) if self.views else None
         return self if found is None else self._replace(views=(*self.views[:-1], found))
 

@@ -1,10 +1,10 @@
 """Mask sinking in linear jaxprs: select(m, a ẋ, 0) becomes select(m, a, 0) ẋ, so that gradients have no 0 * inf.
 
-The elements that a select discards are computed all the same, perhaps with coefficients that are infinite or nan. In
-forward mode that is harmless. In reverse mode their cotangent is 0, and 0 times infinity is nan. So if a linear value
-is read only where a mask holds, its coefficients are replaced by 0 (divisors by 1) elsewhere, as far back as that is
-so: through equations that add, move, repeat and sum, and into the bodies of equations. Both modes then agree, and 0
-times infinity stays nan where the function itself computes it.
+The elements that a select discards are computed all the same, perhaps with infinite or nan coefficients. In forward
+mode that is harmless. In reverse mode their cotangent is 0, and 0 times infinity is nan. So if a linear value is read
+only where a mask holds, its coefficients are replaced by 0 (divisors by 1) elsewhere, as far back as that is so:
+through equations that add, move, repeat and sum, and into the bodies of equations. Both modes then agree, and 0 times
+infinity stays nan where the function itself computes it.
 The select itself is dropped if it selects between 0 and a sum of terms that all have such a coefficient.
 No linear operation is added. Among known values, masks are combined, and each coefficient is selected once.
 """

@@ -183,7 +183,7 @@ def holds_somewhere(x: Atom, axes: Sequence[int], definition: Definition) -> boo
 
 
 def _at_best(brackets: tuple[Bracket, ...], v: Variable, size: int) -> tuple[Bracket, ...]:
-    """Substitute for a variable the value at which the only bracket that has it, an inequality, is largest."""
+    """Substitute for a variable the value at which its only bracket, an inequality, is largest."""
     read = [b for b in brackets if any(index.coefficient(v) for index in indices_of(b))]
     if len(read) != 1 or not isinstance(read[0], NotNegative):
         return brackets

@@ -46,7 +46,7 @@ def covers(region: Region, part: Iterable[Alternative]) -> bool:
 
 
 def move_masks(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region | None:
-    """Move every mask of a region; `move` gives None for a mask that cannot be moved, which then holds everywhere."""
+    """Move every mask of a region; `move` gives None for a mask that it cannot move: the mask then holds everywhere."""
     if region is None:
         return None
     each = {mask: move(mask) for mask in dict.fromkeys(chain.from_iterable(region))}

@@ -1,7 +1,7 @@
 """Mask sinking: the pass, and its way into the bodies of calls, branches and loops: masks of results become operands.
 
-A mask that is an operand already is not passed again, nor is one that holds wherever an operand does that masks what
-is inside. What a program says of where its own inputs matter counts only as far as it goes back to these masks, or to
+A mask that is an operand already is not passed again. Nor is one that holds wherever an operand masking the inside
+does. What a program says of where its own inputs matter counts only as far as it goes back to these masks, or to
 operands that it chooses by, or to what it compares of these: such comparisons are written outside again.
 """
 
@@ -48,7 +48,7 @@ class Within(NamedTuple):
 
     program: new masks, inputs -> results; the old program if nothing changed. truths: the mask of each result, if it
     has one. where: where each input matters. parts: for each mask of these, without its views, what it is in masks of
-    inputs. made: the equations that compute masks of either, which are cheap enough to be written outside again.
+    inputs. made: the equations that compute masks of either; they are cheap enough to be written outside again.
     """
 
     program: Jaxpr

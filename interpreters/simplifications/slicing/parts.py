@@ -156,8 +156,8 @@ def is_fused(eqn: Equation) -> bool:
 def restrict(eqn: Equation, view: Map, starts: Starts) -> ResultPart | None:
     """Restrict an equation to a view of its only result; None if it is not computed in parts.
 
-    The view is composed with the terms of the index row. What they read for it are the parts of operands, to which the
-    primitive is applied again, along the axes that its terms sum over; elements that only move are written in place.
+    The view is composed with the terms of the index row: they then read parts of the operands. The primitive is applied
+    to these parts again, along the axes that its terms sum over; elements that only move are written in place.
     """
     row = index_row(eqn) if eqn.primitive not in FENCES and view.size else None
     if row is None or len(row.results) != 1:
@@ -400,7 +400,7 @@ def _batched(eqn: Equation, view: Map, terms: Sum, starts: Starts) -> ResultPart
 
 
 def _box_along(axes: Sequence[int], view: Map) -> Map:
-    """Return the box of elements, one step apart along some axes, that has all that a view reads; all along others."""
+    """Return the box with all elements that a view reads: elements one step apart along some axes, all along others."""
     access, sizes = list(identity_map(view.of).access), list(view.of)
     for d in axes:
         a = view.access[d]

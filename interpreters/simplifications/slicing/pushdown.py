@@ -3,8 +3,8 @@
 Equations are visited backwards, so that all readers of a value are known when the equation that computes it is
 reached. Its views then become views of its operands, if together they have at most half of its elements, or if the
 equation only moves elements. Otherwise the smallest box that has all views is computed, if the equation is fused with
-those that read it. A view that cannot be pushed further is read from the whole value. Each equation is visited once,
-and replaced by at most `PARTS`.
+its readers. A view that cannot be pushed further is read from the whole value. Each equation is visited once, and
+replaced by at most `PARTS`.
 
 Elements that are not read are not differentiated either: a box protects gradients from 0 times infinity, however few
 elements it saves.
@@ -92,7 +92,7 @@ def _read_whole(jaxpr: Jaxpr) -> set[Atom]:
 
 
 class _Narrowing:
-    """One backward visit of a program that replaces values by the views of them that are read."""
+    """One backward visit of a program, replacing values by the views of them that are read."""
 
     def __init__(self, jaxpr: Jaxpr, read_whole: set[Atom] | None = None) -> None:
         self._jaxpr = jaxpr
@@ -110,7 +110,7 @@ class _Narrowing:
         self._changed = False
 
     def run(self) -> Jaxpr:
-        """Return the program that computes only the elements that are read; the same object if nothing changed."""
+        """Return the program computing only the elements that are read; the same object if nothing changed."""
         self._whole.update(self._jaxpr.invars)
         self._visit_all()
         for v in self._jaxpr.invars:
@@ -216,7 +216,7 @@ class _Narrowing:
         return True
 
     def _summed_from_boxes(self, eqn: Equation, place: int) -> bool:
-        """Compute only the boxes that an `ein` reads of operands that nothing else reads; tell if there are any."""
+        """Compute only the boxes read by an `ein`, of operands that nothing else reads; tell if there are any."""
         boxed = [k for k in read_in_boxes(eqn) if self._is_made_alone(eqn.invars[k])]
         if not boxed:
             return False
