@@ -366,6 +366,20 @@ HEADLESS = re.compile(
 )
 
 
+def test_sentences_of_docstrings_have_one_relative_clause():
+    """Of those that begin with "which" or "who"; "that" is a conjunction, too."""
+    ends, pronouns = re.compile(r"[.:;?!]\s|\n\s*\n|>>>.*"), re.compile(r"\b(?:which|who|whose|whom)\b")
+    nested = [
+        f"{module} {getattr(node, 'name', '')}: {sentence}"
+        for module in MODULES
+        for node in ast.walk(module.tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node))
+        for sentence in ends.split(re.sub("`[^`]*`", "", text))
+        if len(pronouns.findall(sentence)) > 1
+    ]
+    assert not nested
+
+
 def test_docstrings_begin_with_a_verb_or_a_noun():
     """The first line says what comes out of what goes in: "Join two abstract values: the facts that hold for both."."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
