@@ -70,6 +70,9 @@ def test_new_numbers_are_operands_and_new_static_arguments_are_programs(programs
     for axis, keepdims in itertools.product((0, (0,), -1, None), (False, True)):
         tnp.mean(x, axis, keepdims=keepdims)
     assert len(evaluator._types) == 10
+    for fill in (0.0, -0.0, *[float("nan") for _ in range(3)]):  # no two of which are one object
+        tnp.take(x, np.array([1, 9]), mode="fill", fill_value=fill)
+    assert len(evaluator._types) == 13
 
 
 # ---- results are those of the plain function -----------------------------------------------------------------

@@ -183,7 +183,7 @@ def _token(x: Any) -> Any:
     if x is None or kind in _IMMUTABLE or isinstance(x, (type, np.dtype, Enum)):
         return (kind, x)
     if kind is float:
-        return (kind, x if x else repr(x))
+        return (kind, x.hex())  # 0.0 == -0.0, and nan is not equal to itself
     if kind is tuple:
         tokens = tuple(map(_token, x))
         return None if None in tokens else (kind, tokens)

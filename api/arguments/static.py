@@ -5,6 +5,8 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from tapeless.arguments.argument_checks import describe_value
 from tapeless.arguments.names import argument_name
 from tapeless.tracer import core
@@ -101,7 +103,7 @@ class Arguments:
 class Statics:
     """Static arguments as part of a key: equal only if they look the same to the function.
 
-    So 1, 1.0 and True differ, inside tuples too, and 0.0 and -0.0; nan equals itself.
+    So 1, 1.0 and True differ, inside tuples and frozen sets too, and 0.0 and -0.0, also NumPy's; nan equals itself.
     """
 
     __slots__ = ("items", "key")
@@ -124,6 +126,10 @@ class Statics:
 def _exactly(value: Any) -> Any:
     if isinstance(value, tuple):
         return type(value), *map(_exactly, value)
+    if isinstance(value, frozenset):
+        return type(value), frozenset(map(_exactly, value))
+    if isinstance(value, np.generic):
+        return type(value), value.dtype, value.tobytes()
     if isinstance(value, float):
         return type(value), float.hex(value)
     if isinstance(value, complex):

@@ -134,6 +134,8 @@ def _exact(aux: Any) -> Any:
     kind = type(aux)
     if kind in (str, int, bool, bytes, type(None)):
         return kind, aux
+    if kind is float:
+        return kind, aux.hex()  # 0.0 == -0.0, and nan is not equal to itself
     if kind is not tuple:
         return None
     parts = tuple(map(_exact, aux))
@@ -147,6 +149,8 @@ def _same(a: Any, b: Any) -> bool:
         return False
     if type(a) is tuple:
         return len(a) == len(b) and all(map(_same, a, b))
+    if type(a) is float:
+        return a.hex() == b.hex()
     try:
         return bool(a == b)
     except ValueError as error:

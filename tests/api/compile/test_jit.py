@@ -120,6 +120,8 @@ def test_static_by_position_and_by_name_are_taken_as_they_are():
 def test_what_looks_different_is_different():
     shown = tl.jit(lambda n: np.frombuffer(repr(n).encode().ljust(16), np.uint8), static_argnums=0)
     values = [1, 1.0, True, np.float64(1), (1,), (1.0,), ((True,),), ((1,),), 0.0, -0.0, (0.0,), (-0.0,), 0j, -0j]
+    values += [kind(zero) for kind in (np.float32, np.complex64, tnp.bfloat16.dtype.type) for zero in (0.0, -0.0)]
+    values += [frozenset([1]), frozenset([True]), (frozenset([1.0]),)]
     for value in [*values, *values[::-1]]:
         assert bytes(np.asarray(shown(value))).decode().strip() == repr(value)
 
@@ -127,9 +129,10 @@ def test_what_looks_different_is_different():
 def test_nan_is_traced_once():
     counter = Counter(lambda x, n: x)
     jitted = tl.jit(counter, static_argnums=1)
-    for _ in range(3):
-        jitted(1.0, float("nan"))
-    assert counter.calls == 1
+    for kind in (float, np.float32):
+        for _ in range(3):
+            jitted(1.0, kind("nan"))
+    assert counter.calls == 2
 
 
 def test_static_functions_and_classes():

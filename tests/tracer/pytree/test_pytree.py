@@ -142,9 +142,11 @@ def test_structures_differ_by_keys_order_of_types_and_auxiliary_data():
     trees = [(1, 2), [1, 2], {"a": 1, "b": 2}, {"a": 1, "c": 2}, Point(1, 2), OrderedDict(a=1, b=2),
              OrderedDict(b=1, a=2),
              Pair(1, 2, "p"), Pair(1, 2, "q"), Pair(1, 2, 1), Pair(1, 2, 1.0), Pair(1, 2, True), Pair(1, 2, (1,)),
-             Pair(1, 2, (1.0,)), (1, 2, None), ((1, 2),), (1, (2,)), Linear(1, 2), Linear(1, 2, "other")]  # fmt: skip
+             Pair(1, 2, (1.0,)), *[Pair(1, 2, aux) for aux in (0.0, -0.0, (0.0,), (-0.0,))],
+             (1, 2, None), ((1, 2),), (1, (2,)), Linear(1, 2), Linear(1, 2, "other")]  # fmt: skip
     treedefs = [pytree.structure(tree) for tree in trees]
     assert len(set(treedefs)) == len(trees)
+    assert pytree.structure(Pair(1, 2, float("nan"))) == pytree.structure(Pair(1, 2, float("nan")))
 
 
 def test_equal_keys_of_other_types_come_back_as_they_were():
