@@ -54,18 +54,29 @@ class Module:
     def tree(self) -> ast.Module:
         return ast.parse(self.path.read_text(), str(self.path))
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return [*ast.walk(self.tree)]
+
     @property
     def layer(self) -> str:
         return self.path.relative_to(ROOT).parts[0]
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The installed name: api/random.py is tapeless.random, tracer/core.py is tapeless.tracer.core."""
         parts = self.path.relative_to(ROOT).with_suffix("").parts
         parts = parts[1:] if parts[0] == "api" else parts
         return ".".join(("tapeless", *(part for part in parts if part != "__init__")))
 
-    def imports(self, under_type_checking: bool = True) -> Iterator[str]:
+    def imports(self, under_type_checking: bool = True) -> list[str]:
+        return self._imports[under_type_checking]
+
+    @cached_property
+    def _imports(self) -> dict[bool, list[str]]:
+        return {flag: [*self._walk_imports(flag)] for flag in (False, True)}
+
+    def _walk_imports(self, under_type_checking: bool) -> Iterator[str]:
         todo: list[ast.AST] = [self.tree]
         while todo:
             node = todo.pop()
@@ -75,7 +86,7 @@ class Module:
                 todo.extend(ast.iter_child_nodes(node))
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+        return (node for node in self.nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
     def __str__(self) -> str:
         return str(self.path.relative_to(ROOT))
@@ -98,7 +109,7 @@ def resolve(name: str) -> str | None:
 
 
 def defines_primitives(module: Module) -> bool:
-    calls = (node.func for node in ast.walk(module.tree) if isinstance(node, ast.Call))
+    calls = (node.func for node in module.nodes if isinstance(node, ast.Call))
     return any(isinstance(function, ast.Name) and function.id.endswith("Primitive") for function in calls)
 
 
@@ -188,7 +199,7 @@ def test_packages_that_import_their_own_modules_are_imported_before_these():
         for package in eager
         for module in MODULES
         if not f"{module.name}.".startswith(f"{package}.")
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ImportFrom) and f"{node.module}".startswith(f"{package}.")
     ]
     assert eager
@@ -300,7 +311,7 @@ def test_modules_say_what_they_do():
 
 
 def classes(module: Module) -> Iterator[str]:
-    return (node.name.lstrip("_") for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+    return (node.name.lstrip("_") for node in module.nodes if isinstance(node, ast.ClassDef))
 
 
 def repeated(pairs: Iterable[tuple[Hashable, str]]) -> dict[Hashable, list[str]]:
@@ -336,7 +347,7 @@ def _undeclared_attributes(kind: ast.ClassDef) -> Iterator[str]:
 def test_public_variables_and_attributes_declare_their_types():
     """Type checkers may infer them differently. `pyright --verifytypes tapeless` says so of more; .ci/run asks it."""
     variables = [f"{module}.{name}" for module in MODULES for name in _undeclared_variables(module)]
-    kinds = [(module, node) for module in MODULES for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
+    kinds = [(module, node) for module in MODULES for node in module.nodes if isinstance(node, ast.ClassDef)]
     public = [(module, kind) for module, kind in kinds if kind.name[0] != "_"]
     assert variables + [f"{module}.{name}" for module, kind in public for name in _undeclared_attributes(kind)] == []
 
@@ -372,7 +383,7 @@ def test_sentences_of_docstrings_have_one_relative_clause():
     nested = [
         f"{module} {getattr(node, 'name', '')}: {sentence}"
         for module in MODULES
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node))
         for sentence in ends.split(re.sub("`[^`]*`", "", text))
         if len(pronouns.findall(sentence)) > 1
@@ -386,7 +397,7 @@ def test_docstrings_begin_with_a_verb_or_a_noun():
     docstrings = [
         (module, ast.get_docstring(node) or "")
         for module in MODULES
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, documented)
     ]
     assert [f"{module}: {text.splitlines()[0]}" for module, text in docstrings if HEADLESS.match(text)] == []

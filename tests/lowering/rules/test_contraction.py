@@ -1,6 +1,7 @@
 """Convolutions: complex ones by parts, integers by limbs, groups cut by negative padding."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import tapeless as tl
 from tapeless import lax
 from tapeless.lowering.rules.contraction import _complex_convolution, _integer_convolution
 from tests.samples.contraction import ROWS
+from tests.test_primitives import compute
 
 CONVOLUTIONS = [row for row in ROWS if row.primitive.name == "conv_general_dilated"]
 
@@ -21,16 +23,39 @@ def test_complex_convolutions_by_parts(row):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)  # sums of products in another order
 
 
-@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
-@pytest.mark.parametrize("row", CONVOLUTIONS, ids=str)
-def test_integer_convolutions_by_limbs(row, name):
+INTEGERS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()
+
+
+@pytest.fixture(scope="module", params=CONVOLUTIONS, ids=str)
+def integer_convolutions(request: pytest.FixtureRequest) -> dict[str, list[tuple[Any, Any]]]:
+    """Those of a row by name of the type, at once and by limbs, into this type and a wider one: one program."""
+    row, rng = request.param, np.random.default_rng(0)
+    kinds = {name: np.iinfo(name) for name in INTEGERS}
+    cases = [(n, wider) for n, kind in kinds.items() for wider in (None, np.dtype(np.int32))[: 1 + (kind.bits < 32)]]
+    args = {
+        name: [rng.integers(kind.min, kind.max, a.shape, name, endpoint=True) for a in row.args]
+        for name, kind in kinds.items()
+    }
+
+    def f(*xs: Any) -> list[Any]:
+        given = dict(zip(INTEGERS, zip(xs[::2], xs[1::2])))
+        outs = []
+        for name, wider in cases:
+            params = {**row.params, "preferred_element_type": wider}
+            outs += [*row.primitive.bind(*given[name], **params), _integer_convolution(*given[name], **params)]
+        return outs
+
+    found = iter(compute(f, *[x for name in INTEGERS for x in args[name]]))
+    pairs: dict[str, list[tuple[Any, Any]]] = {name: [] for name in INTEGERS}
+    for name, _ in cases:
+        pairs[name].append((next(found), next(found)))
+    return pairs
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integer_convolutions_by_limbs(integer_convolutions, name):
     """What the CPU computes at once, with numbers of all bits, whose sums wrap."""
-    info = np.iinfo(name)
-    rng = np.random.default_rng(0)
-    x, y = (rng.integers(info.min, info.max, a.shape, name, endpoint=True) for a in row.args)
-    for wider in (None, *([np.dtype(np.int32)] if info.bits < 32 else [])):
-        params = {**row.params, "preferred_element_type": wider}
-        (wanted,), found = row.primitive.bind(x, y, **params), _integer_convolution(x, y, **params)
+    for wanted, found in integer_convolutions[name]:
         np.testing.assert_array_equal(found, wanted)
         assert found.dtype == wanted.dtype
 
