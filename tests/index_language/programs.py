@@ -21,7 +21,12 @@ def operations(f: Callable[..., Any], *args: Any) -> list[str]:
 
 def work(f: Callable[..., Any], *args: Any) -> int:
     """Count the scalar operations of what runs."""
-    return costs.work(simplify_program(without_ein(bulk(f, *args))))
+    return work_of(bulk(f, *args))
+
+
+def work_of(program: Jaxpr) -> int:
+    """Count the scalar operations of what runs of a program."""
+    return costs.work(simplify_program(without_ein(program)))
 
 
 def cost(f: Callable[..., Any], *args: Any) -> int:

@@ -9,6 +9,8 @@ from tapeless import index as ix
 from tests.index_language.programs import bulk, operations
 from tests.messages import text_of
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 MOVES = {"gather", "scatter", "scatter_add", "dynamic_slice", "dynamic_update_slice"}
 
 

@@ -15,6 +15,8 @@ import tapeless.numpy as tnp
 from tapeless import index as ix
 from tapeless.interpreters.analysis.cost import cost
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 STEPS = (1, 1, 1, 1, -1, 2, 3)
 
 

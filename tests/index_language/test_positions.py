@@ -10,6 +10,8 @@ import tapeless.numpy as tnp
 from tapeless import index as ix
 from tests.index_language.test_random_bodies import Reader
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X = np.arange(1.0, 7.0)
 HELD = {
     "p": np.array([5, -3, 0, 17, 2, 2**31 - 1], np.int32),

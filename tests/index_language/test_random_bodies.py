@@ -11,6 +11,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 SIZES = (3, 4, 5)
 
 

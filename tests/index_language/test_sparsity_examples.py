@@ -8,6 +8,8 @@ import tapeless.numpy as tnp
 from tapeless import index as ix
 from tests.index_language.programs import bulk, cost, operations, work
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X, G = tnp.arange(1.0, 7.0), tnp.array([1.0, 2.0, 3.0])
 F, M = tnp.array([[1.0, 2, 4], [7, 3, 0]]), tnp.array([[1.0, 1, 0], [1, 1, 1]])
 

@@ -13,7 +13,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
-from tests.index_language.programs import bulk, work
+from tests.index_language.programs import bulk, work_of
 
 ENTRIES = 12
 RNG = np.random.default_rng(0)
@@ -132,10 +132,10 @@ def test_values_and_derivatives(name: str):
 def test_work_and_size(name: str):
     """Sorting, to find what two relations have in common, is counted as n log n."""
     for of in (value_of, gradient_of):
-        few, many = [work(of(PROGRAMS[name], sparse, n), *inputs(n)) for n in (40, 400)]
+        programs = [bulk(of(PROGRAMS[name], sparse, n), *inputs(n)) for n in (40, 400)]
+        few, many = map(work_of, programs)
         assert few <= 300 * ENTRIES + 20 * 40 and many <= few + 20 * 360, (few, many)
-        program = bulk(of(PROGRAMS[name], sparse, 400), *inputs(400))
-        assert max(v.aval.size for eqn in program.eqns for v in eqn.outvars) <= 3 * 400
+        assert max(v.aval.size for eqn in programs[1].eqns for v in eqn.outvars) <= 3 * 400
 
 
 MODES = {

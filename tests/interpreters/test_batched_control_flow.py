@@ -8,6 +8,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters import limits
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 MODES = ["auto", "select", "loop"]
 XS = np.array([0.5, -1.0, 2.0, 0.0], np.float32)
 each_mode = pytest.mark.parametrize("mode", MODES)

@@ -15,6 +15,8 @@ import tapeless.numpy as tnp
 from tapeless.experimental.jet import jet
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X, V, W = np.array([0.3, 0.7, 0.45]), np.array([0.5, -0.2, 1.0]), np.array([-0.3, 0.4, 0.1])
 ORDER, RADIUS, POINTS = 4, 0.125, 32
 

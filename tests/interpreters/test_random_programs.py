@@ -15,6 +15,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tests.interpreters.numpy_operations import OPERATIONS, SHAPE, spread
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 STEPS, PROGRAMS = 6, int(os.environ.get("TAPELESS_PROGRAMS", "7"))
 STEP_SIZE = 1e-6
 # Values are of the size of 1, with a dozen roundings each; a difference quotient loses half of the digits.

@@ -10,6 +10,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters import roots
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 norm = tnp.linalg.norm
 
 # Functions of two numbers that are x·x near 0, composed of roots.

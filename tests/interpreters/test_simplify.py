@@ -20,6 +20,8 @@ from tests.close import rewritten as close
 from tests.interpreters.structured_programs import arguments, program
 from tests.stepping import by_steps
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 
 def operations(jaxpr: Jaxpr) -> int:
     """Work, but for what it costs to dispose of what is not read: that grows as less is read."""

@@ -26,6 +26,8 @@ from tapeless.tracer.primitives.shape import concatenate, reshape, slice, split
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 N, M = 60, 3
 X, COEFFICIENTS = np.random.default_rng(0).normal(size=(2, N, M))
 WHOLE = ShapedArray((N, M), np.dtype(np.float64))

@@ -10,6 +10,8 @@ from tests.index_language.programs import work
 from tests.symbolic.checks import check, gradient, hermitian, random, run_source
 from tests.symbolic.reading import read_text
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 
 @pytest.fixture(autouse=True)
 def in_64_bits():

@@ -15,6 +15,8 @@ from tapeless.custom_derivatives import linear_call
 from tapeless.extend import ad, batching, mlir
 from tapeless.extend.core import Primitive
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 XS = np.ones(3, np.float32)
 
 

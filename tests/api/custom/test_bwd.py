@@ -12,6 +12,8 @@ from tests.api.comparing import each_way
 from tests.close import small_programs as close
 from tests.messages import raises, short, text_of
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X, Y = np.array(0.5), np.array(3.0)
 XS = np.array([0.5, 0.7])
 

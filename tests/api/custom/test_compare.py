@@ -10,6 +10,8 @@ import tapeless.numpy as tnp
 from tapeless.testing import check_custom_rule
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X = np.array([[0.3, 0.5, -0.2], [1.0, 0.7, 0.1]])
 
 

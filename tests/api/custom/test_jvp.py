@@ -12,6 +12,8 @@ from tapeless.tracer.dtypes import float0
 from tests.close import some_roundings as close
 from tests.messages import place, raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X, Y = np.array(0.5), np.array(3.0)
 
 

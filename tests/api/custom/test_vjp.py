@@ -14,6 +14,8 @@ from tests.api.comparing import each_way
 from tests.close import small_programs as close
 from tests.messages import place, raises
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X, Y = np.array(0.5), np.array(3.0)
 XS, YS = np.array([0.5, 0.7]), np.array([3.0, 2.0])
 

@@ -18,6 +18,8 @@ from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
 from tests.close import many_roundings as close
 from tests.stepping import in_steps, stepped
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 RNG = np.random.default_rng(0)
 
 

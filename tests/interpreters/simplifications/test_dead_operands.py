@@ -8,6 +8,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters.simplify import simplify_program
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 X = np.array([0.0, 1.0, 2.0])
 
 

@@ -12,6 +12,8 @@ from tapeless import lax
 from tapeless.interpreters.simplifications.fusion.affine_values import affine_pieces, brackets_where
 from tapeless.tracer.jaxpr import Jaxpr, Var
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 N, M = 4, 6
 
 

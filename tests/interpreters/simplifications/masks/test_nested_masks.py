@@ -11,6 +11,8 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 Function = Callable[[Any], Any]
 X = np.array([0.0, 0.5, -0.5, 1.5, 2.0])
 

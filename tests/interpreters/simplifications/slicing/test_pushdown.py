@@ -9,6 +9,8 @@ from tapeless import index, lax
 from tapeless.interpreters.simplify import simplify_program
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 # The function of a matrix that is read of, and the elements of the largest value that may be left of it.
 PARTS = {
     "elementwise": (lambda a: tnp.sin(a) * a, 16),
