@@ -31,7 +31,7 @@ from tapeless.interpreters import partial_eval, transpose
 from tapeless.lowering import compile
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.settings.config import config
-from tests import dense_zeros, one_context
+from tests import dense_zeros, one_context, recent_programs
 
 config.update("check_programs", True)
 
@@ -103,6 +103,14 @@ def one_mlir_context() -> Iterator[None]:
     """All modules of a process are parsed in one context: see `one_context`."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(compile, "call_uninterrupted", partial(one_context.compiling, compile.call_uninterrupted))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compiled_once() -> Iterator[None]:
+    """Programs that were compiled a short while ago are taken again: see `recent_programs`."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(compile, "_compile", partial(recent_programs.compiling, compile._compile))
         yield
 
 
