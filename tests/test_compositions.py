@@ -20,6 +20,8 @@ from tapeless import lax
 from tests.close import many_roundings as close
 from tests.stepping import stepped
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 Map = Callable[[Any], Any]  # [3] -> [3]
 X = np.array([0.7, -0.4, 1.1])
 W = np.array([0.5, -1.2, 0.8])

@@ -16,6 +16,8 @@ from tapeless import lax
 from tapeless.interpreters.analysis import cost
 from tapeless.interpreters.simplify import simplify_program
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 Function = Callable[..., Any]
 
 

@@ -17,6 +17,8 @@ from tests.api.comparing import assert_same
 from tests.close import fused_single_precision as close
 from tests.messages import place
 
+pytestmark = pytest.mark.usefixtures("eager_by_steps")
+
 P = tl.checkpoint_policies
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(4, 4)).astype(np.float32)
