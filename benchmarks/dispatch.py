@@ -53,6 +53,16 @@ def new_number(lib: ModuleType) -> Thunk:
     return repeated(lib, lambda: f(x, next(numbers) / 7), CALLS)
 
 
+def new_array(lib: ModuleType) -> Thunk:
+    f, numbers, batch = lib.jit(lambda x: x + 1), count(), BATCH.copy()
+
+    def call() -> Any:
+        batch[0, 0] = next(numbers)
+        return f(batch)
+
+    return repeated(lib, call, CALLS)
+
+
 def jitted_list(length: int) -> Callable[[ModuleType], Thunk]:
     def prepare(lib: ModuleType) -> Thunk:
         f = lib.jit(lambda xs: [x + 1 for x in xs])
@@ -172,6 +182,7 @@ ROWS: dict[str, tuple[Callable[[ModuleType], Thunk], float | None]] = {
     "jit, 4 arguments": (jitted(4), 1.15),
     "jit, 50 arguments": (jitted(50), 1.15),
     "jit, a NumPy array": (on_host(BATCH), 1.5),
+    "jit, a NumPy array with a new element": (new_array, 1.5),
     "jit, a Python float": (on_host(2.5), 1.15),
     "jit, a NumPy scalar": (on_host(np.float32(2.5)), 1.15),
     "jit, an array and a new float at each call": (new_number, 1.5),

@@ -61,7 +61,9 @@ class ShardMethods(OnOneDevice):
 class DeviceArray(ShardMethods, Array):
     """An array on a device. Made from results in C++, one call each: what the constructor does is the price of that."""
 
-    __slots__ = ("__weakref__", "aval", "buf")
+    # `__array_struct__` is NumPy's view of the elements, from when they were read: NumPy asks for it, and finds it
+    # without a call of Python. Whoever gives the memory away forgets it, see `forget_view`.
+    __slots__ = ("__array_struct__", "__weakref__", "aval", "buf")
 
     def __init__(self, buf: Any) -> None:
         self.buf: Any = buf
@@ -109,6 +111,7 @@ class DeviceArray(ShardMethods, Array):
 
         Only the reference is given up, because freeing memory that a dlpack consumer holds aborts.
         """
+        forget_view(self)
         self.buf = _Deleted(self.aval)
 
     def is_ready(self) -> bool:
@@ -169,6 +172,8 @@ class DeviceArray(ShardMethods, Array):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         host = self._host()
+        if host.dtype.isbuiltin == 1 and not host.flags.writeable:  # there is no form for dtypes of others
+            self.__array_struct__: Any = host.__array_struct__
         if dtype is not None and dtype != host.dtype:
             if copy is False:
                 raise ValueError(f"np.asarray(..., copy=False): {self.aval} cannot become {np.dtype(dtype)} uncopied.")
@@ -268,6 +273,12 @@ class DeviceArray(ShardMethods, Array):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return from_elements, (self._host(), self.aval.weak_type)
+
+
+def forget_view(x: DeviceArray) -> None:
+    """Drop NumPy's view of an array that is to be deleted or donated: XLA takes no memory that is shared."""
+    x.__array_struct__ = None
+    del x.__array_struct__  # not set, it has nothing to be deleted
 
 
 class _Deleted:

@@ -16,6 +16,7 @@ from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
 from tapeless.lowering.devices import Device
+from tapeless.lowering.host_values import array_reader, is_read
 from tapeless.lowering.key_array import KeyArray, run_followed, wrap_buffer
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.array import Array, Unplaced
@@ -266,6 +267,9 @@ def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], 
             avals.append(x.aval)
         else:
             avals.append(aval := _concrete(x))  # not the type of what is taken: float0 travels as booleans
+            if is_read(x, aval):
+                bufs.append(array_reader(aval, device)(x))
+                continue
             x = _taken(x, aval, device)
         bufs.append(x.buf)
     return tuple(avals), bufs, device
@@ -273,8 +277,6 @@ def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], 
 
 def _taken(x: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """Put a value that is no array of ours on a device; a number of a program's stays there for as long as it lives."""
-    if type(x) is np.ndarray and x.ndim and x.dtype.kind != "V":
-        return array.put(x, aval, device)
     if type(x) is not Exact or x.ndim:
         return to_device(x, aval, device)
     there = x.placed

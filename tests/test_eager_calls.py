@@ -208,6 +208,22 @@ def test_settings_are_read_at_every_call() -> None:
     assert tnp.mean(np.ones(3)).dtype == np.float64
 
 
+@pytest.mark.parametrize("name", ["nn.softmax(x)", "linalg.norm(x)", "mean", "clip", "median", "stats.norm.logpdf"])
+def test_guards_hold_for_calls_that_are_one_program(name: str) -> None:
+    """Before the program is compiled, and after; arrays of NumPy are moved at every call, numbers once."""
+    call, x, host = eager.ROWS[name], tnp.asarray(A), A + 0
+    for _ in range(2):
+        with config.scope(no_execution=True), pytest.raises(RuntimeError, match="no_execution forbids"):
+            call(tl, x, x)
+        with tl.transfer_guard_host_to_device("disallow"), pytest.raises(RuntimeError, match="host to device"):
+            call(tl, host, host)
+        for _ in range(4):
+            expected = call(tl, x, x), call(tl, host, host)
+        with tl.transfer_guard_host_to_device("disallow"):
+            assert np.array_equal(call(tl, x, x), expected[0])
+    assert np.array_equal(*expected)
+
+
 def test_programs_are_those_of_the_plain_function() -> None:
     """Also after an eager call: what is traced has no calls where there are operations."""
     for f in (tl.nn.softmax, tnp.var, tnp.linalg.norm, tl.nn.elu):

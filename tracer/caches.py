@@ -1,9 +1,11 @@
-"""Caches: of the entries that were used last (approximately LRU), and of what is derived from programs."""
+"""Caches: of the entries that were used last (approximately LRU), of what is derived from programs; and exact keys."""
 
 import functools
 import weakref
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 # Caches of what is derived from programs, for as long as these live.
 
@@ -110,3 +112,28 @@ def bound_entries(table: dict[Any, Any], limit: int) -> dict[Any, Any]:
     if len(table) >= limit:
         table.clear()
     return table
+
+
+def exact_key(value: Any, of_other: Callable[[Any], Any]) -> Any:
+    """Return a key of a value, equal only to those of values that cannot be told apart; None if there is none.
+
+    So 1, 1.0 and True differ, in tuples and frozen sets too, and 0.0 and -0.0, also NumPy's; nan equals itself.
+
+    of_other: returns the key of a value that is neither a number, a text nor one of these containers, or None.
+    """
+    kind = type(value)
+    if kind in _EQUAL_ARE_ALIKE:
+        return kind, value
+    if kind is float:
+        return kind, value.hex()
+    if kind is complex:
+        return kind, value.real.hex(), value.imag.hex()
+    if isinstance(value, np.generic):
+        return kind, value.dtype, value.tobytes()
+    if kind is tuple or kind is frozenset:
+        parts = [exact_key(part, of_other) for part in value]
+        return None if None in parts else (kind, kind(parts))
+    return of_other(value)
+
+
+_EQUAL_ARE_ALIKE = frozenset((int, bool, str, bytes, type(None)))

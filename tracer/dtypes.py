@@ -187,7 +187,7 @@ def scalar_dtype(scalar_type: type) -> DType:
 
 def numpy_dtype(dtype: DType) -> DType:
     """Type of the elements of a user's NumPy array: its own, or 32 bits for 64 where `config.numpy_bits` is 32."""
-    return dtype if config.numpy_bits == 64 else _OF_32_BITS.get(dtype, dtype)
+    return dtype if config.numpy_bits == 64 else _OF_32_BITS.get(dtype.newbyteorder("="), dtype)
 
 
 def has_32_bit_form(dtype: DType) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import ArrayLike
-from tapeless.tracer.caches import bound_entries
+from tapeless.tracer.caches import bound_entries, exact_key
 from tapeless.tracer.core import Tracer, current_trace
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.settings.scopes import Arguments, Result
@@ -102,7 +102,7 @@ class _Calls:
         takes = zip(self.takes, args) if not kwargs else self._all(args, kwargs)
         layout.extend(kwargs)
         for is_operand, x in takes:
-            token = _token(x) if not is_operand or x is None else _operand(x)
+            token = exact_key(x, _key_of_other) if not is_operand or x is None else _operand(x)
             if token is None:
                 return None, ()
             layout.append(token)
@@ -177,20 +177,11 @@ def _is_kept(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biufc" and dtype.isnative and (config.numpy_bits == 64 or dtype.itemsize < 8)
 
 
-def _token(x: Any) -> Any:
-    """Return a hashable value that tells static arguments apart; None for one that is not known to be immutable."""
-    kind = type(x)
-    if x is None or kind in _IMMUTABLE or isinstance(x, (type, np.dtype, Enum)):
-        return (kind, x)
-    if kind is float:
-        return (kind, x.hex())  # 0.0 == -0.0, and nan is not equal to itself
-    if kind is tuple:
-        tokens = tuple(map(_token, x))
-        return None if None in tokens else (kind, tokens)
-    return None
+def _key_of_other(x: Any) -> Any:
+    """Return the key of a static argument that is no number or text; None for one that is not known to be immutable."""
+    return (type(x), x) if isinstance(x, (type, np.dtype, Enum)) else None
 
 
-_IMMUTABLE = frozenset((int, bool, str))
 _NUMBERS = frozenset((int, float))
 
 

@@ -235,10 +235,12 @@ def aval_of(value: Any) -> ShapedArray:
 
     Raises: TypeError if `value` is none of these.
     """
+    kind = type(value)
+    if kind is np.ndarray:
+        return ShapedArray(value.shape, dtypes.numpy_dtype(dtypes.canonical(value.dtype)))
     aval = getattr(value, "aval", None)
     if type(aval) is ShapedArray:  # arrays of JAX have an aval, too
         return aval
-    kind = type(value)
     if kind in _PYTHON_SCALARS:
         return ShapedArray((), dtypes.scalar_dtype(kind), kind is not bool)
     known = _numpy_scalar_types[config.numpy_bits]

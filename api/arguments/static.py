@@ -5,12 +5,11 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from tapeless.arguments.argument_checks import describe_value
 from tapeless.arguments.names import argument_name
 from tapeless.tracer import core
 from tapeless.tracer.array import Array
+from tapeless.tracer.caches import exact_key
 from tapeless.tracer.pytree.codegen import StaticCode
 
 
@@ -124,16 +123,14 @@ class Statics:
 
 
 def _exactly(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return type(value), *map(_exactly, value)
-    if isinstance(value, frozenset):
-        return type(value), frozenset(map(_exactly, value))
-    if isinstance(value, np.generic):
-        return type(value), value.dtype, value.tobytes()
-    if isinstance(value, float):
-        return type(value), float.hex(value)
-    if isinstance(value, complex):
-        return type(value), float.hex(value.real), float.hex(value.imag)
+    return exact_key(value, _key_of_other)
+
+
+def _key_of_other(value: Any) -> Any:
+    """Return the key of an object: as exact as its equality, for named tuples and the like as exact as their values."""
+    for base in (tuple, frozenset, float, complex):
+        if isinstance(value, base):
+            return type(value), _exactly(base(value))
     return type(value), value
 
 

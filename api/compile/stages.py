@@ -14,7 +14,7 @@ from tapeless.arguments.signatures import Signature
 from tapeless.compile.references import ProgramReferences
 from tapeless.lowering import devices, dispatch, emit
 from tapeless.lowering.argument_errors import ArgumentError
-from tapeless.lowering.array import DeviceArray, duplicate
+from tapeless.lowering.array import DeviceArray, duplicate, forget_view
 from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation, parse
 from tapeless.lowering.key_array import run_followed, wrap_buffer
 from tapeless.lowering.xla_workarounds import compat
@@ -119,6 +119,8 @@ class CompiledCall:
         refs = self.references
         inputs = leaves if refs is None else refs.inputs(leaves)
         arrays = [x if dispatch.is_on(x, self._device) else self._put(x) for x in inputs]
+        for i in self.donated:
+            forget_view(arrays[i - len(self.consts)])
         try:
             outs = self._run(arrays)
         except ArgumentError as error:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core
+from tapeless.tracer.caches import exact_key
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.printing import is_record
 
@@ -61,16 +62,16 @@ def _key_of(jaxpr: Jaxpr) -> Any:
 
 def _exact(value: Any) -> Any:
     """Make a key of a param, equal to another only if no rule can tell the params apart: 1, 1.0 and True are three."""
+    return exact_key(value, _key_of_other)
+
+
+def _key_of_other(value: Any) -> Any:
     if isinstance(value, Jaxpr):
         return form_of(value)
     if isinstance(value, tuple):
         return type(value), *map(_exact, value)
     if is_record(value):
         return type(value), *[_exact(getattr(value, field.name)) for field in fields(value)]
-    if isinstance(value, float):
-        return type(value), float.hex(value)
-    if isinstance(value, complex):
-        return type(value), float.hex(value.real), float.hex(value.imag)
     return type(value), value
 
 

@@ -121,12 +121,14 @@ class WrappedLeaf(NamedTuple):
     """A leaf of class `cls` around a value: it has the object `tag` and the value as its attributes of these names.
 
     `cls(value)` makes one, and so does setting both attributes of a new object.
+    forgotten: an attribute that is deleted, if it is set, before the value is read; "" for none.
     """
 
     cls: type
     tag: Any
     tag_name: str
     value_name: str
+    forgotten: str = ""
 
 
 class ReadLeaf(NamedTuple):
@@ -195,8 +197,19 @@ def _read_leaves(code: _Code, leaves: Sequence[WrappedLeaf | ReadLeaf], names: S
     apart = {i: (names[i], leaf) for i, leaf in enumerate(leaves)}
     _check_together(code, [apart.pop(i) for i in wrapped])
     code.leave_if([_is_other(code, name, leaf) for name, leaf in apart.values()])
+    _forget(code, leaves, names)
     _unwrap_together(code, [names[i] for i in wrapped], [leaves[i] for i in wrapped])
     return [_reading(code, name, leaves[i]) if i in apart else name for i, name in enumerate(names)]
+
+
+def _forget(code: _Code, leaves: Sequence[WrappedLeaf | ReadLeaf], names: Sequence[str]) -> None:
+    by_attribute: dict[str, list[str]] = {}
+    for name, leaf in zip(names, leaves, strict=True):
+        if isinstance(leaf, WrappedLeaf) and leaf.forgotten:
+            by_attribute.setdefault(leaf.forgotten, []).append(name)
+    for attribute, found in by_attribute.items():
+        code.lines.append(f"for leaf in ({', '.join(found)},):")
+        code.lines.append(f"    leaf.{attribute} = None; del leaf.{attribute}")  # setting it first is no error
 
 
 def _check_together(code: _Code, wrapped: Sequence[tuple[str, Any]]) -> None:

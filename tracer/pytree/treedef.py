@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
+from tapeless.tracer.caches import exact_key
 from tapeless.tracer.pytree import deep_trees
 from tapeless.tracer.pytree.codegen import CallCode, builder, caller, matcher
 from tapeless.tracer.pytree.deep_trees import DEEP, Flattening, Recursion, trampoline
@@ -94,11 +95,15 @@ def _remember(table: dict[Any, Any], key: Any, value: Any) -> Any:
 
 def node_of(node_type: NodeType, aux: Any) -> Node:
     """Return the node of this type and auxiliary data, interned if their equality is exact."""
-    exact = _exact(aux)
+    exact = exact_key(aux, _no_key)
     if exact is None:
         return Node(node_type, aux, False)
     key = (node_type, exact)
     return _nodes.get(key) or _remember(_nodes, key, Node(node_type, aux, True))
+
+
+def _no_key(_: Any) -> None:
+    """Return the key of auxiliary data whose equality is not exact: there is none."""
 
 
 _nodes: dict[Any, Node] = {}
@@ -127,19 +132,6 @@ def _copied(aux: Any) -> Any:
         with suppress(Exception):
             return copied(aux)
     return aux
-
-
-def _exact(aux: Any) -> Any:
-    """Return a key that is equal only for indistinguishable auxiliary data; None for types without exact equality."""
-    kind = type(aux)
-    if kind in (str, int, bool, bytes, type(None)):
-        return kind, aux
-    if kind is float:
-        return kind, aux.hex()  # 0.0 == -0.0, and nan is not equal to itself
-    if kind is not tuple:
-        return None
-    parts = tuple(map(_exact, aux))
-    return None if None in parts else parts
 
 
 def _same(a: Any, b: Any) -> bool:
