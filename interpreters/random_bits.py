@@ -13,7 +13,7 @@ from tapeless.interpreters.index_rows import is_elementwise, rows
 from tapeless.tracer import core
 from tapeless.tracer.bodies import CARRY, EACH, VALUE, bodies_of, describe_bodies
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.primitives.random import GENERATORS
 from tapeless.tracer.types import aval_of
 
@@ -110,7 +110,10 @@ def _are_random(
 
 def _of_body(primitive: Primitive, params: dict[str, Any], n: int) -> Sequence[bool]:
     """Tell which results are random values of the only body, in each step if they are stacked."""
-    bodies, found = describe_bodies(primitive, params), [False] * n
+    found = [False] * n
+    if next(subjaxprs(params), None) is None:
+        return found  # a function with rules of its own that is no program yet
+    bodies = describe_bodies(primitive, params)
     if bodies is not None and len(bodies.each) == 1:
         (body,) = bodies.each
         inside = _random_results(body.jaxpr)

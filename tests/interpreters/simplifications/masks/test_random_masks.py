@@ -118,3 +118,18 @@ def test_a_long_chain_of_random_values():
         return tnp.sum(tnp.where(noise > 0, x @ w[0], 0))
 
     assert reductions(tl.jit(f), W, X, tl.random.PRNGKey(0)) in (0, 1)
+
+
+@pytest.mark.parametrize("transformed", [lambda f: f, tl.jit])
+def test_functions_with_rules_of_their_own(transformed: Callable[..., Any]):
+    """Those of Python are no programs while values are computed."""
+    own = tl.custom_jvp(tnp.tanh)
+    own.defjvp(lambda x, t: (tnp.tanh(x[0]), t[0]))
+    key, x = tl.random.PRNGKey(2), tnp.asarray(X)
+
+    def f(x: Any) -> Any:
+        noise = own(tl.random.normal(key, x.shape))
+        return tnp.sum(tnp.where(noise > 0, x, 0))
+
+    expected = np.asarray(tl.random.normal(key, X.shape)) > 0
+    np.testing.assert_array_equal(tl.grad(transformed(f))(x), expected)
