@@ -24,6 +24,7 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects, 
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.elementwise import eq_p, select_n_p
+from tapeless.tracer.primitives.random import GENERATORS
 from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, iota_p, reshape_p, rev_p, transpose_p
 from tapeless.tracer.source import Source
@@ -86,18 +87,28 @@ def linearize(
 class LinearizeTrace(UnzipTrace):
     """Unzip while values are computed: the linear jaxpr is closed over values, its residuals."""
 
-    __slots__ = ("_inlining", "_residuals", "_structure")
+    __slots__ = ("_inlining", "_random", "_residuals", "_structure")
 
     def __init__(self, parent: Trace, function: Any) -> None:
         super().__init__(parent, function)
         self._inlining = InliningInTurn()
         self._residuals: dict[int, tuple[Var, Any]] = {}
         self._structure = ResidualProvenance()
+        self._random: RandomValues | None = None
 
     def process_primal(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         outs = self.parent.process(primitive, args, params)
         if len(outs) == 1:
             self._structure.remember(primitive, args, params, outs[0])
+        if self._random is not None or primitive in GENERATORS:
+            self._random = self._random or random_bits.RandomValues()
+            self._random.note(primitive, params, args, outs)
+        return outs
+
+    def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        outs = super().record(primitive, args, params)
+        if primitive.carries_programs:
+            random_bits.note_operands(self._eqns[-1])
         return outs
 
     def inlined(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -113,6 +124,8 @@ class LinearizeTrace(UnzipTrace):
         found = self._residuals.get(id(x))
         if found is None:
             found = self._residuals[id(x)] = (Var(aval_of(x)), x)
+            if self._random is not None and x in self._random:
+                random_bits.note_input(found[0])
             made = self._structure.of(x)
             if made is not None:
                 atoms = [self.atom(y) for y in made.args]
@@ -157,10 +170,12 @@ def _dual(trace: JVPTrace, unzip: UnzipTrace, x: Any) -> Any:
 
 
 if TYPE_CHECKING:
-    from tapeless.interpreters import limits
+    from tapeless.interpreters import limits, random_bits
+    from tapeless.interpreters.random_bits import RandomValues
     from tapeless.interpreters.simplifications import repeatable_equations
 else:  # late, as it imports the index rows
     limits = LateModule("tapeless.interpreters.limits")
+    random_bits = LateModule("tapeless.interpreters.random_bits")
     repeatable_equations = LateModule("tapeless.interpreters.simplifications.repeatable_equations")
 
 _REPEATING = frozenset((broadcast_in_dim_p, iota_p))

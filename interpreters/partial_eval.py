@@ -31,10 +31,12 @@ from tapeless.tracer.staging import StagingTrace, WritingTrace, WrittenTracer
 from tapeless.tracer.types import ShapedArray, aval_of
 
 if TYPE_CHECKING:
+    from tapeless.interpreters import random_bits
     from tapeless.interpreters.residuals import cut as residual_cut
     from tapeless.interpreters.residuals.cut import Loop
     from tapeless.interpreters.simplifications import common_subexpressions
 else:
+    random_bits = LateModule("tapeless.interpreters.random_bits")
     residual_cut = LateModule("tapeless.interpreters.residuals.cut")
     common_subexpressions = LateModule("tapeless.interpreters.simplifications.common_subexpressions")
 
@@ -233,6 +235,7 @@ def _unzip(
     if policy is save_all:  # with another, what is saved is chosen again
         saving = residual_cut.save_masked(saving, primal, n, loop)
     primal, linear, n = rematerialization.with_plan(primal, linear, saving)
+    random_bits.note_residuals(linear.invars[:n], primal)
     return UnzippedJaxpr(primal, checked_linear(linear), linear_out, n)
 
 

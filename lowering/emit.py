@@ -4,8 +4,9 @@ Each distinct inner program is one function of the module, however often it is c
 """
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -136,6 +137,7 @@ class _Module:
         self._marks: dict[tuple[Source | None, str], str] = {}
 
     def text(self, jaxpr: Jaxpr, donated: Mapping[int, int | None]) -> str:
+        self._inlined.update(_shared(jaxpr))
         main = self._function(jaxpr, "public @main", donated)
         places = [f"{alias} = loc({spot})" for spot, alias in self._places.items()]
         return "\n".join([f"module @{self._name} {{", main, *self._texts, "}", *places])
@@ -143,7 +145,7 @@ class _Module:
     def _function(
         self, jaxpr: Jaxpr, title: str, donated: Mapping[int, int | None] = _NOTHING, looping: Looping = None
     ) -> str:
-        f = Function(self._call, self._location, self._inlined, self.callbacks, self._settles, self._platform)
+        f = Function(self._call, self._location, self._inlined, self.callbacks, self._settles, self._platform, jaxpr)
         arguments = [Value(f"%arg{i}", v.aval) for i, v in enumerate(jaxpr.invars)]
         if looping is None:
             called = not title.startswith("public")
@@ -287,6 +289,31 @@ def apply(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> Sequence[Val
         return f.call(f, jaxpr, arguments)
     f.inlined.add(jaxpr)
     return lower(f, jaxpr, arguments)
+
+
+long: Final[set[core.Primitive]] = set()  # without params; many operations: several of the same types are one function
+
+
+@lru_cache(maxsize=256)
+def alone(primitive: core.Primitive, avals: tuple[ShapedArray, ...]) -> Jaxpr:
+    """Build the program of one application of a primitive without params to operands of these types."""
+    operands, outs = list(map(Var, avals)), list(map(Var, primitive.type(avals, {})))
+    return Jaxpr(operands, [Equation(primitive, operands, {}, outs, None)], outs, primitive.name)
+
+
+def _shared(jaxpr: Jaxpr) -> list[Jaxpr]:
+    """List the programs of single `long` primitives that a program, with those in it, applies more than once."""
+    counts, seen = Counter[Jaxpr](), {jaxpr}
+    todo = [jaxpr]
+    while todo:
+        program = todo.pop()
+        if not long.isdisjoint(program.primitives):
+            eqns = [eqn for eqn in program.eqns if eqn.primitive in long]
+            counts.update(alone(eqn.primitive, tuple([v.aval for v in eqn.invars])) for eqn in eqns)
+        new = {inner for inner in program.programs if inner not in seen}
+        seen |= new
+        todo += new
+    return [program for program, n in counts.items() if n > 1]
 
 
 def call(f: Function, outs: Any, /, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Sequence[Value]:

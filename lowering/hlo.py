@@ -60,6 +60,7 @@ class Function:
         callbacks: list[Any],
         settles: bool = False,
         platform: str = "cpu",
+        program: Any = None,
     ) -> None:
         self.looping = False  # is a loop's body being written? see in_place_loops.py
         self.settles: Final = settles
@@ -71,6 +72,7 @@ class Function:
         self.inlined: Final = inlined
         self._callbacks = callbacks
         self.platform: Final = platform
+        self.program: Final = program  # that the function computes
         self.lines: list[str] = []
         self.source: Any = None
         self.operation: str = ""  # the name of the primitive that is being emitted

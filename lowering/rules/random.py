@@ -26,7 +26,14 @@ _PARITY = 0x1BD11BDA  # of the key schedule; Salmon et al. 2011, section 3.2
 
 
 def _threefry2x32(f: Function, outs: Any, *words: Value) -> Any:
-    """Emit Threefry: twenty rounds, with words of the key schedule added before the first and after every fourth."""
+    """Emit Threefry; if a module has several of these types, calls of one function."""
+    program = emit.alone(threefry2x32_p, tuple([word.aval for word in words]))
+    called = program in f.inlined and program is not f.program
+    return f.call(f, program, words) if called else _rounds(f, outs, words)
+
+
+def _rounds(f: Function, outs: Any, words: Sequence[Value]) -> tuple[Value, Value]:
+    """Emit twenty rounds, with words of the key schedule added before the first and after every fourth."""
     key0, key1, x0, x1 = (f.broadcast(word, outs[0].shape) for word in (*_kept(f, words[:2]), *words[2:]))
     schedule = (key0, key1, _xor(f, _xor(f, key0, key1), f.constant(_PARITY, outs[0])))
     x0, x1 = _add(f, x0, key0), _add(f, x1, key1)
@@ -60,6 +67,7 @@ def _rotated(f: Function, x: Value, bits: int) -> Value:
 
 
 emit.rules[threefry2x32_p] = _threefry2x32
+emit.long.add(threefry2x32_p)
 
 
 def _rng_bit_generator(

@@ -97,6 +97,7 @@ def _rng_bit_generator_type(
 
 
 rng_bit_generator_p: Final = Primitive("rng_bit_generator", _rng_bit_generator_type)
+GENERATORS: Final = frozenset((threefry2x32_p, rng_bit_generator_p))
 
 # ---- keys ----------------------------------------------------------------------------------------------------
 

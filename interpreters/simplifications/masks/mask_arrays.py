@@ -7,11 +7,12 @@ everywhere true nor everywhere false.
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from tapeless.interpreters.index_rows import index_row
+from tapeless.interpreters.random_bits import RandomVariables
 from tapeless.interpreters.simplifications.common_subexpressions import key_of
 from tapeless.interpreters.simplifications.constant_values import number
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
@@ -46,6 +47,7 @@ class MaskWriter(Writer):
         super().__init__(jaxpr)
         self._numbered: dict[Any, Atom] = {}
         self._plain: dict[Mask, Mask | bool] = {}
+        self.random: Final = RandomVariables(self.definition)
 
     def keep(self, eqn: Equation) -> None:
         super().keep(eqn)

@@ -152,13 +152,13 @@ def _jointly(w: MaskWriter, region: Region, move: Callable[[Mask], Mask | None])
 
 
 def _moved(w: MaskWriter, eqn: Equation, k: int, reading: Map, mask: Mask) -> Mask | None:
-    """Move a mask of a result to an operand; None if it may hold everywhere."""
+    """Move a mask of a result to an operand; None if it may hold everywhere, as a random mask that is reduced."""
     if eqn.primitive in undone and _is_by_data(reading.term):
         return Mask(undone[eqn.primitive](w, eqn, k, w.truth(mask)), 1, 2)
     reader = _without_data(reading, reading.access, reading.of)
     found = mask.read(reader)
     if found is not None:
-        return found
+        return None if found.is_reduced and mask.which in w.random else found
     # A larger mask is used if it takes no reduction, such as a mask of the examples of a batch.
     wide = larger(reader)
     found = wide and w.origin(mask).read(wide)
