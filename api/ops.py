@@ -127,8 +127,9 @@ def _reduced(
     _check(name, x.aval, ids.aval)
     count = _count(name, ids, num_segments)
     mode = GatherScatterMode.from_any(mode)
-    options = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode}
-    places = _inside_or_beyond(ids, count, mode)
+    promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
+    options = {**promises, "mode": mode, "wrap_negative_indices": False}
+    places = tnp.clip(ids, 0, max(count - 1, 0)) if mode is GatherScatterMode.CLIP else ids
     empty = exact(neutral(x.dtype), x.dtype)
     if bucket_size is None:
         whole = tnp.full((count, *x.shape[1:]), empty, x.dtype)
@@ -138,13 +139,6 @@ def _reduced(
     whole = tnp.full((buckets, count, *x.shape[1:]), empty, x.dtype)
     parts = getattr(whole.at[np.arange(x.shape[0]) // size, places], method)(x, **options)
     return convert_element_type(reduce(parts, axis=0, initial=empty), x.dtype)
-
-
-def _inside_or_beyond(ids: Array, count: int, mode: GatherScatterMode) -> Array:
-    """Clip segment_ids, or move negative ones, which would count from the end, beyond the last segment."""
-    if mode is GatherScatterMode.CLIP:
-        return tnp.clip(ids, 0, max(count - 1, 0))
-    return tnp.where(ids < 0, count, ids) if dtypes.is_signed(ids.dtype) else ids
 
 
 def _check(name: str, data: Any, ids: Any) -> None:

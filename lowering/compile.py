@@ -26,6 +26,7 @@ from tapeless.lowering.compilation_cache import default_cache, program_key
 from tapeless.lowering.devices import Device
 from tapeless.lowering.key_array import KeyArray
 from tapeless.lowering.xla_workarounds import compat, forking
+from tapeless.lowering.xla_workarounds.barriers_in_loops import has_barrier_in_loop
 from tapeless.lowering.xla_workarounds.compat import xc
 from tapeless.lowering.xla_workarounds.uninterrupted import call_uninterrupted
 from tapeless.tracer import dtypes
@@ -56,13 +57,13 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "gpu": _ROUNDED,
     "tpu": _ROUNDED,
 }
-# Our defaults for modules with one of these words: XLA compiles a small loop to one kernel on the CPU. It ends the
-# process if a barrier is in the loop (jaxlib 0.10.2 to 0.11.2), and errs in conversions to these formats: see
-# docs/xla_defects.md.
+# Our defaults for modules with a barrier in a loop, or with one of the words below: XLA compiles a small loop to one
+# kernel on the CPU. It ends the process if a barrier is in the loop (jaxlib 0.10.2 to 0.11.2), and errs in conversions
+# to these formats: see docs/xla_defects.md.
 SEPARATE_KERNELS: dict[str, dict[str, Any]] = {
     "cpu": {"xla_disable_hlo_passes": "cse_barrier_expander,tree_reduction_rewriter,small-while-loop-hoisting"}
 }
-_NEED_SEPARATE_KERNELS = ("optimization_barrier", "f4E2M1FN", "FNUZ")
+_NEED_SEPARATE_KERNELS = ("f4E2M1FN", "FNUZ")
 # Options of one backend, which XLA takes as texts and ignores if they are unknown.
 EXTRA: dict[str, dict[str, str]] = {
     # Loops whose steps touch fewer bytes become one kernel. XLA's default is 1,024, which gradients and tangents of a
@@ -451,7 +452,7 @@ def compile_options(device: Device, given: Options, text: str | bytes = "") -> A
 def _defaults(platform: str, text: str | bytes) -> Options:
     flags = os.environ.get("XLA_FLAGS", "")
     ours = DEFAULTS.get(platform, {})
-    if any(_names(text, word) for word in _NEED_SEPARATE_KERNELS):
+    if has_barrier_in_loop(text) or any(_names(text, word) for word in _NEED_SEPARATE_KERNELS):
         ours = {**ours, **SEPARATE_KERNELS.get(platform, {})}
     return {name: value for name, value in ours.items() if name not in flags and name not in _unknown_defaults}
 

@@ -122,12 +122,14 @@ emit.rules[r.reduce_xor_p] = _reduction(operation("xor"), lambda dtype: 0)
 # XLA's pass for this on the CPU, tree_reduction_rewriter, makes a tree of windows of 32 elements of every reduction.
 # They are not fused with the operations before them, and along rows they are not vectorised; `compile.py` turns the
 # pass off. Without it XLA computes rows as fast as it reads them, together with the operations before; columns too, if
-# they are so short that it unrolls their loop. So the first step reduces groups, a thousand neighbours in a row or 32
-# elements of a column. It leaves few elements, and these are reduced by windows, as XLA would fuse a second reduction
-# with the first. The error of a sum grows with the length of the groups, not with the number of elements.
+# they are so short that it unrolls their loop. (With an exponential in it, a loop of 16 elements is unrolled, one of 20
+# seldom not; one of 30 is not, and takes two to three times as long.) So the first step reduces groups, a thousand
+# neighbours in a row or some 16 elements of a column. It leaves few elements, and these are reduced by windows, as XLA
+# would fuse a second reduction with the first. The error of a sum grows with the length of the groups, not with the
+# number of elements.
 
 SMALL = 1024  # elements; a reduction of fewer is one operation
-_ROW, _COLUMN = 1024, 32  # elements of a group
+_ROW, _COLUMN = 1024, 32  # elements of a group, or of a window
 _AT_ONCE = 131_072  # elements of a row without whole groups; the error of their sum is some ten roundings of float32
 _SHORT = 64  # shorter rows are joined with the axis before, if that is reduced, too
 
@@ -172,8 +174,7 @@ def _in_groups(f: Function, x: Value, combine: Operation, initial: Any, axes: Se
     """
     axis, shape = axes[-1], x.aval.shape
     n = shape[axis]
-    longer = range(most + 1, 2 * most + 1) if most == _ROW else ()
-    size = next((k for k in (*range(most, most // 4, -1), *longer) if n % k == 0), most)
+    size = next((k for k in _sizes(most) if n % k == 0), most)
     if n % size and most == _ROW and n <= _AT_ONCE:
         return _by_windows(f, _reduced(f, x, combine, initial, [axis]), combine, initial, axes[:-1])
     whole = x if n % size == 0 else _cut(f, x, axis, 0, n - n % size)
@@ -184,6 +185,13 @@ def _in_groups(f: Function, x: Value, combine: Operation, initial: Any, axes: Se
         return result
     rest = _in_steps(f, _cut(f, x, axis, n - n % size, n), combine, initial, axes)
     return combine(f, result, f.op("reshape", [rest], result.aval))
+
+
+def _sizes(most: int) -> Sequence[int]:
+    """List sizes of groups, the best first: unrolled loops, but not so short that the sums of groups need memory."""
+    if most == _ROW:
+        return *range(most, most // 4, -1), *range(most + 1, 2 * most + 1)
+    return *range(16, 11, -1), *range(20, 16, -1), *range(11, 4, -1), *range(most, 20, -1)
 
 
 def _by_windows(f: Function, x: Value, combine: Operation, initial: Any, axes: Sequence[int]) -> Value:

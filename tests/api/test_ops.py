@@ -65,6 +65,14 @@ def test_modes():
     )
 
 
+@pytest.mark.parametrize("name", ["segment_sum", "segment_max"])
+def test_segment_ids_are_positions_as_they_are(name: str):
+    """A scatter drops what is outside, so nothing is computed of the ids, of which there are as many as data."""
+    text = tl.jit(lambda data, ids: getattr(ops, name)(data, ids, 6)).lower(np.ones(8), IDS).as_text()
+    assert text.count('"stablehlo.scatter"(') == 1
+    assert not [word for word in ("select", "compare", "clamp") if f"stablehlo.{word}" in text]
+
+
 def test_derivatives_are_reads():
     weights, data = np.linspace(1, 2, 6), np.linspace(-1, 1, 8)
     inside = (IDS >= 0) & (IDS < 6)

@@ -1,5 +1,6 @@
-"""Convolutions: complex ones by parts, integers by limbs, groups cut by negative padding."""
+"""Convolutions by parts and by limbs, groups cut by negative padding; small matrices and vectors of a batch."""
 
+import itertools
 from functools import partial
 from typing import Any
 
@@ -79,3 +80,53 @@ def test_grouped_convolutions_cut_by_negative_padding(seed):
     c = rng.normal(size=y.shape)
     for gx, gw in (pull(c), tl.jit(lambda x, w, c: tl.vjp(convolve, x, w)[1](c))(x, w, c)):
         np.testing.assert_allclose([np.vdot(gx, x), np.vdot(gw, w)], [np.vdot(y, c)] * 2, rtol=1e-12, atol=1e-12)
+
+
+def batched(lhs: str, rhs: str) -> Any:
+    """Return the contraction of axes named k, l with a batch named b, c; its result has axes of b, c, lhs, rhs."""
+    dims = [tuple([tuple([own.index(a) for a in names if a in own]) for own in (lhs, rhs)]) for names in ("kl", "bc")]
+    return lambda x, y: lax.dot_general(x, y, tuple(dims))
+
+
+SIZES = {"b": 3, "c": 2, "k": 3, "l": 2, "m": 1, "n": 4, "o": 3}
+OTHERS = ["bk", "kb", "bkm", "mbk", "kmb"]  # of the vectors; m has one element
+CASES = [
+    (vectors, "".join(axes)) for vectors in OTHERS for own in ("", "n") for axes in itertools.permutations("bk" + own)
+]
+CASES += [("bckl", "cblnko"), ("lbkc", "bcnlok"), ("klbmc", "bcko" + "l"), ("bck", "bcok")]
+
+
+def test_small_matrices_and_vectors_of_a_batch_are_multiplied_elementwise(rng: np.random.Generator):
+    """In every order of axes, on both sides: what is no product of the parts in their order stays a contraction."""
+
+    def arrays(names: str) -> Any:
+        return rng.normal(size=[SIZES[a] for a in names]).astype(np.float32)
+
+    pairs = [pair for vectors, matrices in CASES for pair in ((vectors, matrices), (matrices, vectors))]
+    operands = [(arrays(lhs), arrays(rhs)) for lhs, rhs in pairs]
+
+    def run(operands: Any) -> Any:
+        return [batched(*pair)(*xy) for pair, xy in zip(pairs, operands, strict=True)]
+
+    for (lhs, rhs), (x, y), found in zip(pairs, operands, tl.jit(run)(operands), strict=True):
+        free = [a for a in lhs + rhs if a in "mno"]
+        wanted = np.einsum(f"{lhs},{rhs}->{''.join([a for a in 'bc' if a in lhs] + free)}", x, y)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5, err_msg=f"{lhs} {rhs}")  # of six terms at most
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "dot"),
+    [
+        ((100, 1, 2), (100, 2, 2), False),
+        ((100, 2, 3), (100, 3, 1), False),
+        ((7, 16), (7, 16, 16), False),
+        ((7, 17), (7, 17, 16), True),  # large
+        ((100, 2, 2), (100, 2, 2), True),  # two matrices
+        ((1, 2), (1, 2, 2), True),  # no batch
+    ],
+)
+def test_which_contractions_are_sums_of_products(x: Any, y: Any, dot: bool):
+    dims = (((len(x) - 1,), (1,)), ((0,), (0,)))
+    for dtype, kept in (("float32", dot), ("complex128", dot), ("int32", True), ("float16", True)):
+        text = tl.jit(lambda x, y: lax.dot_general(x, y, dims)).lower(np.ones(x, dtype), np.ones(y, dtype)).as_text()
+        assert ("stablehlo.dot_general" in text) == kept, dtype
