@@ -227,20 +227,21 @@ class _Cotangent:
 
 
 # Additions in place run one by one, each as a kernel that is compiled, and vectorise along windows. Padded with zeros,
-# windows are added in the kernel that reads their sum, but XLA does not vectorise that, and each addition takes all
-# elements. So windows of few neighbours, or in an array of few elements, are padded, unless this adds more than
-# `_PADDING` elements for each of theirs. (On two cores: 529 additions in the gradient of determinants by minors compile
-# in 4.6 s in place of 8.6 and run in 205 us in place of 250; 120 of some 1,000 neighbours, in Runge-Kutta steps, would
-# run in 790 us in place of 330.)
-_SHORT, _FEW, _PADDING = 32, 128, 8
+# windows are added in the kernel that reads their sum, but XLA does not vectorise that, each addition takes all
+# elements, and all windows are stored until then. So a few windows of few neighbours are padded, and any number in an
+# array of few elements, unless this adds more than `_PADDING` elements for each of theirs. (On two cores: the gradient
+# of determinants by minors compiles in 5.4 s in place of 8.5 and runs in 240 us in place of 320, its sums of four
+# windows padded; if those of seven and more were, too, it would take 445 kB in place of 278. 120 additions of some
+# 1,000 neighbours, in Runge-Kutta steps, would run in 790 us in place of 330.)
+_SHORT, _NUMBER, _FEW, _PADDING = 32, 6, 128, 8
 
 
 def are_added_padded(windows: Sequence[Any], shape: tuple[int, ...]) -> bool:
     """Tell whether windows, (array, starts) each, are padded and added, not added in place to their parts."""
     sizes = [aval_of(ct).shape for ct, _ in windows]
     whole, elements = math.prod(shape), sum(map(math.prod, sizes))
-    short = whole <= _FEW or max(_run(size, shape) for size in sizes) < _SHORT
-    return short and len(sizes) * whole <= _PADDING * elements
+    little = whole <= _FEW or (len(sizes) <= _NUMBER and max(_run(size, shape) for size in sizes) < _SHORT)
+    return little and len(sizes) * whole <= _PADDING * elements
 
 
 def _run(size: Sequence[int], shape: Sequence[int]) -> int:

@@ -197,24 +197,31 @@ def windows_of(shape: tuple[int, ...], size: tuple[int, ...], number: int) -> li
 
 
 @pytest.mark.parametrize(
-    ("shape", "size", "in_place"),
+    ("shape", "size", "number", "padded"),
     [
-        ((9, 4, 4), (8, 3, 3), 0),  # as minors of determinants
-        ((9, 4, 4), (9, 3, 4), 0),
-        ((6,), (2,), 0),
-        ((1000,), (998,), 5),  # long neighbours, which are vectorised in place
-        ((9, 64), (8, 32), 5),
-        ((200, 4), (198, 4), 5),  # whole rows are neighbours
-        ((9, 4, 4), (2, 1, 1), 5),  # padded, each would take 72 times its elements
+        ((9, 4, 4), (8, 3, 3), 6, True),  # as minors of determinants
+        ((9, 4, 4), (9, 3, 4), 6, True),
+        ((6,), (2,), 6, True),
+        ((40, 4), (39, 3), 6, True),
+        ((40, 4), (39, 3), 7, False),  # more windows that are stored until they are added
+        ((5, 4), (4, 3), 7, True),
+        ((1000,), (998,), 6, False),  # long neighbours, which are vectorised in place
+        ((9, 64), (8, 32), 6, False),
+        ((200, 4), (198, 4), 6, False),  # whole rows are neighbours
+        ((9, 4, 4), (2, 1, 1), 6, False),  # padded, each would take 72 times its elements
     ],
 )
-def test_short_windows_are_added_padded(shape: tuple[int, ...], size: tuple[int, ...], in_place: int) -> None:
+def test_short_windows_are_added_padded(
+    shape: tuple[int, ...], size: tuple[int, ...], number: int, padded: bool
+) -> None:
     """Additions in place are compiled and run one by one; padded windows are added by one kernel."""
-    reads = windows_of(shape, size, 6)
-    x, weights = np.ones(shape), [np.full(size, 1.0 + k) for k in range(6)]
+    reads = windows_of(shape, size, number)
+    x, weights = np.ones(shape), [np.full(size, 1.0 + k) for k in range(number)]
     jaxpr = gradient_program(loss_of(reads, weights), ShapedArray(shape, x.dtype))
     counts = Counter(e.primitive.name for e in jaxpr.eqns if e.outvars[0].aval.shape == shape)
-    assert (counts["dynamic_update_slice"], counts["add"], counts["pad"]) == (in_place, 5 - in_place, 6 - in_place)
+    in_place = 0 if padded else number - 1
+    assert counts["dynamic_update_slice"] == in_place
+    assert counts["pad"] == counts["add"] + 1 == number - in_place
     expected = np.zeros(shape)
     for (_, part), w in zip(reads, weights):
         part(expected)[...] += w

@@ -75,7 +75,7 @@ def test_special_values_stay_in_their_columns() -> None:
 
 
 @pytest.mark.parametrize(("n", "windows"), [(40 * 25, 1), (64 * 32, 1), (65 * 32, 2)])
-def test_what_groups_leave_is_reduced_by_one_window_if_it_is_little(n: int, windows: int) -> None:
+def test_columns_of_few_elements_take_few_steps(n: int, windows: int) -> None:
     x = np.ones((n, 32), np.float32)
     assert count(lambda x, _: (x * x).sum(0), x, x)["reduce_window"] == windows
     np.testing.assert_array_equal(tl.jit(lambda x: (x * x).sum(0))(x), [n] * 32)
