@@ -22,7 +22,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p, slic
 
 FEWEST, LONGEST, NARROWEST = 1024, 1024, 8  # elements: of a matrix, fewer are summed by one kernel; of a column, a row
 _ROWS = 2  # of ones
-_DTYPES = (np.float32, np.float64)
+_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 @core.memoize_by_program
