@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tapeless.lowering import hlo, ordering, physical
+from tapeless.lowering import column_sums, hlo, ordering, physical
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.xla_workarounds import in_place_loops
 from tapeless.lowering.xla_workarounds.dataflow import ARGUMENTS, Dataflow
@@ -77,9 +77,11 @@ def prepare_program(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> J
     jaxpr = physical.program(expand_primitives(jaxpr))
     for run in passes:
         jaxpr = run(jaxpr)
+    if platform == "cpu":
+        return column_sums.with_products(jaxpr)
     if platform == "gpu":
         jaxpr = with_stored_concatenations(jaxpr)
-    return jaxpr if platform == "cpu" else memories.brought_back(jaxpr)
+    return memories.brought_back(jaxpr)
 
 
 def write_module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platform: str = "cpu") -> Emitted:

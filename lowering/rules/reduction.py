@@ -132,6 +132,7 @@ SMALL = 1024  # elements; a reduction of fewer is one operation
 _ROW, _COLUMN = 1024, 32  # elements of a group, or of a window
 _AT_ONCE = 131_072  # elements of a row without whole groups; the error of their sum is some ten roundings of float32
 _SHORT = 64  # shorter rows are joined with the axis before, if that is reduced, too
+_FEW = 16_384  # elements, of which windows of two groups take no longer than two steps, that is, kernels
 
 
 def _in_steps(f: Function, x: Value, combine: Operation, initial: Any, axes: Sequence[int]) -> Value:
@@ -201,6 +202,7 @@ def _by_windows(f: Function, x: Value, combine: Operation, initial: Any, axes: S
     for axis in axes:
         while (n := x.aval.shape[axis]) > 1:
             most = _group(x.aval.shape, axis)
+            most = 2 * most if n <= 2 * most and x.aval.size <= _FEW else most
             size, left = min(n, most), -(-n // most)
             window = _along(x, axis, size, 1)
             padding = [(0, left * size - n if i == axis else 0) for i in range(x.aval.ndim)]
