@@ -452,7 +452,8 @@ def compile_options(device: Device, given: Options, text: str | bytes = "") -> A
 def _defaults(platform: str, text: str | bytes) -> Options:
     flags = os.environ.get("XLA_FLAGS", "")
     ours = DEFAULTS.get(platform, {})
-    if has_barrier_in_loop(text) or any(_names(text, word) for word in _NEED_SEPARATE_KERNELS):
+    has_barrier = _names(text, "optimization_barrier")
+    if any(_names(text, word) for word in _NEED_SEPARATE_KERNELS) or (has_barrier and has_barrier_in_loop(text)):
         ours = {**ours, **SEPARATE_KERNELS.get(platform, {})}
     return {name: value for name, value in ours.items() if name not in flags and name not in _unknown_defaults}
 

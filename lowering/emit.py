@@ -78,7 +78,8 @@ def prepare_program(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> J
     for run in passes:
         jaxpr = run(jaxpr)
     if platform == "cpu":
-        return column_sums.with_products(jaxpr)
+        has_products = dot_general_p in jaxpr.primitives or jaxpr.programs
+        return column_sums.with_products(jaxpr) if has_products else jaxpr
     if platform == "gpu":
         jaxpr = with_stored_concatenations(jaxpr)
     return memories.brought_back(jaxpr)
