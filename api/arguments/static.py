@@ -122,13 +122,16 @@ class Statics:
         return hash(self.key)
 
 
+_BASES: tuple[type[Any], ...] = (tuple, frozenset, float, complex)  # of named tuples and the like
+
+
 def _exactly(value: Any) -> Any:
     return exact_key(value, _key_of_other)
 
 
 def _key_of_other(value: Any) -> Any:
     """Return the key of an object: as exact as its equality, for named tuples and the like as exact as their values."""
-    for base in (tuple, frozenset, float, complex):
+    for base in _BASES:
         if isinstance(value, base):
             return type(value), _exactly(base(value))
     return type(value), value
