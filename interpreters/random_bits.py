@@ -19,7 +19,6 @@ from tapeless.tracer.types import aval_of
 
 # Random inputs of linear programs, whose bits were drawn by another program. Other programs never change them.
 _inputs: Final[weakref.WeakSet[Var]] = weakref.WeakSet()
-note_input = _inputs.add
 
 
 class RandomVariables:
@@ -63,6 +62,11 @@ class RandomValues:
         for x, yes in zip(outs, _are_random(primitive, params, args, self.__contains__, len(outs))):
             if yes:
                 self._found[id(x)] = weakref.ref(x)
+
+
+def note_input(v: Var) -> None:
+    """Record an input of a linear program that is random."""
+    _inputs.add(v)
 
 
 def note_residuals(residuals: Sequence[Var], primal: Jaxpr) -> None:
