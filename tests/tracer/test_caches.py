@@ -47,7 +47,11 @@ def test_keys_are_exact():
     assert [exact_key(again(x), of_none) for x in VALUES] == keys
 
 
-@pytest.mark.parametrize("value", [[], [1], {}, len, object(), Pair(1, 2), Length(1), np.zeros(2)], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [[], [1], {}, len, object(), Pair(1, 2), Length(1), np.zeros(2)],
+    ids="empty list,list,dict,function,object,named tuple,dataclass,array".split(","),
+)
 def test_a_value_that_may_change_has_no_key(value):
     assert exact_key(value, of_none) is exact_key((1, value), of_none) is exact_key(((value,), 1), of_none) is None
     assert exact_key((1, value), lambda x: "other") == (tuple, ((int, 1), "other"))
