@@ -6,7 +6,6 @@ dense array of mostly zeros. That is what makes transposition preserve work.
 Source: Radul et al. 2023, section 6 and theorem 7.1.
 """
 
-import math
 from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
@@ -45,12 +44,12 @@ class _LinearOperand(Exception):
 class Update(NamedTuple):
     """A cotangent that is zero outside a part: `dense()` is the whole array, `onto(x)` adds it to x in place.
 
-    windows: cotangents and where they start, if the part consists of windows at known indices.
+    window: the cotangent of the part, and where it starts, if that is a window at known indices.
     """
 
     dense: Callable[[], Any]
     onto: Callable[[Any], Any]
-    windows: Sequence[tuple[Any, Sequence[int]]] = ()
+    window: tuple[Any, Sequence[int]] | None = None
 
 
 def is_linear(x: Any) -> bool:
@@ -209,49 +208,13 @@ class _Cotangent:
     def value(self, aval: ShapedArray) -> Any:
         """Return the sum of what was added, of type `aval`; `Zero` if nothing was."""
         total, updates = self._dense, self._updates
-        known = all(update.windows for update, _ in updates)
-        windows = [window for update, _ in updates for window in update.windows] if known else []
-        if total is None and len(windows) > 1:
-            total = source.at(updates[0][1], joined, windows, aval.shape)
+        if total is None and len(updates) > 1 and all(update.window for update, _ in updates):
+            total = source.at(updates[0][1], joined, [update.window for update, _ in updates], aval.shape)
             updates = updates if total is None else []
-        padded = bool(windows) and are_added_padded(windows, aval.shape)
         for update, place in updates:
-            if total is None:
-                total = source.at(place, update.dense)
-            elif padded:
-                total = source.at(place, add, total, source.at(place, update.dense))
-            else:
-                total = source.at(place, update.onto, total)
+            total = source.at(place, update.dense) if total is None else source.at(place, update.onto, total)
         self._dense, self._updates = total, []
         return Zero(aval) if total is None else total
-
-
-# Additions in place run one by one, each as a kernel that is compiled, and vectorise along windows. Padded with zeros,
-# windows are added in the kernel that reads their sum, but XLA does not vectorise that, each addition takes all
-# elements, and all windows are stored until then. So a few windows of few neighbours are padded, and any number in an
-# array of few elements, unless this adds more than `_PADDING` elements for each of theirs. (On two cores: the gradient
-# of determinants by minors compiles in 5.4 s in place of 8.5 and runs in 240 us in place of 320, its sums of four
-# windows padded; if those of seven and more were, too, it would take 445 kB in place of 278. 120 additions of some
-# 1,000 neighbours, in Runge-Kutta steps, would run in 790 us in place of 330.)
-_SHORT, _NUMBER, _FEW, _PADDING = 32, 6, 128, 8
-
-
-def are_added_padded(windows: Sequence[Any], shape: tuple[int, ...]) -> bool:
-    """Tell whether windows, (array, starts) each, are padded and added, not added in place to their parts."""
-    sizes = [aval_of(ct).shape for ct, _ in windows]
-    whole, elements = math.prod(shape), sum(map(math.prod, sizes))
-    little = whole <= _FEW or (len(sizes) <= _NUMBER and max(_run(size, shape) for size in sizes) < _SHORT)
-    return little and len(sizes) * whole <= _PADDING * elements
-
-
-def _run(size: Sequence[int], shape: Sequence[int]) -> int:
-    """Return how many elements of a window are neighbours in an array of `shape`."""
-    run = 1
-    for n, whole in zip(reversed(size), reversed(shape)):
-        run *= n
-        if n < whole:
-            break
-    return run
 
 
 def joined(windows: Sequence[Any], shape: tuple[int, ...]) -> Any:

@@ -1,7 +1,5 @@
 """Reading parts of an array many times costs its gradient one dense array, not one for every read."""
 
-import builtins
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,8 +25,6 @@ from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import concatenate, reshape, slice, split
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
-
-pytestmark = pytest.mark.usefixtures("eager_by_steps")
 
 N, M = 60, 3
 X, COEFFICIENTS = np.random.default_rng(0).normal(size=(2, N, M))
@@ -188,54 +184,6 @@ def test_reads_side_by_side_are_concatenated(reads: list[Read], joined: bool) ->
     assert len(dense_equations(jaxpr, "concatenate")) == joined
     assert joined != any(dense_equations(jaxpr, name) for name in ("pad", "dynamic_update_slice", "add"))
     np.testing.assert_allclose(tl.grad(loss_of(reads, weights))(X), one_hot_gradient(reads, weights), rtol=1e-12)
-
-
-def windows_of(shape: tuple[int, ...], size: tuple[int, ...], number: int) -> list[Read]:
-    """Read windows of this size, one after another from the first element on, around the end."""
-    begin = [tuple(k % (n - m + 1) for n, m in zip(shape, size)) for k in range(number)]
-    end = [tuple(b + m for b, m in zip(each, size)) for each in begin]
-    cut = [tuple(map(builtins.slice, b, e)) for b, e in zip(begin, end)]
-    return [(lambda x, b=b, e=e: slice(x, b, e), lambda x, c=c: x[c]) for b, e, c in zip(begin, end, cut)]
-
-
-@pytest.mark.parametrize(
-    ("shape", "size", "number", "padded"),
-    [
-        ((9, 4, 4), (8, 3, 3), 6, True),  # as minors of determinants
-        ((9, 4, 4), (9, 3, 4), 6, True),
-        ((6,), (2,), 6, True),
-        ((40, 4), (39, 3), 6, True),
-        ((40, 4), (39, 3), 7, False),  # more windows that are stored until they are added
-        ((5, 4), (4, 3), 7, True),
-        ((1000,), (998,), 6, False),  # long neighbours, which are vectorised in place
-        ((9, 64), (8, 32), 6, False),
-        ((200, 4), (198, 4), 6, False),  # whole rows are neighbours
-        ((9, 4, 4), (2, 1, 1), 6, False),  # padded, each would take 72 times its elements
-    ],
-)
-def test_short_windows_are_added_padded(
-    shape: tuple[int, ...], size: tuple[int, ...], number: int, padded: bool
-) -> None:
-    """Additions in place are compiled and run one by one; padded windows are added by one kernel."""
-    reads = windows_of(shape, size, number)
-    x, weights = np.ones(shape), [np.full(size, 1.0 + k) for k in range(number)]
-    jaxpr = gradient_program(loss_of(reads, weights), ShapedArray(shape, x.dtype))
-    counts = Counter(e.primitive.name for e in jaxpr.eqns if e.outvars[0].aval.shape == shape)
-    in_place = 0 if padded else number - 1
-    assert counts["dynamic_update_slice"] == in_place
-    assert counts["pad"] == counts["add"] + 1 == number - in_place
-    expected = np.zeros(shape)
-    for (_, part), w in zip(reads, weights):
-        part(expected)[...] += w
-    np.testing.assert_array_equal(tl.grad(loss_of(reads, weights))(x), expected)
-
-
-def test_empty_windows_add_nothing() -> None:
-    reads = [columns(0, 0), rows(4, 7), rows(5, 5), rows(N, N)]
-    weights = weights_for(reads)
-    jaxpr = gradient_program(loss_of(reads, weights), WHOLE)
-    assert {e.primitive.name for e in jaxpr.eqns if e.outvars[0].aval.shape == (N, M)} == {"pad"}
-    np.testing.assert_array_equal(tl.grad(loss_of(reads, weights))(X), one_hot_gradient(reads, weights))
 
 
 def test_writes_of_parts_have_no_dense_cotangent_but_that_of_the_whole() -> None:
