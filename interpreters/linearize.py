@@ -105,11 +105,8 @@ class LinearizeTrace(UnzipTrace):
             self._random.note(primitive, params, args, outs)
         return outs
 
-    def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-        outs = super().record(primitive, args, params)
-        if primitive.carries_programs:
-            random_bits.note_operands(self._eqns[-1])
-        return outs
+    def note_programs(self, eqn: Equation) -> None:
+        random_bits.note_operands(eqn)
 
     def inlined(self, params: dict[str, Any]) -> dict[str, Any]:
         return self._inlining.params(params)

@@ -151,12 +151,17 @@ class UnzipTrace(WritingTrace):
         atoms = [x.variable if type(x) is LinearTracer and x.owner is self else self.primal_atom(x) for x in args]
         outvars = [Var(aval, True) for aval in primitive.type(tuple(map(_aval, atoms)), params)]
         eqn = Equation(primitive, atoms, params, outvars, source.current())
-        if primitive.carries_programs and not _are_all_linear(eqn):
-            linear = linear_vars.linear_results(eqn)
-            outvars = [v if yes else Var(v.aval) for v, yes in zip(outvars, linear, strict=True)]
-            eqn = eqn.replace(outvars=outvars)
+        if primitive.carries_programs:
+            if not _are_all_linear(eqn):
+                linear = linear_vars.linear_results(eqn)
+                outvars = [v if yes else Var(v.aval) for v, yes in zip(outvars, linear, strict=True)]
+                eqn = eqn.replace(outvars=outvars)
+            self.note_programs(eqn)
         self._eqns.append(eqn)
         return tuple([LinearTracer(self, v) if v.linear else self._primal_zero(v.aval) for v in outvars])
+
+    def note_programs(self, eqn: Equation) -> None:
+        """Record what is known of the operands of an equation with programs; here nothing."""
 
     def zero(self, aval: ShapedArray) -> Any:
         """Write a zero of this type into the linear jaxpr."""
@@ -235,7 +240,8 @@ def _unzip(
     if policy is save_all:  # with another, what is saved is chosen again
         saving = residual_cut.save_masked(saving, primal, n, loop)
     primal, linear, n = rematerialization.with_plan(primal, linear, saving)
-    random_bits.note_residuals(linear.invars[:n], primal)
+    if random_bits.may_be_random(jaxpr):
+        random_bits.note_residuals(linear.invars[:n], primal)
     return UnzippedJaxpr(primal, checked_linear(linear), linear_out, n)
 
 

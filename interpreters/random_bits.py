@@ -77,7 +77,7 @@ def note_residuals(residuals: Sequence[Var], primal: Jaxpr) -> None:
 
 def note_operands(eqn: Equation) -> None:
     """Record those operands of an equation that are random inputs of a body, all or an element of them."""
-    bodies = bodies_of(eqn)
+    bodies = bodies_of(eqn) if _inputs else None
     for body in () if bodies is None else bodies.each:
         taken = zip(body.ins, body.jaxpr.invars, body.operands, strict=True)
         operands = [eqn.invars[at] for role, v, at in taken if v in _inputs and role is not CARRY]

@@ -179,7 +179,7 @@ class Jaxpr:
         """Return the equations that carry programs; most programs have none, which `primitives` tells at once."""
         found = self._carrying
         if found is None:
-            is_some = any(primitive.carries_programs for primitive in self.primitives)
+            is_some = True in [primitive.carries_programs for primitive in self.primitives]
             found = tuple([eqn for eqn in self.eqns if eqn.primitive.carries_programs]) if is_some else ()
             self._carrying = found
         return found

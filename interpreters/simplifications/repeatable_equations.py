@@ -8,12 +8,9 @@ from tapeless.interpreters.simplifications.fusion.licence import are_apart, find
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation, effects
-from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives.elementwise import convert_element_type_p, select_n_p
+from tapeless.tracer.primitives.elementwise import convert_element_type_p, eq_p, select_n_p
 from tapeless.tracer.terms.term import Lookup, Term
 from tapeless.tracer.types import ShapedArray
-
-_COMPARISONS = frozenset((e.eq_p, e.ne_p, e.lt_p, e.le_p, e.gt_p, e.ge_p))
 
 
 def may_be_repeated(eqn: Equation) -> bool:
@@ -36,7 +33,7 @@ def may_be_repeated(eqn: Equation) -> bool:
 
 def is_cheap_on_elements(primitive: Primitive, params: Params, avals: Sequence[ShapedArray]) -> bool:
     """Tell whether elements are cheap functions of single elements: sums, products, cases, comparisons, or moves."""
-    if primitive is convert_element_type_p or primitive in _COMPARISONS:
+    if primitive is convert_element_type_p or primitive is eq_p:
         return True
     row = None if primitive in FENCES else rows.get(primitive)
     found = None if row is None else row(params, avals)
