@@ -1,7 +1,8 @@
 """Recognise random values: each element is one function of random bits of its own, and of scalars.
 
 No element of a random mask differs from others but by chance. So wherever the mask is reduced by `or`, it is taken to
-hold somewhere: it does, but for a chance that falls exponentially with the elements that are reduced.
+hold somewhere: it does, but for a chance that falls exponentially with the elements that are reduced. A mask that never
+holds, as of `bernoulli(key, 0.0)`, is taken so, too: docs/guarantees.md names this limitation.
 """
 
 import weakref
