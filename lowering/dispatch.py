@@ -265,6 +265,9 @@ def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], 
     for x in args:
         if isinstance(x, DeviceArray):
             avals.append(x.aval)
+        elif type(x) is Exact and (there := x.placed) is not None and there[0] is device:
+            x = there[1]
+            avals.append(x.aval)
         else:
             avals.append(aval := _concrete(x))  # not the type of what is taken: float0 travels as booleans
             if is_read(x, aval):
@@ -279,10 +282,8 @@ def _taken(x: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """Put a value that is no array of ours on a device; a number of a program's stays there for as long as it lives."""
     if type(x) is not Exact or x.ndim:
         return to_device(x, aval, device)
-    there = x.placed
-    if there is None or there[0] is not device:
-        there = x.placed = device, array.put(x, aval, device)
-    return there[1]
+    x.placed = device, (number := array.put(x, aval, device))
+    return number
 
 
 def device_of(args: Sequence[Any]) -> Any:
