@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tapeless.compile.jit import clear_caches
+from tapeless.compile.jit import clear_caches, jit
 from tapeless.interpreters import partial_eval, transpose
 from tapeless.lowering import compile
 from tapeless.tracer.jaxpr import Jaxpr
@@ -59,6 +59,7 @@ def frozen() -> None:
 @pytest.fixture(scope="module")
 def optimized() -> Iterator[None]:
     """Programs are compiled as users compile them: what is promised bit for bit is promised of these."""
+    jit(lambda x: x)(0.0)  # XLA reads the flags that other tests need once, when it compiles first
     full = {
         "xla_backend_optimization_level": 3,
         "xla_llvm_disable_expensive_passes": False,
