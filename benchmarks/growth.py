@@ -30,6 +30,13 @@ def read_reversed(lib: ModuleType) -> Any:
     return lambda x: lib.lax.fori_loop(0, len(x), lambda i, s: lib.numpy.sin(s) * x[::-1][i], 1.0)
 
 
+def read_padded(lib: ModuleType) -> Any:
+    def f(x: Any) -> Any:
+        return lib.lax.fori_loop(0, len(x), lambda i, s: lib.numpy.sin(s) * lib.numpy.pad(x, 1)[i], 1.0)
+
+    return f
+
+
 def read_rows(lib: ModuleType) -> Any:
     def f(x: Any) -> Any:
         rows = lib.numpy.stack([x, 2 * x], axis=1)
@@ -317,7 +324,7 @@ def associative(lib: ModuleType) -> Any:
 
 
 LOOPS = [
-    read, read_reversed, read_rows, read_in_a_branch,
+    read, read_reversed, read_padded, read_rows, read_in_a_branch,
     write_a_buffer, add_to_a_buffer, read_then_overwrite, recurrence, swap,
 ]  # fmt: skip
 LOOPS += [scanned, index_for_each_example, loop_in_a_loop]

@@ -8,6 +8,7 @@ at every step. In primal loops, residuals/locations.py moves the equations that 
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from tapeless.interpreters import transpose
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer import core, passes
 from tapeless.tracer.bodies import CONST, Bodies, bodies_of, rebuild_equation, taking_first
@@ -75,15 +76,52 @@ def _lighter(w: Writer, eqn: Equation, bodies: Bodies) -> Equation:
 
 @core.memoize_by_program
 def _of_linear(jaxpr: Jaxpr, constants: tuple[int, ...]) -> Sequence[Equation]:
-    """List the invariant equations to move: linear ones whose results are no larger than an operand.
+    """List the invariant equations to move: linear ones whose results are no larger than an operand, or read in parts.
 
     The primal equations that these depend on are included. Remembered for as long as `jaxpr` lives.
     """
-    moved = invariant(
-        jaxpr, constants, lambda eqn: not _has_linear_operand(eqn) or not (_grows(eqn) or is_unchecked(eqn))
-    )
+    stay: set[Equation] = set()
+    larger: list[Equation] = []
+
+    def may_move(eqn: Equation) -> bool:
+        if not _has_linear_operand(eqn):
+            return True
+        if eqn in stay or is_unchecked(eqn):
+            return False
+        if _grows(eqn):
+            larger.append(eqn)
+        return True
+
+    moved = invariant(jaxpr, constants, may_move)
+    while larger and (heavy := _read_whole(jaxpr, moved, larger)):
+        stay.update(heavy)
+        larger.clear()
+        moved = invariant(jaxpr, constants, may_move)
     needed: set[Atom] = {v for eqn in moved if _has_linear_operand(eqn) for v in (*eqn.invars, *eqn.outvars)}
     return needed_for(moved, needed)
+
+
+def _read_whole(jaxpr: Jaxpr, moved: Collection[Equation], larger: Iterable[Equation]) -> list[Equation]:
+    """Select those of the `larger` equations of which a body would read, at every step, more than their operands.
+
+    They are among the `moved` ones. What the rest of the body reads only parts of does not count.
+    """
+    gone = set(moved)
+    read: dict[Atom, int] = {v: v.aval.size for v in jaxpr.outvars}  # of results that depend on it, the largest one
+    for eqn in jaxpr.eqns:
+        if eqn not in gone:
+            read.update({v: v.aval.size for v in eqn.invars[_reads_part(eqn) :]})
+    for eqn in reversed(moved):
+        most = max((read.get(v, 0) for v in eqn.outvars), default=0)
+        read.update({v: max(most, read.get(v, 0)) for v in eqn.invars})
+    return [eqn for eqn in larger if max(read.get(v, 0) for v in eqn.outvars) > max(v.aval.size for v in eqn.invars)]
+
+
+def _reads_part(eqn: Equation) -> bool:
+    rule = transpose.rules.get(eqn.primitive)
+    if not isinstance(rule, transpose.ReadingPart):
+        return False
+    return sum(v.aval.size for v in eqn.outvars) < eqn.invars[0].aval.size
 
 
 def needed_for(eqns: Sequence[Equation], wanted: Collection[Atom]) -> list[Equation]:
