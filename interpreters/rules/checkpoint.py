@@ -19,6 +19,7 @@ from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.index_rows import rows, same, without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.residuals import budget, rematerialization, rematerialization_control_flow
+from tapeless.interpreters.residuals.barriers import inputs_to_tie
 from tapeless.interpreters.rules.call import call_jvp, call_partial_eval, call_transposed
 from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
 from tapeless.interpreters.transpose import is_linear
@@ -43,11 +44,10 @@ def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **how
 
 def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any]) -> tuple[list[Any], list[Any]]:
     """Tie cotangents to the residuals that are rematerialized from, by a barrier; not if that only moves elements."""
-    again = [eqn for eqn in jaxpr.eqns if not eqn.linear]
-    if all(map(may_be_repeated, again)):
+    behind_barrier = inputs_to_tie(jaxpr, may_be_repeated)
+    if not behind_barrier:
         return residuals, cts
-    read = {v for eqn in again for v in eqn.invars}
-    tied = [v in read for v in jaxpr.invars if not v.linear]
+    tied = [v in behind_barrier for v in jaxpr.invars if not v.linear]
     n = sum(tied)
     behind = c.optimization_barrier(*where_true(tied, residuals), *cts)
     return list(merge_lists(tied, behind[:n], where_false(tied, residuals))), list(behind[n:])
