@@ -11,7 +11,6 @@ the memory that results are moved to. Write one like this:
 """
 
 import functools
-import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -100,24 +99,25 @@ def save_if(predicate: Callable[..., Any]) -> Policy:
     return _titled(policy, "save_if", (predicate,))
 
 
-def budget(nbytes: int) -> ProgramPolicy:
-    """Save at most `nbytes`, without arguments: the values that save the most work.
+def budget(limit: int | float | str) -> ProgramPolicy:
+    """Keep at most so many bytes live at once in a function and its backward pass, beyond arguments and results.
 
-    It sees the whole program of each checkpoint: under `vmap` outside of a checkpoint, the program of all examples
-    together; inside of a loop, the program of one step. The choice is greedy, by operations spared for a byte, and the
-    same every time.
+    What does not fit is computed again, in segments, each when the backward pass arrives there, and loops of a known
+    number of steps in chunks. What fits is kept. Calls are inlined; a `cond` and a checkpoint inside are computed again
+    as a whole or not at all. Bytes are predicted on the simplified program; compilers may need some percent more.
+    Results of `checkpoint_name` and of effects are always kept. It sees the whole program of each checkpoint: under
+    `vmap` outside of a checkpoint, the program of all examples together; inside of a loop, the program of one step.
 
     Args:
-      nbytes: an integer, not negative; 0 saves nothing.
+      limit: bytes, an integer or a text such as "2GB" or "512 MiB"; 0 asks for as few as possible. Or a float from 0.0
+        to 1.0: this part of the bytes that are live without a budget.
     Returns: a policy for `tl.checkpoint` and `tl.unzip`. It cannot be combined with others.
-    Raises: TypeError if `nbytes` is not an integer, ValueError if it is negative.
-    Source: Dantzig 1957, "Discrete-variable extremum problems", for the greedy order.
+    Raises: TypeError if `limit` is none of these, ValueError if it is negative, a float above 1.0 or a text of another
+      form. When the function is differentiated, ValueError naming the fewest bytes that it needs, if these are more,
+      and the largest value.
+    Source: Beaumont et al. 2019, "Optimal checkpointing for heterogeneous chains", for the choice of segments.
     """
-    if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
-        raise TypeError(f"budget: expected a number of bytes, not {nbytes!r} of type {type(nbytes).__name__}.")
-    if operator.index(nbytes) < 0:
-        raise ValueError(f"budget: expected a number of bytes, not {nbytes!r}, which is negative.")
-    return Budget(operator.index(nbytes))
+    return Budget.of(limit, "budget")
 
 
 def save_and_offload_only_these_names(

@@ -102,6 +102,24 @@ CUT: Final = Limit(
     "values of a connected component, cut by maximum flow",
     "a larger one is cut as if no value had two readers",
 )
+SEGMENTS: Final = Limit(
+    256,
+    "SEGMENTS",
+    "positions between equations at which a program may be cut in segments",
+    "of several neighbours only the one is tried where the fewest bytes are live",
+)
+RECOMPUTED: Final = Limit(
+    90,
+    "RECOMPUTED",
+    "percent of the bytes of a program that are live at once if parts of it are computed again",
+    "nothing is computed again",
+)
+CHUNKS: Final = Limit(
+    3,
+    "CHUNKS",
+    "times the best number of steps of a chunk, or part of it, that divides the steps of a loop",
+    "some steps are left over, so that arrays are copied",
+)
 
 # ---- the index language and formulas --------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.inline import inline_calls
 from tapeless.interpreters.residuals import rematerialization
-from tapeless.interpreters.residuals.rematerialization import Policy, save_all
+from tapeless.interpreters.residuals.rematerialization import Asked, Policy, ProgramPolicy, save_all
 from tapeless.interpreters.simplify import simplify_body, simplify_program
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, linear_vars, passes, source
@@ -217,6 +217,8 @@ def _remembered(
     simplify: Simplify,
     loop: "Loop | None" = None,
 ) -> UnzippedJaxpr:
+    if isinstance(policy, ProgramPolicy):
+        return policy.unzip(jaxpr, lambda program: _unzip(program, linear_in, linear_out, simplify, loop, policy))
     halves = _unzip(jaxpr, linear_in, linear_out, simplify, loop, policy)
     return halves if policy is save_all else _recomputing(halves, policy)
 
@@ -306,6 +308,6 @@ def _halves(whole: Jaxpr, n_linear: int, name: str) -> tuple[Jaxpr, Jaxpr, int]:
     return primal, Jaxpr([*wanted, *inputs], eqns[True], pushed, f"linear_{name}"), len(wanted)
 
 
-def _recomputing(halves: UnzippedJaxpr, policy: Policy) -> UnzippedJaxpr:
+def _recomputing(halves: UnzippedJaxpr, policy: Asked) -> UnzippedJaxpr:
     primal, linear, residuals = rematerialization.by_policy(halves.primal, halves.linear, halves.residuals, policy)
     return UnzippedJaxpr(primal, linear, halves.linear_out, residuals)

@@ -10,8 +10,10 @@ Who decides, and when:
 - `locations`, after the cut of a loop's body: the residuals to stack over the steps, and those that are the same in all
   of them, to save once.
 - `rematerialization`, for a function under `tl.checkpoint`, when its program is unzipped: a policy is asked instead of
-  the cut. `budget` is the policy that is given the whole program and a limit of bytes;
-  `rematerialization_control_flow` asks a policy inside of loops and branches.
+  the cut. `rematerialization_control_flow` asks a policy inside of loops and branches; `barriers` has what is computed
+  again wait for the cotangents.
+- `budget`, if the policy is a limit of bytes: it is given the whole program. `segments` cuts it in segments that the
+  linear half computes again one after the other; before that, `chunks` divides loops that save too much.
 
 Begin with `cut`.
 """

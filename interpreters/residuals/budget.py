@@ -1,281 +1,109 @@
-"""Memory budget for residuals (checkpointing as a knapsack): save at most `nbytes`, sparing the most work.
+"""Memory budget: the policy that bounds the bytes that are live at once in a function and its backward pass.
 
-The program becomes a graph of its equations, including those of bodies, in which each equation points to those it
-reads; the root reads the wanted values. Saving a value spares the work of all nodes that it dominates, those needed
-only for it. This work per byte is the value's density. Chains of values are built greedily, densest first, from values
-up to some size, so that a large value that does not fit does not keep out small ones. Chains do not depend on the
-budget; it chooses the prefix of a chain that fits and leaves the least work; so more bytes never leave more work,
-before the program is simplified.
-Left out: the optimum, which is a knapsack problem; the work of all branches counts, though only one runs.
-Sources: Dantzig 1957 for the order; Cooper, Harvey & Kennedy 2001, "A simple, fast dominance algorithm".
+Calls are inlined. The primal half is cut in segments (`segments`), each of which is computed again when the backward
+pass arrives there. If that does not suffice, loops run in chunks (`chunks`), too.
+Left out: parts of branches, and of checkpoints inside of the program, are not chosen among.
 """
 
-from collections.abc import Iterable, Sequence
+import operator
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
-from tapeless.interpreters.residuals import rematerialization
-from tapeless.interpreters.residuals.rematerialization import Asked, ProgramPolicy, SavedEquations, save_all, save_none
-from tapeless.tracer.bodies import CARRY, bodies_of
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, effects
-from tapeless.tracer.late_imports import LateModule
-from tapeless.tracer.rules import Rules
-from tapeless.tracer.types import ShapedArray
+import numpy as np
 
-if TYPE_CHECKING:
-    from tapeless.interpreters.analysis import cost
-else:
-    cost = LateModule("tapeless.interpreters.analysis.cost")
+from tapeless.interpreters.inline import fully_inlined
+from tapeless.interpreters.partial_eval import UnzippedJaxpr
+from tapeless.interpreters.residuals import chunks
+from tapeless.interpreters.residuals.rematerialization import ProgramPolicy
+from tapeless.interpreters.residuals.segments import Flow, SegmentPlan, plan_segments
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.primitives.control_flow import as_scan
 
 
 @dataclass(frozen=True)
 class Budget(ProgramPolicy):
-    """The policy that saves at most `nbytes` of a program."""
+    """The policy that bounds the bytes of a program that are live at once, beyond arguments and results.
 
-    nbytes: int
+    limit: bytes, of which 0 asks for the fewest; or a fraction of the bytes that are live without recomputation.
+    """
 
-    def of(self, program: Jaxpr, wanted: Sequence[Atom]) -> Asked:
-        """Choose the equations of a program whose results are saved, within the budget."""
-        made = set(wanted).difference(program.invars)
-        if not self.nbytes:
-            return save_none
-        if _bytes(v.aval for v in made if isinstance(v, Var)) <= self.nbytes:
-            return save_all
-        for point in sorted(_points(_root(program, wanted))):
-            saving = _saving(point.chain[: point.length])
-            if point.nbytes <= self.nbytes and saved_bytes(program, wanted, saving) <= self.nbytes:
-                return saving
-        return save_none
+    limit: int | float
+
+    @staticmethod
+    def of(limit: int | float | str, who: str) -> "Budget":
+        """Return the policy for a limit as users give it: bytes, a text such as "2GB", or a part from 0.0 to 1.0.
+
+        Raises: TypeError and ValueError, which begin with `who`, if the limit is none of these.
+        """
+        return Budget(_parsed_bytes(limit, who) if isinstance(limit, str) else _bytes_or_part(limit, who))
+
+    def unzip(self, program: Jaxpr, unzip: Callable[[Jaxpr], UnzippedJaxpr]) -> UnzippedJaxpr:
+        """Split a program in halves, of which the linear one computes again what does not fit.
+
+        Raises: ValueError naming the fewest bytes and the largest of the values if the limit cannot be kept.
+        """
+        program = fully_inlined(program)
+        flow = Flow(unzip(program))
+        limit = int(self.limit * flow.peak) if isinstance(self.limit, float) else self.limit
+        plan = plan_segments(flow, limit)
+        if plan.peak > limit:
+            found = _in_chunks(program, plan, unzip, limit)
+            plan = found if found and found.peak < plan.peak else plan
+        if plan.peak > limit > 0:
+            raise ValueError(self._cannot_be_met(limit, plan))
+        return plan.halves()
+
+    def of_halves(self) -> "Budget":
+        """Return the policy for derivatives of the halves, the fewest bytes: the limit is that of one backward pass."""
+        return Budget(0)
+
+    def _cannot_be_met(self, limit: int, plan: SegmentPlan) -> str:
+        v, eqn = plan.flow.largest()
+        place = f" at {eqn.source.describe()}" if eqn.source else ""
+        return (
+            f"{self!r}: {limit} bytes are too few for this function and its backward pass, which need at least "
+            f"{plan.peak}. The largest value that they share is {v.aval} from {eqn.primitive}{place}. Allow more, "
+            "or compute this value in parts; budget(0) uses as few bytes as it can."
+        )
 
     def __repr__(self) -> str:
-        return f"budget({self.nbytes})"
+        return f"budget({self.limit!r})"
 
 
-def saved_bytes(program: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> int:
-    """Count the bytes that a policy saves, inputs excluded."""
-    plan = rematerialization.plan_rematerialization(program, wanted, policy)
-    return _bytes(v.aval for v in set(plan.saved).difference(program.invars))
+def _bytes_or_part(limit: int | float, who: str) -> int | float:
+    if isinstance(limit, float | np.floating):
+        if not 0 <= limit <= 1:
+            raise ValueError(
+                f"{who}: expected a part from 0.0 to 1.0, not {float(limit)!r}. Give a number of bytes as an integer."
+            )
+        return float(limit) or 0
+    if isinstance(limit, bool) or not hasattr(limit, "__index__"):
+        raise TypeError(
+            f"{who}: expected a number of bytes, a text such as '2GB', or a part from 0.0 to 1.0, not "
+            f"{limit!r} of type {type(limit).__name__}."
+        )
+    if operator.index(limit) < 0:
+        raise ValueError(f"{who}: expected a number of bytes, not {limit!r}, which is negative.")
+    return operator.index(limit)
 
 
-def _bytes(avals: Iterable[ShapedArray]) -> int:
-    return sum(aval.nbytes for aval in avals)
+_BYTES: Final = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([kKMGT]?)(i?)B\s*")
 
 
-# ---- the graph -----------------------------------------------------------------------------------------------
-
-Path = tuple[Equation, ...]
-
-
-class _CostNode:
-    """A node of the graph: an equation in the bodies of the equations `path`; or, without one, a join, which is free.
-
-    reads: the nodes whose results it needs. work, nbytes: operations, and bytes of results, of all of its runs.
-    """
-
-    __slots__ = ("eqn", "nbytes", "path", "reads", "work")
-
-    def __init__(self, reads: Iterable["_CostNode | None"], eqn: Equation | None = None, path: Path = ()) -> None:
-        self.reads = [x for x in reads if x]
-        self.eqn, self.path, self.work, self.nbytes = eqn, path, 0, 0
+def _parsed_bytes(text: str, who: str) -> int:
+    found = _BYTES.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{who}: expected a number of bytes such as '2GB' or '512 MiB', not {text!r}.")
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
 
 
-Values = list[_CostNode | None]  # None: an input or the result of an effect, which costs nothing
-
-
-def _root(program: Jaxpr, wanted: Sequence[Atom]) -> _CostNode:
-    """Build the graph of a program; return its root, a node that reads all `wanted` values."""
-    return _CostNode(_results(program.replace(outvars=wanted), [None] * len(program.invars), (), 1))
-
-
-def _results(program: Jaxpr, operands: Values, path: Path, times: int) -> Values:
-    """Build the nodes of a program that runs `times` times; return those of its results."""
-    env: dict[Atom, _CostNode | None] = dict(zip(program.invars, operands, strict=True))
-    for eqn in program.eqns:
-        reads = [env.get(v) for v in eqn.invars]
-        env.update(zip(eqn.outvars, _results_of(eqn, reads, path, times)))
-    return [env.get(v) for v in program.outvars]
-
-
-def _results_of(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
-    if eqn.primitive in rematerialization.names:
-        return reads
-    if eqn.primitive in rules:
-        return rules[eqn.primitive](eqn, reads, (*path, eqn), times)
-    if "io" in effects(eqn):
-        return [None] * len(eqn.outvars)  # saved in any case
-    node = _CostNode(reads, eqn, path)
-    alone = Jaxpr(list(dict.fromkeys(v for v in eqn.invars if isinstance(v, Var))), [eqn], eqn.outvars)
-    node.work, node.nbytes = times * cost.work(alone), times * _bytes(alone.out_avals)
-    return [node] * len(eqn.outvars)
-
-
-rules: Final = Rules(
-    "budget",
-    "rule(eqn, values of its operands, path of the programs inside, times it runs) -> values of its results",
-    absent="it is one node of the graph, saved or computed again as a whole",
-)
-
-
-def call(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
-    """Build the nodes of a call of the param `jaxpr`; return those of its results."""
-    return _results(eqn.params["jaxpr"], reads, path, times)
-
-
-def loop(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
-    """Build the nodes of a loop; return those of its results. A carry joins its start and the body's result (cycle)."""
-    bodies = bodies_of(eqn)
-    assert bodies is not None
-    (body,), steps = bodies.each, bodies.steps
-    carry = {at: _CostNode([reads[at]]) for at in bodies.operands(CARRY)}
-    given = [carry.get(at, reads[at]) for at in body.operands]
-    outs = _results(body.jaxpr, given, path, times * len(steps or ()))
-    for (at, _), k in zip(body.carries(), body.outputs(CARRY)):
-        node = outs[k]
-        carry[at].reads += [node] if node else []
-    return outs
-
-
-def choice(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
-    """Build the nodes of all `branches`; return a node for each result, which joins the index and all branches."""
-    outs = [_results(branch, reads[1:], path, times) for branch in eqn.params["branches"]]
-    return [_CostNode([reads[0], *values]) for values in zip(*outs)]
-
-
-# ---- chains --------------------------------------------------------------------------------------------------
-
-
-class _ChainPrefix(NamedTuple):
-    """A prefix of a chain: the work left if it is saved, and its bytes. Tuples compare in order of preference."""
-
-    work: int
-    nbytes: int
-    bits: int  # one chain for each, so that comparison never reaches `chain`
-    length: int
-    chain: list[_CostNode]
-
-
-def _points(root: _CostNode) -> list[_ChainPrefix]:
-    """List the prefixes of all chains: one chain for each power of 2 that bounds the bytes of its values."""
-    sizes = {x.nbytes.bit_length() for x in _Need(root, set()).order if x.nbytes}
-    return [point for bits in sorted(sizes) for point in _chain(root, bits)]
-
-
-def _chain(root: _CostNode, bits: int) -> list[_ChainPrefix]:
-    """Build a chain greedily, and return its prefixes; each round adds values about as dense as the densest."""
-    chain: list[_CostNode] = []
-    points: list[_ChainPrefix] = []
-    while True:
-        need = _Need(root, set(chain))
-        left, kept = need.gain[root], sum(x.nbytes for x in need.order if x in need.saved)
-        points.append(_ChainPrefix(left, kept, bits, len(chain), chain))
-        taken = need.densest(bits)
-        if not taken:
-            return points
-        for x in taken:
-            left, kept = left - need.gain[x], kept + x.nbytes
-            chain.append(x)
-            points.append(_ChainPrefix(left, kept, bits, len(chain), chain))
-
-
-class _Need:
-    """The nodes needed when `saved` are saved, and the work that saving each of them would spare.
-
-    order: nodes, the root first, each after one that reads it. above: the immediate dominator of each node. gain: the
-    work of a node and of all nodes that it dominates, those needed only for it; 0 for the saved ones themselves.
-    """
-
-    def __init__(self, root: _CostNode, saved: set[_CostNode]) -> None:
-        self.saved = saved
-        self.order = _from(root, saved)
-        self.above = _dominators(self.order, saved)
-        self.gain = {x: 0 if x in saved else x.work for x in self.order}
-        for x in reversed(self.order[1:]):
-            self.gain[self.above[x]] += self.gain[x]
-
-    def densest(self, bits: int) -> list[_CostNode]:
-        """List values of fewer than 2 ** bits bytes with at least half the greatest density, none dominating another.
-
-        Several at a time, as each list costs a pass over the graph.
-        """
-        able = [x for x in self.order if x.nbytes and x.nbytes.bit_length() <= bits and self.gain[x]]
-        able.sort(key=self._density, reverse=True)
-        taken: dict[_CostNode, None] = {}
-        above_taken: set[_CostNode] = set()
-        for x in able:
-            if 2 * self._density(x) < self._density(able[0]):
-                break
-            ways = self._ways(x)
-            if x not in above_taken and taken.keys().isdisjoint(ways):
-                taken[x] = None
-                above_taken.update(ways)
-        return list(taken)
-
-    def _density(self, x: _CostNode) -> float:
-        return self.gain[x] / x.nbytes
-
-    def _ways(self, x: _CostNode) -> list[_CostNode]:
-        """List the dominators of a node."""
-        found = []
-        while x is not self.order[0]:
-            found.append(x := self.above[x])
-        return found
-
-
-def _from(root: _CostNode, saved: set[_CostNode]) -> list[_CostNode]:
-    """List the nodes that a node depends on, depth first, in topological order."""
-    order: list[_CostNode] = []
-    seen = {root}
-    stack = [(root, iter(root.reads))]
-    while stack:
-        node, reads = stack[-1]
-        found = next((x for x in reads if x not in seen), None)
-        if found is None:
-            order.append(node)
-            stack.pop()
-        else:
-            seen.add(found)
-            stack.append((found, iter(() if found in saved else found.reads)))
-    return order[::-1]
-
-
-def _dominators(order: Sequence[_CostNode], saved: set[_CostNode]) -> dict[_CostNode, _CostNode]:
-    """Compute the immediate dominator of every node (Cooper, Harvey & Kennedy 2001)."""
-    place = {x: i for i, x in enumerate(order)}
-    readers: dict[_CostNode, list[_CostNode]] = {x: [] for x in order}
-    for x in order:
-        for y in () if x in saved else x.reads:
-            readers[y].append(x)
-    above = {order[0]: order[0]}
-    changed = True
-    while changed:
-        changed = False
-        for x in order[1:]:
-            found = _common([y for y in readers[x] if y in above], above, place)
-            changed |= above.get(x) is not found
-            above[x] = found
-    return above
-
-
-def _common(nodes: Sequence[_CostNode], above: dict[_CostNode, _CostNode], place: dict[_CostNode, int]) -> _CostNode:
-    """Return the nearest common dominator of nodes."""
-    x = nodes[0]
-    for y in nodes[1:]:
-        while x is not y:
-            if place[x] > place[y]:
-                x = above[x]
-            else:
-                y = above[y]
-    return x
-
-
-# ---- the choice ----------------------------------------------------------------------------------------------
-
-
-def _saving(nodes: Sequence[_CostNode], depth: int = 0) -> SavedEquations:
-    """Return the policy that saves the results of these nodes, for the program at this depth of their paths."""
-    inside: dict[Equation, list[_CostNode]] = {}
-    for x in nodes:
-        if len(x.path) > depth:
-            inside.setdefault(x.path[depth], []).append(x)
-    here = frozenset(x.eqn for x in nodes if x.eqn and len(x.path) == depth)
-    return SavedEquations(here, frozenset((eqn, _saving(xs, depth + 1)) for eqn, xs in inside.items()))
+def _in_chunks(
+    program: Jaxpr, plan: SegmentPlan, unzip: Callable[[Jaxpr], UnzippedJaxpr], limit: int
+) -> SegmentPlan | None:
+    """Plan the program again with its loops in chunks; None if it has no loops that save residuals."""
+    saved = plan.flow.bytes_of_loops()
+    chunked = chunks.scans_in_chunks(program, lambda eqn: saved.get((eqn.source, as_scan(eqn).params.get("length")), 0))
+    return None if chunked is program else plan_segments(Flow(unzip(chunked)), limit)

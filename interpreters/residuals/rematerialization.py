@@ -22,29 +22,20 @@ from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.types import ShapedArray
 
 
-class SavedEquations(NamedTuple):
-    """A policy for one program: the equations whose results are saved, and policies for the bodies of others."""
-
-    saved: frozenset[Equation] = frozenset()
-    inside: frozenset[tuple[Equation, "SavedEquations"]] = frozenset()
-
-    def within(self, eqn: Equation) -> "SavedEquations":
-        """Return the policy for the bodies of an equation."""
-        return dict(self.inside).get(eqn, SavedEquations())
-
-
 class ProgramPolicy:
-    """A policy that chooses from a whole program, instead of deciding equation by equation."""
+    """A policy that sees a whole program, instead of deciding equation by equation."""
 
-    def of(self, program: Jaxpr, wanted: Sequence[Atom]) -> "Asked":
-        """Return the policy for one program, whose variables `wanted` are needed later."""
+    def unzip(self, program: Jaxpr, unzip: Callable[[Jaxpr], Any]) -> Any:
+        """Split a program in two halves, by `unzip`, which saves all residuals."""
         raise NotImplementedError
 
+    def of_halves(self) -> "Policy":
+        """Return the policy for derivatives of the halves."""
+        return self
 
-Asked = (
-    Callable[..., Any] | SavedEquations
-)  # policy(primitive, *operand_avals, **params): may its results be saved, or where?
-Policy = Callable[..., Any] | ProgramPolicy
+
+Asked = Callable[..., Any]  # policy(primitive, *operand_avals, **params): may its results be saved, or where?
+Policy = Asked | ProgramPolicy
 
 
 class Excluded:
@@ -74,7 +65,7 @@ def save_none(primitive: Primitive, /, *avals: ShapedArray, **params: Any) -> bo
     return False
 
 
-def by_policy(primal: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jaxpr, Jaxpr, int]:
+def by_policy(primal: Jaxpr, linear: Jaxpr, n: int, policy: Asked) -> tuple[Jaxpr, Jaxpr, int]:
     """Move the equations of residuals that the policy does not save into the linear half.
 
     Args:
@@ -82,12 +73,7 @@ def by_policy(primal: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jax
     Returns: the two programs for the residuals that are saved, and the number of these.
     """
     wanted = primal.outvars[len(primal.outvars) - n :]
-    chosen = policy.of(primal, wanted) if isinstance(policy, ProgramPolicy) else policy
-    return (
-        (primal, linear, n)
-        if chosen is save_all
-        else with_plan(primal, linear, plan_rematerialization(primal, wanted, chosen))
-    )
+    return with_plan(primal, linear, plan_rematerialization(primal, wanted, policy))
 
 
 def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tuple[Jaxpr, Jaxpr, int]:
@@ -224,7 +210,7 @@ class _Walk:
     def _decide(self, eqn: Equation, wanted: list[Var]) -> tuple[Equation, Equation | None]:
         excluded = not self._excluded.isdisjoint(eqn.outvars)
         if eqn.primitive in rules and not excluded:
-            inside = self._policy.within(eqn) if isinstance(self._policy, SavedEquations) else self._policy
+            inside = self._policy
             return rules[eqn.primitive](eqn, wanted, inside)
         if "io" in effects(eqn):
             return eqn, None  # computing it again would repeat the effect
@@ -235,7 +221,7 @@ class _Walk:
 
     def _visit_name(self, eqn: Equation) -> None:
         (x,), (named,) = eqn.invars, eqn.outvars
-        verdict = not isinstance(self._policy, SavedEquations) and self._policy(eqn.primitive, x.aval, **eqn.params)
+        verdict = self._policy(eqn.primitive, x.aval, **eqn.params)
         if verdict:
             self._named[x] = named
             if isinstance(verdict, Offload):
@@ -259,8 +245,6 @@ class _Walk:
 
 def _verdict(eqn: Equation, policy: Asked) -> Any:
     """Return a policy's verdict on an equation: whether, or where, to save it; with bodies, only if all in them is."""
-    if isinstance(policy, SavedEquations):
-        return eqn in policy.saved
     programs = list(subjaxprs(eqn.params))
     if programs:
         return all(_verdict(inner, policy) for program in programs for inner in program.eqns)

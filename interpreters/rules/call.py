@@ -14,8 +14,8 @@ from tapeless.interpreters import (
 )
 from tapeless.interpreters.index_rows import without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.residuals import budget, rematerialization, rematerialization_control_flow
-from tapeless.interpreters.residuals.rematerialization import save_all
+from tapeless.interpreters.residuals import rematerialization, rematerialization_control_flow
+from tapeless.interpreters.residuals.rematerialization import ProgramPolicy, save_all
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zeros_of
 from tapeless.tracer import core, passes
@@ -39,7 +39,10 @@ def call_jvp(primitive: Primitive, primals: Any, tangents: Any, *, jaxpr: Jaxpr,
 def call_partial_eval(primitive: Primitive, trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
     """Split a call of `jaxpr` into calls of its primal and linear halves; a `policy` among `how` chooses residuals."""
     linear_in = tuple(map(trace.is_linear, args))
-    halves = partial_eval.unzip_body(jaxpr, linear_in, how.get("policy", save_all))
+    policy = how.get("policy", save_all)
+    halves = partial_eval.unzip_body(jaxpr, linear_in, policy)
+    if isinstance(policy, ProgramPolicy):
+        how = {**how, "policy": policy.of_halves()}
     results, residuals = call_primal(
         halves, where_false(linear_in, args), lambda program, *xs: primitive.bind(*xs, jaxpr=program, **how)
     )
@@ -137,7 +140,6 @@ partial_eval.rules[c.jit_p] = partial(call_partial_eval, c.jit_p)
 transpose.rules[c.jit_p] = transpose.Accumulating(_jit_transpose)
 vmap.rules[c.jit_p] = _jit_vmap
 rematerialization.rules[c.jit_p] = rematerialization_control_flow.call
-budget.rules[c.jit_p] = budget.call
 
 # ---- index rows ----------------------------------------------------------------------------------------------
 

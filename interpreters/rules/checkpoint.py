@@ -18,10 +18,10 @@ from tapeless.interpreters import (
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.index_rows import rows, same, without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.residuals import budget, rematerialization, rematerialization_control_flow
+from tapeless.interpreters.residuals import rematerialization, rematerialization_control_flow
 from tapeless.interpreters.residuals.barriers import inputs_to_tie
 from tapeless.interpreters.rules.call import call_jvp, call_partial_eval, call_transposed
-from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
+from tapeless.interpreters.simplifications.repeatable_equations import is_fused, may_be_repeated
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import are_nonzero
 from tapeless.tracer.flags import merge_lists, where_false, where_true
@@ -34,7 +34,7 @@ def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **how
 
     def call(program: Jaxpr, residuals: list[Any], given: list[Any], running: list[Any]) -> Any:
         if how["prevent_cse"]:
-            residuals, given = _tied(jaxpr, residuals, given)
+            residuals, given = _tied(jaxpr, residuals, given, how["policy"])
         return c.checkpoint(program, *residuals, *given, *running, **how)
 
     reached = transpose.flag_reached(jaxpr, are_nonzero(cts))
@@ -42,9 +42,13 @@ def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **how
     return call_transposed(call, jaxpr, cts, args, running)
 
 
-def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Tie cotangents to the residuals that are rematerialized from, by a barrier; not if that only moves elements."""
-    behind_barrier = inputs_to_tie(jaxpr, may_be_repeated)
+def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any], policy: Any) -> tuple[list[Any], list[Any]]:
+    """Tie cotangents to the residuals that are rematerialized from, by a barrier; not if that only moves elements.
+
+    Nor does a policy for whole programs want it for sums and products of elements: its segments wait by themselves.
+    """
+    is_free = is_fused if isinstance(policy, rematerialization.ProgramPolicy) else may_be_repeated
+    behind_barrier = inputs_to_tie(jaxpr, is_free)
     if not behind_barrier:
         return residuals, cts
     tied = [v in behind_barrier for v in jaxpr.invars if not v.linear]
@@ -63,7 +67,6 @@ partial_eval.rules[c.checkpoint_p] = partial(call_partial_eval, c.checkpoint_p)
 transpose.rules[c.checkpoint_p] = transpose.Accumulating(_checkpoint_transpose)
 vmap.rules[c.checkpoint_p] = _checkpoint_vmap
 rematerialization.rules[c.checkpoint_p] = rematerialization_control_flow.call
-budget.rules[c.checkpoint_p] = budget.call
 
 # ---- name ----------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from tapeless.interpreters import (
 )
 from tapeless.interpreters.index_rows import core, rows, without_row
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
-from tapeless.interpreters.residuals import budget, locations, rematerialization, rematerialization_control_flow
+from tapeless.interpreters.residuals import locations, rematerialization, rematerialization_control_flow
 from tapeless.interpreters.residuals.cut import Loop
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
@@ -312,7 +312,6 @@ def enter_loop(primitive: Primitive) -> None:
     partial_eval.rules[primitive] = partial_eval_rule
     transpose.rules[primitive] = transpose.Accumulating(transpose_rule)
     rematerialization.rules[primitive] = lambda eqn, *how: rematerialization_control_flow.loop(c.as_scan(eqn), *how)
-    budget.rules[primitive] = budget.loop
 
 
 for _primitive in (c.while_p, c.cond_p):
@@ -323,7 +322,6 @@ partial_eval.rules[c.cond_p] = _cond_partial_eval
 transpose.rules[c.while_p] = _while_transpose
 transpose.rules[c.cond_p] = transpose.Accumulating(_cond_transpose)
 rematerialization.rules[c.cond_p] = rematerialization_control_flow.choice
-budget.rules[c.cond_p] = budget.choice
 vmap.rules[c.while_p] = _while_vmap
 vmap.rules[c.cond_p] = _cond_vmap
 

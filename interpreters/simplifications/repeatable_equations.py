@@ -42,6 +42,11 @@ def is_cheap_on_elements(primitive: Primitive, params: Params, avals: Sequence[S
     return not any(_places(t) or any(t.sizes[v] > 1 for v in find_summed(t)) for t in found.results[0])
 
 
+def is_fused(eqn: Equation) -> bool:
+    """Tell whether compilers compute the results of an equation where they are read: moves, sums, products, cases."""
+    return is_cheap_on_elements(eqn.primitive, eqn.params, [v.aval for v in eqn.invars])
+
+
 def _places(t: Term) -> bool:
     """Tell whether an array says which elements are read or written, as for gather and scatter."""
     return any(isinstance(b, Lookup) and b.index.variables for b in t.brackets)

@@ -110,7 +110,7 @@ POLICIES = {
     "nothing": ", policy=tl.checkpoint_policies.nothing_saveable",
     "everything": ", policy=tl.checkpoint_policies.everything_saveable",
     "dots": ", policy=tl.checkpoint_policies.dots_saveable",
-    "budget": ", policy=tl.checkpoint_policies.budget(200)",
+    "budget": ", policy=tl.checkpoint_policies.budget(0)",
 }
 # what the oracle evaluates for a quantity, and of what it takes the derivative to have it
 DEFINED: dict[str, tuple[str, str]] = {

@@ -84,7 +84,7 @@ def test_masks_of_positions_inside_of_bodies():
         return tnp.tanh(tnp.where(tnp.arange(x.shape[1]) == 1, x, 0.0))
 
     x = np.array([[-0.5]])
-    again = tl.checkpoint(f, policy=tl.checkpoint_policies.budget(200))
+    again = tl.checkpoint(f, policy=tl.checkpoint_policies.budget(0))
     assert tl.jit(lambda x: tl.vjp(again, x)[1](x)[0])(x) == 0
 
 
