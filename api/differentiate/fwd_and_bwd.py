@@ -5,7 +5,8 @@ from typing import Any
 
 from tapeless.arguments.argument_checks import check_callable
 from tapeless.compile.jit import jit
-from tapeless.differentiate.autodiff import canonical_argnums, vjp_of, with_arguments
+from tapeless.differentiate.argnums import canonical_argnums, with_arguments
+from tapeless.differentiate.autodiff import vjp_of
 
 
 def fwd_and_bwd(

@@ -12,15 +12,8 @@ import numpy as np
 from tapeless.arguments.argument_checks import check_callable, no_derivative
 from tapeless.arguments.names import argument_name, name_derived, shown_attributes
 from tapeless.batch.vmap import vmap
-from tapeless.differentiate.autodiff import (
-    FlatFunction,
-    canonical_argnums,
-    check_argnums,
-    check_inputs,
-    linearize_of,
-    vjp_of,
-    with_arguments,
-)
+from tapeless.differentiate.argnums import canonical_argnums, check_argnums, check_inputs, with_arguments
+from tapeless.differentiate.autodiff import FlatFunction, linearize_of, vjp_of
 from tapeless.differentiate.linear_maps import basis
 from tapeless.differentiate.tangents import own_array
 from tapeless.interpreters import jvp as forward
