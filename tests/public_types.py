@@ -107,6 +107,7 @@ def decorators() -> None:
 
 def gradients() -> None:
     assert_type(tl.grad(loss)(params, x, np.ones(2)), Params)
+    assert_type(tl.grad(loss, memory_budget="2GB")(params, x, np.ones(2)), Params)
     assert_type(tl.value_and_grad(loss)(params, x, 1.0), tuple[Array, Params])
     assert_type(tl.jit(tl.value_and_grad(loss))(params, x, 1.0), tuple[Array, Params])
     assert_type(tl.grad(loss_and_hidden, has_aux=True)(params, x), tuple[Params, dict[str, Array]])

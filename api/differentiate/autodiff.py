@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from tapeless.arguments.argument_checks import (
     FUNCTION_AND_ARGUMENTS,
@@ -33,10 +33,16 @@ from tapeless.tracer import dtypes, leaks, pytree
 from tapeless.tracer.core import function_name
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+if TYPE_CHECKING:
+    from tapeless.differentiate import budgets
+else:
+    budgets = LateModule("tapeless.differentiate.budgets")
 
 P = ParamSpec("P")
 A = TypeVar("A", bound=Any)  # the argument that is differentiated; bound, so that those of lambdas are taken as Any
@@ -51,6 +57,8 @@ def grad(
     has_aux: Literal[False] = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    *,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[Concatenate[A, P], A]: ...
 @overload
 def grad(
@@ -60,6 +68,7 @@ def grad(
     has_aux: Literal[True],
     holomorphic: bool = False,
     allow_int: bool = False,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[Concatenate[A, P], tuple[A, Aux]]: ...
 @overload
 def grad(
@@ -68,6 +77,8 @@ def grad(
     has_aux: Literal[False] = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    *,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[P, tuple[Any, ...]]: ...
 @overload
 def grad(
@@ -78,6 +89,7 @@ def grad(
     allow_int: bool = False,
     *,
     convention: str = "bilinear",
+    memory_budget: int | float | str | None = None,
 ) -> Callable[P, Any]: ...
 def grad(
     fun: Callable[..., Any],
@@ -87,6 +99,7 @@ def grad(
     allow_int: bool = False,
     *,
     convention: str = "bilinear",
+    memory_budget: int | float | str | None = None,
 ) -> Callable[..., Any]:
     """Make a function of the same arguments that computes the gradient of a scalar function.
 
@@ -96,15 +109,19 @@ def grad(
       holomorphic: promise that `fun` is, and its arguments are complex.
       allow_int: differentiate integers too, giving float0 zeros.
       convention: of complex arguments: "bilinear" is ∂f/∂x - i ∂f/∂y, "hermitian" its conjugate.
+      memory_budget: at most so many bytes are live at once, as if `fun` were a checkpoint with the policy
+        `tl.checkpoint_policies.budget(memory_budget)`: bytes, a text such as "2GB", or a part from 0.0 to 1.0.
     Returns: gradients shaped like the arguments; with `has_aux` also aux.
     Raises: TypeError if `fun` is no function; when called, TypeError if the result is not a scalar or an argument not
-      differentiable, ValueError if there is no argument at `argnums`.
+      differentiable, ValueError if there is no argument at `argnums` or the budget cannot be kept.
     Source: Radul et al. 2023.
 
     >>> grad(lambda x: x**2)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    value_and_gradient = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int, convention)
+    value_and_gradient = _value_and_grad(
+        "grad", fun, argnums, has_aux, holomorphic, allow_int, convention, memory_budget
+    )
 
     @name_derived("gradient", fun, same_arguments=True)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -121,6 +138,8 @@ def value_and_grad(
     has_aux: Literal[False] = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    *,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[Concatenate[A, P], tuple[R, A]]: ...
 @overload
 def value_and_grad(
@@ -130,6 +149,7 @@ def value_and_grad(
     has_aux: Literal[True],
     holomorphic: bool = False,
     allow_int: bool = False,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[Concatenate[A, P], tuple[tuple[R, Aux], A]]: ...
 @overload
 def value_and_grad(
@@ -138,6 +158,8 @@ def value_and_grad(
     has_aux: Literal[False] = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    *,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[P, tuple[R, tuple[Any, ...]]]: ...
 @overload
 def value_and_grad(
@@ -148,6 +170,7 @@ def value_and_grad(
     allow_int: bool = False,
     *,
     convention: str = "bilinear",
+    memory_budget: int | float | str | None = None,
 ) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
     fun: Callable[..., Any],
@@ -157,6 +180,7 @@ def value_and_grad(
     allow_int: bool = False,
     *,
     convention: str = "bilinear",
+    memory_budget: int | float | str | None = None,
 ) -> Callable[..., Any]:
     """Make a function of the same arguments that computes the value and the gradient of a scalar function.
 
@@ -167,22 +191,30 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**2)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int, convention)
+    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int, convention, memory_budget)
 
 
 def _value_and_grad(
-    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, convention: str
+    who: str,
+    fun: Any,
+    argnums: Any,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+    convention: str,
+    memory_budget: int | float | str | None,
 ) -> Callable[..., Any]:
     check_callable(who, fun)
     check_convention(who, convention)
     check_argnums(who, argnums)
+    bounded = fun if memory_budget is None else budgets.within_budget(fun, memory_budget, f"{who}, memory_budget")
 
     @name_derived("value_and_gradient", fun, same_arguments=True)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen = canonical_argnums(who, argnums, args, fun)
         for i in chosen:
             check_inputs(who, args[i], i, fun, holomorphic, allow_int)
-        rest = functools.partial(with_arguments, fun, args, kwargs, chosen)
+        rest = functools.partial(with_arguments, bounded, args, kwargs, chosen)
         values, pull_back, aux = _vjp(who, rest, [args[i] for i in chosen], has_aux, fun)
         leaves, tree = pytree.flatten(values)
         _check_scalar(who, leaves, tree, fun, holomorphic)

@@ -1,0 +1,95 @@
+"""Gradients within a memory budget, asked for by an argument of grad and value_and_grad."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tests.messages import place, raises
+
+WS, X = [np.full((8, 8), 0.1, np.float32)] * 16, np.ones((64, 8), np.float32)
+
+
+def layers(ws: Any, x: Any, name: str = "tanh", *, scale: Any = 1.0) -> Any:
+    for w in ws:
+        x = getattr(tnp, name)(x @ w)
+    return tnp.sum(x) * scale
+
+
+def test_the_program_is_that_of_a_checkpoint():
+    again = tl.checkpoint(layers, policy=tl.checkpoint_policies.budget("16 kB"))
+    found = tl.make_jaxpr(tl.grad(layers, memory_budget="16 kB"))(WS, X)
+    assert str(found) == str(tl.make_jaxpr(tl.grad(again))(WS, X))
+    assert str(found) != str(tl.make_jaxpr(tl.grad(layers, memory_budget=None))(WS, X))
+
+
+def called(f: Any) -> Any:
+    """Gradients with arguments of all kinds: other positions, text, keywords, and none."""
+    return [
+        f(layers, (0, 1), memory_budget=0)(WS, X, "sin", scale=2.0),
+        f(layers, 1, memory_budget=0.5)(WS, X, name="cos"),
+        f(lambda o, w: tnp.sum(w * o["s"]), 1, memory_budget=0)({"s": 2.0, "mode": "fast"}, X),
+        f(lambda *xs: tnp.sum(xs[1] ** 2 * xs[0]), 1, memory_budget=0)(X, X),
+        f(lambda x: (tnp.sum(x**2), {"twice": 2 * x}), has_aux=True, memory_budget="1kB")(X),
+    ]
+
+
+@pytest.mark.parametrize("f", [tl.grad, tl.value_and_grad])
+def test_values(f: Any):
+    right = called(lambda *args, memory_budget, **kwargs: f(*args, **kwargs))
+    for x, y in zip(tl.tree.leaves(called(f)), tl.tree.leaves(right), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)  # float32, compiled as one program and one by one
+
+
+def test_under_other_transformations():
+    def f(x: Any) -> Any:
+        return layers(WS[:3], x[None])
+
+    g = tl.grad(f, memory_budget=0)
+    np.testing.assert_allclose(tl.jit(tl.vmap(g))(X), tl.vmap(tl.grad(f))(X), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(tl.jacfwd(g)(X[0]), tl.hessian(f)(X[0]), rtol=1e-5, atol=1e-6)
+
+
+def test_a_function_is_traced_once_for_arguments_of_the_same_types():
+    traced = []
+
+    def f(x: Any, name: str) -> Any:
+        traced.append(name)
+        return tnp.sum(x)
+
+    g = tl.grad(f, memory_budget=0)
+    for name in ("a", "a", "b", "a"):
+        g(X, name)
+    assert traced == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget", "text"),
+    [
+        (ValueError, "2 gigs", "expected a number of bytes such as '2GB' or '512 MiB', not '2 gigs'."),
+        (ValueError, -1, "expected a number of bytes, not -1, which is negative."),
+        (ValueError, 1.5, "expected a part from 0.0 to 1.0, not 1.5. Give a number of bytes as an integer."),
+        (
+            TypeError,
+            [3],
+            "expected a number of bytes, a text such as '2GB', or a part from 0.0 to 1.0, not [3] of type list.",
+        ),
+    ],
+)
+def test_no_budgets(kind: Any, budget: Any, text: str):
+    for f in (tl.grad, tl.value_and_grad):
+        with raises(kind, f"{f.__name__}, memory_budget: {text}"):
+            f(layers, memory_budget=budget)
+
+
+def test_errors_name_the_function_and_its_arguments():
+    def f(x: Any, w: Any) -> Any:
+        return "a" if x is None else tnp.sum(tnp.tanh(tnp.tanh(tnp.tanh(w))))
+
+    where = place(f, "def f").partition(" (")[0]
+    with raises(TypeError, f"checkpoint: the result of f at {where} is 'a' of type str, which is not an array."):
+        tl.grad(f, 1, memory_budget=0)(None, X)
+    with pytest.raises(ValueError, match=r"budget\(7\): 7 bytes are too few .* need at least \d+\. The largest value"):
+        tl.grad(f, 1, memory_budget=7)(X, X)
