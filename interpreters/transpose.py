@@ -18,11 +18,13 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.custom import custom_linear_p, holds_unchecked_rules, is_unchecked
 from tapeless.tracer.primitives.elementwise import add
+from tapeless.tracer.primitives.indexing import dynamic_slice, dynamic_update_slice_p
 from tapeless.tracer.primitives.shape import concatenate
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.window_additions import WindowAddition, find_additions
 
 
 class Linear:
@@ -68,6 +70,7 @@ def backward(
     Raises: NotImplementedError naming the equation's line if it is not linear.
     """
     env, kept = _nonlinear_part(jaxpr, residuals), _of_unchecked_rules(jaxpr)
+    additions = find_additions(jaxpr) if dynamic_update_slice_p in jaxpr.primitives else {}
     inputs = [v for v in jaxpr.invars if v.linear]
     running: dict[Var, _Cotangent] = {}
     for v, total in zip(inputs, totals or ()):
@@ -81,7 +84,10 @@ def backward(
         for eqn in reversed(jaxpr.eqns):
             if eqn.linear:
                 source.override.set(source.transpose_source(eqn.source) or before)
-                _pull_back(eqn, env, running, kept)
+                if eqn in additions:
+                    _pull_back_addition(eqn, additions[eqn], env, running)
+                else:
+                    _pull_back(eqn, env, running, kept)
     finally:
         source.override.set(outside)
     return [running[v].value(v.aval) if v in running else Zero(v.aval) for v in inputs]
@@ -274,6 +280,24 @@ def _pull_back(eqn: Equation, env: dict[Var, Any], running: dict[Var, _Cotangent
             if v in kept:
                 running.setdefault(v, _Cotangent())  # type: ignore[arg-type]  # literals are not linear
             _accumulate(running, v, ct)
+
+
+def _pull_back_addition(
+    eqn: Equation, found: WindowAddition, env: dict[Var, Any], running: dict[Var, _Cotangent]
+) -> None:
+    """Pull back an addition to a window: the cotangent is that of the array, and its window that of the part.
+
+    By its equations, one after the other, the window would be cleared and then added again.
+    """
+    (out,) = eqn.outvars
+    ct = running.pop(out, None)
+    if ct is not None:
+        total = instantiate(ct.value(out.aval))
+        starts = [v.value if type(v) is Literal else env[v] for v in found.starts]
+        _accumulate(running, found.whole, total)
+        _accumulate(
+            running, found.part, dynamic_slice(total, starts, found.part.aval.shape, allow_negative_indices=False)
+        )
 
 
 def _arrived(eqn: Equation, ct: Any) -> Any:

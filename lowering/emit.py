@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tapeless.lowering import column_sums, hlo, ordering, physical
+from tapeless.lowering import column_sums, hlo, ordering, padded_windows, physical
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.xla_workarounds import in_place_loops
 from tapeless.lowering.xla_workarounds.dataflow import ARGUMENTS, Dataflow
@@ -24,6 +24,7 @@ from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import checkpoint_p, materialize_p
 from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.indexing import dynamic_update_slice_p
 from tapeless.tracer.primitives.shape import concatenate_p
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
@@ -78,6 +79,8 @@ def prepare_program(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> J
     for run in passes:
         jaxpr = run(jaxpr)
     if platform == "cpu":
+        if dynamic_update_slice_p in jaxpr.primitives or jaxpr.programs:
+            jaxpr = padded_windows.with_padded_windows(jaxpr)
         has_products = dot_general_p in jaxpr.primitives or jaxpr.programs
         return column_sums.with_products(jaxpr) if has_products else jaxpr
     if platform == "gpu":

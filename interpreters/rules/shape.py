@@ -147,6 +147,8 @@ def add_at(whole: Any, ct: Any, starts: Sequence[int]) -> Any:
 def _slice_transpose(cts: Any, x: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
     """Transpose a slice: spread a strided cotangent to its window, then update, so the work is that of the window."""
     ct = cts[0]
+    if not aval_of(ct).size:
+        return (Zero(x.aval),)
     if any(step > 1 for step in strides):
         ct = s.pad(ct, 0, [(0, 0, step - 1) for step in strides])
     dense, onto = lambda: place(ct, start_indices, x.aval.shape), lambda whole: add_at(whole, ct, start_indices)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tapeless as tl
+import tapeless.numpy as tnp
 from tapeless.interpreters.linearize import linearize
 from tapeless.tracer.check import check
 from tapeless.tracer.jaxpr import Equation, Jaxpr
@@ -184,6 +185,48 @@ def test_reads_side_by_side_are_concatenated(reads: list[Read], joined: bool) ->
     assert len(dense_equations(jaxpr, "concatenate")) == joined
     assert joined != any(dense_equations(jaxpr, name) for name in ("pad", "dynamic_update_slice", "add"))
     np.testing.assert_allclose(tl.grad(loss_of(reads, weights))(X), one_hot_gradient(reads, weights), rtol=1e-12)
+
+
+def test_empty_windows_add_nothing() -> None:
+    reads = [columns(0, 0), rows(4, 7), rows(5, 5), rows(N, N)]
+    weights = weights_for(reads)
+    jaxpr = gradient_program(loss_of(reads, weights), WHOLE)
+    assert {e.primitive.name for e in jaxpr.eqns if e.outvars[0].aval.shape == (N, M)} == {"pad"}
+    np.testing.assert_array_equal(tl.grad(loss_of(reads, weights))(X), one_hot_gradient(reads, weights))
+
+
+def added_at(start: Any, size: tuple[int, int], known: bool) -> Callable[[Any, Any], Any]:
+    """Add to a window in place as transposition does, at known starts, or at the same starts as operands."""
+
+    def add_part(x: Any, part: Any) -> Any:
+        if known:
+            return dynamic_update_slice(x, add(part, slice(x, (start, 1), (start + size[0], 1 + size[1]))), (start, 1))
+        starts = (tnp.asarray(start), tnp.asarray(1))
+        window = dynamic_slice(x, starts, size, allow_negative_indices=False)
+        return dynamic_update_slice(x, add(part, window), starts, allow_negative_indices=False)
+
+    return add_part
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_additions_to_windows_are_transposed_to_reads(known: bool) -> None:
+    """By its three equations an addition would clear the window of the cotangent, and add it again (`X` is moved)."""
+    add_parts = [added_at(start, (4, 2), known) for start in (0, 2, 2, 30)]
+
+    def loss(x: Any, last: int) -> Any:
+        y = mul(x, COEFFICIENTS)
+        for k, add_part in enumerate([*add_parts, added_at(last, (4, 2), known)]):
+            y = add_part(y, mul(float(k + 1), y[k : k + 4, :2]))
+        return reduce_sum(mul(y, COEFFICIENTS), (0, 1))
+
+    last = N - 4 if known else N - 2  # beyond the end, a dynamic window is moved inside
+    jaxpr = gradient_program(lambda x: loss(x, last), WHOLE)
+    pads = dense_equations(jaxpr, "pad") + dense_equations(jaxpr, "add")
+    assert len(dense_equations(jaxpr, "dynamic_update_slice")) == len(add_parts) + 1  # those of the reads y[k : k + 4]
+    assert pads == []
+    e = np.random.default_rng(3).normal(size=(N, M))
+    slope = float(loss(X + e, last)) - float(loss(X, last))  # the loss is linear
+    np.testing.assert_allclose(np.sum(np.asarray(tl.grad(loss)(X, last)) * e), slope, rtol=1e-9)
 
 
 def test_writes_of_parts_have_no_dense_cotangent_but_that_of_the_whole() -> None:

@@ -44,8 +44,8 @@ PROGRAMS = {
     "what it was before another write": (lambda x: (y := tnp.sin(x)).at[2:5].set(1).at[4:7].set(y[:3]), 1),
     "the place": (lambda x: lax.dynamic_update_slice(y := tnp.sin(x), x[:3], (y[4].astype(int),)), 1),
     "the same, computed twice": (lambda x: tnp.cumsum(x).at[2:5].set(2 * tnp.cumsum(x)[:3]), 1),
-    "its own elements": (lambda x: tnp.sin(x).at[2:5].add(x[:3]), 0),
-    "its own elements, and others": (lambda x: (y := tnp.sin(x)).at[2:5].add(y[:3]), 1),
+    "its own elements": (lambda x: tnp.sin(x).at[2:5].multiply(x[:3]), 0),
+    "its own elements, and others": (lambda x: (y := tnp.sin(x)).at[2:5].multiply(y[:3]), 1),
     "its own elements, reversed": (lambda x: (y := tnp.sin(x)).at[2:5].set(y[2:5][::-1] + 1), 1),
     "its own elements, at a computed place": (
         lambda x, i: lax.dynamic_update_slice(y := tnp.sin(x), 2 * lax.dynamic_slice(y, (i,), (3,)), (i,)),
