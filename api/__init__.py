@@ -84,6 +84,7 @@ from tapeless.tracer.source import named_scope
 
 _RULES = _transforms, _emitters  # importing them filled the tables
 if _typing.TYPE_CHECKING:
+    from tapeless.interpreters.simplifications import shared_products as _shared_products
     from tapeless.interpreters.terms import lower_ein as _lower_ein
 
 # ---- written by docs/make_names.py from the imports above
@@ -130,6 +131,7 @@ _LATE = {
     "explanation.explanation": "explain",
     "host.callbacks": "effects_barrier io_callback pure_callback",
     "host.environment": "print_environment_info",
+    "interpreters.simplifications": "_shared_products",
     "interpreters.terms": "_lower_ein",
     "like_jax.pmap": "pmap",
     "like_jax.processes": "host_count host_id host_ids",
@@ -145,7 +147,13 @@ _LATE = {
 
 if not _typing.TYPE_CHECKING:
     _lower_ein = _LateModule("tapeless.interpreters.terms.lower_ein")
-_emit.passes += [_inline.inline_calls, _simplify.simplify_program, lambda jaxpr: _lower_ein.without_ein(jaxpr)]
+    _shared_products = _LateModule("tapeless.interpreters.simplifications.shared_products")
+_emit.passes += [
+    _inline.inline_calls,
+    _simplify.simplify_program,
+    lambda jaxpr: _lower_ein.without_ein(jaxpr),
+    lambda jaxpr: _shared_products.with_shared_products(jaxpr),
+]
 _core.set_evaluator(_dispatch.EagerEvaluator())
 _array_methods.set_namespace(numpy)
 __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata would double the cost of importing

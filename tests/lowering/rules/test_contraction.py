@@ -1,4 +1,4 @@
-"""Convolutions by parts and by limbs, groups cut by negative padding; small matrices and vectors of a batch."""
+"""Convolutions by parts and by limbs, groups cut by negative padding; small matrices and vectors."""
 
 import itertools
 from functools import partial
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapeless as tl
+import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.lowering.rules.contraction import _complex_convolution, _integer_convolution
 from tests.samples.contraction import ROWS
@@ -130,3 +131,34 @@ def test_which_contractions_are_sums_of_products(x: Any, y: Any, dot: bool):
     for dtype, kept in (("float32", dot), ("complex128", dot), ("int32", True), ("float16", True)):
         text = tl.jit(lambda x, y: lax.dot_general(x, y, dims)).lower(np.ones(x, dtype), np.ones(y, dtype)).as_text()
         assert ("stablehlo.dot_general" in text) == kept, dtype
+
+
+def test_products_of_small_vectors_are_added_up_as_one_row(rng: np.random.Generator):
+    """Of vectors, and of reshaped matrices, which XLA would reduce along their own axes: here, in loops, in batches."""
+
+    def sums(x: Any, y: Any) -> list[Any]:
+        columns = x.T.reshape(-1)  # no view of the matrix
+        return [tnp.vdot(x, y), x[1] @ y[1], columns @ columns, tnp.dot(x.reshape(-1)[::-1], y.reshape(-1))]
+
+    def programs(pairs: Any) -> Any:
+        batches = [(tnp.stack([x, x + 1]), tnp.stack([y, y])) for x, y in pairs]
+        looped = [lax.map(lambda xy: sums(*xy), batch) for batch in batches]
+        return [sums(x, y) for x, y in pairs], looped, [tl.vmap(sums)(*batch) for batch in batches]
+
+    shapes, dtypes = ((33, 31), (5, 7), (2, 40)), ("float32", "complex64", "int32", "uint64")
+    pairs = [tuple(abs(8 * rng.normal(size=(2, *s))).astype(d)) for s in shapes for d in dtypes]
+    pairs.append((np.full((6, 6), np.inf, "f"), np.zeros((6, 6), "f")))
+    for (x, y), found, looped, mapped in zip(pairs, *tl.jit(programs)(pairs), strict=True):
+        for k, wanted in enumerate(by_numpy(x, y)):
+            for each in (found[k], looped[k][0], mapped[k][0]):
+                np.testing.assert_allclose(each, wanted, rtol=1e-5)  # sums of a thousand positive terms
+    text = tl.jit(tnp.vdot).lower(*pairs[0]).as_text()
+    assert "dot_general" not in text
+    assert "(tensor<1x1023xf32>, tensor<f32>) -> tensor<1xf32>" in text
+
+
+def by_numpy(x: Any, y: Any) -> list[Any]:
+    x, y = [z if z.dtype.kind in "iu" else z.astype(np.complex128 if z.dtype.kind == "c" else float) for z in (x, y)]
+    with np.errstate(invalid="ignore"):  # infinity times 0
+        columns = x.T.reshape(-1)
+        return [np.vdot(x, y), x[1] @ y[1], columns @ columns, x.reshape(-1)[::-1] @ y.reshape(-1)]
