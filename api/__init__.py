@@ -47,9 +47,11 @@ from tapeless.tracer import core as _core
 from tapeless.tracer.array import Array
 from tapeless.tracer.dtypes import float0
 from tapeless.tracer.folding import ensure_compile_time_eval
+from tapeless.tracer.jaxpr import Jaxpr as _Jaxpr
 from tapeless.tracer.late_imports import LateModule as _LateModule
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy import array_methods as _array_methods
+from tapeless.tracer.primitives.contraction import dot_general_p as _dot_general_p
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.references import Ref, empty_ref, free_ref, freeze, new_ref, typeof
 from tapeless.tracer.settings.config import config, enable_x64
@@ -148,11 +150,17 @@ _LATE = {
 if not _typing.TYPE_CHECKING:
     _lower_ein = _LateModule("tapeless.interpreters.terms.lower_ein")
     _shared_products = _LateModule("tapeless.interpreters.simplifications.shared_products")
+
+
+def _has_products(jaxpr: _Jaxpr) -> bool:
+    return _dot_general_p in jaxpr.primitives or bool(jaxpr.programs)
+
+
 _emit.passes += [
     _inline.inline_calls,
     _simplify.simplify_program,
     lambda jaxpr: _lower_ein.without_ein(jaxpr),
-    lambda jaxpr: _shared_products.with_shared_products(jaxpr),
+    lambda jaxpr: _shared_products.with_shared_products(jaxpr) if _has_products(jaxpr) else jaxpr,
 ]
 _core.set_evaluator(_dispatch.EagerEvaluator())
 _array_methods.set_namespace(numpy)

@@ -84,8 +84,10 @@ def _neighbours(size: Sequence[int], shape: Sequence[int]) -> int:
 
 def _sum_of_padded(eqn: Equation, found: WindowAddition) -> list[Equation]:
     """Write the addition to a window as that of the padded part."""
-    aval, starts = found.whole.aval, found.numbers or ()
-    config = tuple([(i, n - i - k, 0) for i, n, k in zip(starts, aval.shape, found.part.aval.shape)])
+    aval = found.whole.aval
+    room = [n - k for n, k in zip(aval.shape, found.part.aval.shape)]
+    starts = [min(max(i, 0), most) for i, most in zip(found.numbers or (), room)]  # as a window in place begins
+    config = tuple([(i, most - i, 0) for i, most in zip(starts, room)])
     neutral, padded = Literal(np.negative(np.zeros((), aval.dtype))), Var(aval, eqn.outvars[0].linear)
     return [
         Equation(pad_p, [found.part, neutral], {"padding_config": config}, [padded], eqn.source),

@@ -34,7 +34,7 @@ def find_additions(jaxpr: Jaxpr) -> Mapping[Equation, WindowAddition]:
     """Find the additions to windows in place, by the equations that write them; not those of programs inside."""
     uses = Counter([v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var])
     uses.update([v for v in jaxpr.outvars if type(v) is Var])
-    makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars if uses[v] == 1}
+    makers: dict[Atom, Equation] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars if uses[v] == 1}
     writes = [eqn for eqn in jaxpr.eqns if eqn.primitive is dynamic_update_slice_p]
     return {eqn: found for eqn in writes if (found := _addition(eqn, makers)) is not None}
 
@@ -57,10 +57,10 @@ def _begins_at(read: Equation, starts: list[Atom]) -> bool:
     """Does an equation read a window at these starts?"""
     if read.primitive is dynamic_slice_p:
         return all(_are_same(i, j) for i, j in zip(read.invars[1:], starts, strict=True))
-    if read.primitive is not slice_p or not _are_known(starts):
+    if read.primitive is not slice_p:
         return False
     begins, strides = read.params["start_indices"], read.params["strides"]
-    return set(strides) <= {1} and all(n == i.value for n, i in zip(begins, starts, strict=True))
+    return set(strides) <= {1} and all(type(i) is Literal and n == i.value for n, i in zip(begins, starts, strict=True))
 
 
 def _are_known(starts: tuple[Atom, ...] | list[Atom]) -> bool:

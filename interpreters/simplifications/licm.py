@@ -101,7 +101,7 @@ def _of_linear(jaxpr: Jaxpr, constants: tuple[int, ...]) -> Sequence[Equation]:
     return needed_for(moved, needed)
 
 
-def _read_whole(jaxpr: Jaxpr, moved: Collection[Equation], larger: Iterable[Equation]) -> list[Equation]:
+def _read_whole(jaxpr: Jaxpr, moved: Sequence[Equation], larger: Iterable[Equation]) -> list[Equation]:
     """Select those of the `larger` equations of which a body would read, at every step, more than their operands.
 
     They are among the `moved` ones. What the rest of the body reads only parts of does not count.
