@@ -69,7 +69,7 @@ POLICIES = "\n".join(
         "NAME": """checkpoint_dots checkpoint_dots_with_no_batch_dims dots_saveable dots_with_no_batch_dims_saveable
             everything_saveable nothing_saveable save_all save_dots save_none""",
         'NAME("y")': "save_any_names_but_these save_anything_except_these_names save_names save_only_these_names",
-        "NAME(16)": "budget",
+        'NAME("1 kB")': "budget",
         'NAME(lambda p, *x, **params: p.name == "sin")': "save_if",
         'NAME("device", "pinned_host")': "offload_dot_with_no_batch_dims",
         'NAME(tl.checkpoint_policies.save_dots, tl.checkpoint_policies.save_names("y"))': "save_from_both_policies",

@@ -8,6 +8,7 @@ and one in fifty comes again in the other process only.
 """
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any
 
 from tapeless.lowering.compilation_cache import program_key
@@ -16,6 +17,7 @@ from tapeless.lowering.devices import Device
 
 _MOST = 1000  # of the latest: thousands would take gigabytes
 _recent: dict[str, Any] = {}
+_changed = Lock()  # tests compile in several threads at once
 
 
 def compiling(
@@ -25,8 +27,11 @@ def compiling(
     if callbacks:
         return compile(text, device, given, callbacks)
     key = program_key(text, device, compile_options(device, given, text))
-    loaded = _recent.pop(key, None) or compile(text, device, given, callbacks)
-    _recent[key] = loaded
-    if len(_recent) > _MOST:
-        _recent.pop(next(iter(_recent)), None)
+    with _changed:
+        known = _recent.pop(key, None)
+    loaded = known or compile(text, device, given, callbacks)
+    with _changed:
+        _recent[key] = loaded
+        if len(_recent) > _MOST:
+            _recent.pop(next(iter(_recent)))
     return loaded
