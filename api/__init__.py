@@ -47,11 +47,9 @@ from tapeless.tracer import core as _core
 from tapeless.tracer.array import Array
 from tapeless.tracer.dtypes import float0
 from tapeless.tracer.folding import ensure_compile_time_eval
-from tapeless.tracer.jaxpr import Jaxpr as _Jaxpr
 from tapeless.tracer.late_imports import LateModule as _LateModule
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.numpy import array_methods as _array_methods
-from tapeless.tracer.primitives.contraction import dot_general_p as _dot_general_p
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.references import Ref, empty_ref, free_ref, freeze, new_ref, typeof
 from tapeless.tracer.settings.config import config, enable_x64
@@ -86,7 +84,6 @@ from tapeless.tracer.source import named_scope
 
 _RULES = _transforms, _emitters  # importing them filled the tables
 if _typing.TYPE_CHECKING:
-    from tapeless.interpreters.simplifications import shared_products as _shared_products
     from tapeless.interpreters.terms import lower_ein as _lower_ein
 
 # ---- written by docs/make_names.py from the imports above
@@ -133,7 +130,6 @@ _LATE = {
     "explanation.explanation": "explain",
     "host.callbacks": "effects_barrier io_callback pure_callback",
     "host.environment": "print_environment_info",
-    "interpreters.simplifications": "_shared_products",
     "interpreters.terms": "_lower_ein",
     "like_jax.pmap": "pmap",
     "like_jax.processes": "host_count host_id host_ids",
@@ -149,19 +145,7 @@ _LATE = {
 
 if not _typing.TYPE_CHECKING:
     _lower_ein = _LateModule("tapeless.interpreters.terms.lower_ein")
-    _shared_products = _LateModule("tapeless.interpreters.simplifications.shared_products")
-
-
-def _has_products(jaxpr: _Jaxpr) -> bool:
-    return _dot_general_p in jaxpr.primitives or bool(jaxpr.programs)
-
-
-_emit.passes += [
-    _inline.inline_calls,
-    _simplify.simplify_program,
-    lambda jaxpr: _lower_ein.without_ein(jaxpr),
-    lambda jaxpr: _shared_products.with_shared_products(jaxpr) if _has_products(jaxpr) else jaxpr,
-]
+_emit.passes += [_inline.inline_calls, _simplify.simplify_program, lambda jaxpr: _lower_ein.without_ein(jaxpr)]
 _core.set_evaluator(_dispatch.EagerEvaluator())
 _array_methods.set_namespace(numpy)
 __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata would double the cost of importing
