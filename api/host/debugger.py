@@ -85,10 +85,7 @@ def breakpoint(
     (tdb) Array(6., dtype=float32)
     (tdb)
     """
-    if backend not in (None, "cli"):
-        raise ValueError(f"debug.breakpoint: the backend is 'cli'; there is no {backend!r}.")
-    if token is not None and ordered:
-        raise ValueError("debug.breakpoint: with a token its order is that of the values: ordered must be False.")
+    _check_options(backend, token, ordered)
     frames = list(_frames(sys._getframe(1), filter_frames))[:num_frames]  # pyright: ignore[reportPrivateUsage]
     traced, put = _traced([frame.variables for frame in frames])
 
@@ -101,6 +98,13 @@ def breakpoint(
         debug_callback(stop, traced, ordered=ordered)
         return None
     return pure_callback(_then_first(stop), stop_gradient(token), stop_gradient(token), stop_gradient(traced))
+
+
+def _check_options(backend: str | None, token: Any, ordered: bool) -> None:
+    if backend not in (None, "cli"):
+        raise ValueError(f"debug.breakpoint: the backend is 'cli'; there is no {backend!r}.")
+    if token is not None and ordered:
+        raise ValueError("debug.breakpoint: with a token its order is that of the values: ordered must be False.")
 
 
 _one_at_a_time = threading.Lock()

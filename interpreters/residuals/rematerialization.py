@@ -210,8 +210,7 @@ class _Walk:
     def _decide(self, eqn: Equation, wanted: list[Var]) -> tuple[Equation, Equation | None]:
         excluded = not self._excluded.isdisjoint(eqn.outvars)
         if eqn.primitive in rules and not excluded:
-            inside = self._policy
-            return rules[eqn.primitive](eqn, wanted, inside)
+            return rules[eqn.primitive](eqn, wanted, self._policy)
         if "io" in effects(eqn):
             return eqn, None  # computing it again would repeat the effect
         verdict = False if excluded else _verdict(eqn, self._policy)
