@@ -103,8 +103,8 @@ __all__ = [
     "from_dlpack", "frontier", "fwd_and_bwd", "grad", "gradient_program", "hessian", "host_count", "host_id",
     "host_ids", "image", "index", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key",
     "linear_transpose", "linearize", "live_arrays", "load", "local_device_count", "local_devices", "log_compiles",
-    "make_jaxpr", "make_user_context", "named_call", "named_scope", "new_ref", "nn", "no_execution", "no_tracing",
-    "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optimizers", "parse_jaxpr", "pmap",
+    "make_jaxpr", "make_user_context", "memory", "named_call", "named_scope", "new_ref", "nn", "no_execution",
+    "no_tracing", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optimizers", "parse_jaxpr", "pmap",
     "print_environment_info", "print_saved_residuals", "process_count", "process_index", "process_indices", "profile",
     "profiler", "program_size", "program_text", "pure_callback", "random", "ref", "remat", "residual_bytes", "save",
     "saved_residuals", "scipy", "set_default_device", "sharding", "softmax_custom_jvp", "stages", "stop_gradient",
@@ -132,6 +132,7 @@ _LATE = {
     "differentiate.unzip": "check_linear cost program_size residual_bytes strict_form transpose_jaxpr unzip work",
     "explanation.explanation": "explain",
     "explanation.frontier": "frontier",
+    "explanation.memory": "memory",
     "host.callbacks": "effects_barrier io_callback pure_callback",
     "host.environment": "print_environment_info",
     "interpreters.simplifications": "_shared_products",
@@ -218,6 +219,7 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     )
     from tapeless.explanation.explanation import explain
     from tapeless.explanation.frontier import frontier
+    from tapeless.explanation.memory import memory
     from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
     from tapeless.host.environment import print_environment_info
     from tapeless.like_jax.pmap import pmap

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.explanation import frontier_page as html
-from tapeless.explanation.gradients import PlannedGradient, analyze_memory, operations
+from tapeless.explanation.gradients import TracedGradient, analyze_memory, operations
 from tapeless.interpreters.residuals.segments import SegmentPlan
 from tapeless.tracer.source import Source, short_path
 
@@ -144,7 +144,7 @@ def frontier(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kw
     [(8192, 1.0), (6144, 1.12), (5120, 1.16)]
     """
     check_callable("frontier", fun, expected=FUNCTION_AND_ARGUMENTS)
-    gradient = PlannedGradient("frontier", fun, args, kwargs)
+    gradient = TracedGradient("frontier", fun, args, kwargs)
     plans = list(_plans(gradient))
     halves = [plan.halves() for plan in plans]
     work = [operations(each) for each in halves]
@@ -163,7 +163,7 @@ def frontier(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kw
     return Frontier(gradient.name, list(_least_work(rows)), plans[-1].flow.describe_largest())
 
 
-def _plans(gradient: PlannedGradient) -> Iterator[SegmentPlan]:
+def _plans(gradient: TracedGradient) -> Iterator[SegmentPlan]:
     """Plan for smaller and smaller limits, until one cannot be kept: that gives the fewest bytes."""
     plans = gradient.plans
     plan = plans.plan(plans.flow.peak)
@@ -182,7 +182,7 @@ def _cuts(plan: SegmentPlan) -> tuple[Source | None, ...]:
     return tuple([eqns[cut - 1].source for cut in plan.cuts])
 
 
-def _loops(gradient: PlannedGradient) -> tuple[LoopInChunks, ...]:
+def _loops(gradient: TracedGradient) -> tuple[LoopInChunks, ...]:
     return tuple(
         [LoopInChunks(loop.eqn.source, loop.eqn.params["length"], loop.steps) for loop in gradient.plans.loops]
     )
