@@ -97,11 +97,11 @@ __all__ = [
     "device_put", "devices", "disable_jit", "dlpack", "ds", "dtypes", "effects_barrier", "empty_ref", "enable_checks",
     "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "explain",
     "explain_cache_misses", "explain_control_flow", "extend", "flatten_util", "float0", "free_ref", "freeze",
-    "from_dlpack", "fwd_and_bwd", "grad", "gradient_program", "hessian", "host_count", "host_id", "host_ids", "image",
-    "index", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key", "linear_transpose",
-    "linearize", "live_arrays", "load", "local_device_count", "local_devices", "log_compiles", "make_jaxpr",
-    "make_user_context", "named_call", "named_scope", "new_ref", "nn", "no_execution", "no_tracing", "numpy",
-    "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optimizers", "parse_jaxpr", "pmap",
+    "from_dlpack", "frontier", "fwd_and_bwd", "grad", "gradient_program", "hessian", "host_count", "host_id",
+    "host_ids", "image", "index", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key",
+    "linear_transpose", "linearize", "live_arrays", "load", "local_device_count", "local_devices", "log_compiles",
+    "make_jaxpr", "make_user_context", "memory", "named_call", "named_scope", "new_ref", "nn", "no_execution",
+    "no_tracing", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optimizers", "parse_jaxpr", "pmap",
     "print_environment_info", "print_saved_residuals", "process_count", "process_index", "process_indices", "profile",
     "profiler", "program_size", "program_text", "pure_callback", "random", "ref", "remat", "residual_bytes", "save",
     "saved_residuals", "scipy", "set_default_device", "sharding", "softmax_custom_jvp", "stages", "stop_gradient",
@@ -128,6 +128,8 @@ _LATE = {
     "differentiate.residuals": "print_saved_residuals saved_residuals",
     "differentiate.unzip": "check_linear cost program_size residual_bytes strict_form transpose_jaxpr unzip work",
     "explanation.explanation": "explain",
+    "explanation.frontier": "frontier",
+    "explanation.memory": "memory",
     "host.callbacks": "effects_barrier io_callback pure_callback",
     "host.environment": "print_environment_info",
     "interpreters.terms": "_lower_ein",
@@ -200,6 +202,8 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
         work,
     )
     from tapeless.explanation.explanation import explain
+    from tapeless.explanation.frontier import frontier
+    from tapeless.explanation.memory import memory
     from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
     from tapeless.host.environment import print_environment_info
     from tapeless.like_jax.pmap import pmap
@@ -212,37 +216,6 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.tracer.numpy.dynamic_windows import ds
     from tapeless.tracer.settings.scoped_settings import make_user_context
 else:
-    _LATE = {
-        "": (
-            "ad ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug dlpack experimental"
-            " extend flatten_util image index nn ops optimizers profiler random ref scipy sharding stages testing"
-            " typing"
-        ),
-        "programs.gradient_programs": "gradient_program",
-        "programs.program_parsing": "parse_jaxpr program_text",
-        "like_jax.pmap": "pmap",
-        "compile.named_call": "named_call",
-        "custom.gradient": "custom_gradient",
-        "custom.vjp": "custom_vjp",
-        "custom.jvp": "custom_jvp",
-        "custom.closures": "closure_convert",
-        "differentiate.fwd_and_bwd": "fwd_and_bwd",
-        "differentiate.jacobians": "hessian jacfwd jacobian jacrev",
-        "differentiate.unzip": "check_linear cost program_size residual_bytes strict_form transpose_jaxpr unzip work",
-        "compile.control_flow_decisions": "explain_control_flow",
-        "explanation.explanation": "explain",
-        "host.callbacks": "effects_barrier io_callback pure_callback",
-        "host.environment": "print_environment_info",
-        "like_jax.processes": "host_count host_id host_ids",
-        "like_jax.shim": "as_jax",
-        "differentiate.residuals": "print_saved_residuals saved_residuals",
-        "compile.profile": "profile",
-        "differentiate.opaque": "Opaque",
-        "programs.loading": "load",
-        "saving.trees": "save",
-        "tracer.numpy.dynamic_windows": "ds",
-        "tracer.settings.scoped_settings": "make_user_context",
-    }
     _complete_namespace(globals(), _LATE)
 
 globals().pop("compile")  # PyTorch's name of `jit`, whose error is not to be that a module is not callable

@@ -5,14 +5,13 @@ are nested under one class, and the script looks for what is not alive yet, so t
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
+from tapeless.explanation.documents import EXACT, compact_number, document, escape_html, file_text
 from tapeless.explanation.links import Links
 from tapeless.explanation.tables import RESIDUALS, InnerProgram, Line, Phase, Row, Saved, Tables
 from tapeless.explanation.terminal_text import KINDS, body_title, saved_as
 from tapeless.interpreters.analysis.cost import Cost
 
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _HINT = (
     "Point at a row to light what belongs to it. Click, or press Enter, to keep it lit; Escape lets go. Arrows move."
 )
@@ -20,14 +19,7 @@ _HINT = (
 
 def page(name: str, tables: Tables) -> str:
     """Write a whole document."""
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{_escaped(name)}: its gradient, explained</title>\n"
-        f"<style>\n{_file('document.css')}</style>\n</head>\n<body>\n<main>\n"
-        f"{fragment(name, tables)}\n</main>\n</body>\n</html>\n"
-    )
+    return document(f"{name}: its gradient, explained", fragment(name, tables), file_text("document.css"))
 
 
 def fragment(name: str, tables: Tables) -> str:
@@ -36,7 +28,7 @@ def fragment(name: str, tables: Tables) -> str:
     return "\n".join(
         [
             f'<div class="tapeless-explanation" style="{_widths(tables)}">',
-            f"<style>\n{_file('page.css')}</style>",
+            f"<style>\n{file_text('page.css')}</style>",
             *_header(name, tables),
             '<div class="above">',
             *_source(tables.lines, links),
@@ -46,19 +38,10 @@ def fragment(name: str, tables: Tables) -> str:
             *[line for phase in tables.phases for line in _phase(phase, links)],
             "</div>",
             f'<p class="note" role="status" aria-live="polite" data-hint="{_HINT}">{_HINT}</p>',
-            f"<script>\n{_file('page.js')}</script>",
+            f"<script>\n{file_text('page.js')}</script>",
             "</div>",
         ]
     )
-
-
-def _file(name: str) -> str:
-    """Read a file that lies beside this one, when there is something to show."""
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-def _escaped(words: str) -> str:
-    return words.translate(_ESCAPES)
 
 
 def _tag(name: str, content: str, css: str = "") -> str:
@@ -68,7 +51,7 @@ def _tag(name: str, content: str, css: str = "") -> str:
 
 def _header(name: str, tables: Tables) -> Iterator[str]:
     primal, linear, transposed = [phase.cost.work for phase in tables.phases]
-    yield f"<header><h2><code>{_escaped(name)}</code></h2><dl>"
+    yield f"<header><h2><code>{escape_html(name)}</code></h2><dl>"
     figures = {"function": (primal, "operations"), "residuals": (tables.residual_bytes, "bytes")}
     figures |= {"tangent": (linear, "operations"), "gradient": (transposed, "operations")}
     for title, (number, unit) in figures.items():
@@ -120,25 +103,13 @@ def _widths(tables: Tables) -> str:
 
 
 def _digits(n: int) -> int:
-    return len(_compact(n))
-
-
-def _compact(n: int) -> str:
-    """Write a number: `12,345`, and of larger numbers the leading digits: `12.3 M`."""
-    if n < EXACT:
-        return f"{n:,}"
-    power = min((len(str(n)) - 1) // 3, len(_PREFIXES))
-    return f"{n / 1000**power:.3g} {_PREFIXES[power - 1]}"
+    return len(compact_number(n))
 
 
 def _number(n: int, unit: str = "") -> str:
     """Render a number with its unit; a shortened one shows all digits on hover."""
     exact = f' title="{n:,}"' if n >= EXACT else ""
-    return f"<span{exact}>{_compact(n)}{f' <small>{unit}</small>' if unit else ''}</span>"
-
-
-EXACT = 100_000  # smaller numbers are written out
-_PREFIXES = "kMGTPE"
+    return f"<span{exact}>{compact_number(n)}{f' <small>{unit}</small>' if unit else ''}</span>"
 
 
 def _rows(rows: Sequence[Row], links: Links) -> Iterator[str]:
@@ -162,7 +133,7 @@ def _rows(rows: Sequence[Row], links: Links) -> Iterator[str]:
 
 def _body(body: InnerProgram, links: Links) -> Iterator[str]:
     title, _, often = body_title(body).partition(", ")
-    words = f"<code>{_escaped(title)}</code> {_escaped(often)}"
+    words = f"<code>{escape_html(title)}</code> {escape_html(often)}"
     if body.rows is None:
         yield f'<p class="again">{words}</p>'
         return
@@ -176,7 +147,7 @@ def _body(body: InnerProgram, links: Links) -> Iterator[str]:
 def _button(key: str, content: str, links: Links) -> str:
     return (
         f'<button type="button" class="row" aria-pressed="false" data-key="{key}" '
-        f'data-to="{" ".join(links.to(key))}" data-note="{_escaped(links.note(key))}">{content}</button>'
+        f'data-to="{" ".join(links.to(key))}" data-note="{escape_html(links.note(key))}">{content}</button>'
     )
 
 
@@ -189,18 +160,18 @@ def _equation(row: Row) -> str:
     head, bracket, operands = rest.removeprefix(name).rpartition("]")
     typed = " ".join(map(_variable, results.split()))
     params = f"<small>{_breakable(head + bracket)}</small>" if bracket else ""
-    return f"{typed}{equals}<b>{_escaped(name)}</b>{params}{_escaped(operands)}"
+    return f"{typed}{equals}<b>{escape_html(name)}</b>{params}{escape_html(operands)}"
 
 
 def _breakable(params: str) -> str:
     """Write params, with places for a line to end."""
-    return _escaped(params).replace("[", "<wbr>[").replace("=", "=<wbr>")
+    return escape_html(params).replace("[", "<wbr>[").replace("=", "=<wbr>")
 
 
 def _variable(typed: str) -> str:
     """Write `x:f32[3]`, the type less loud than the name."""
     name, colon, kind = typed.partition(":")
-    return f"{_escaped(name)}<i>{_escaped(colon + kind)}</i>" if colon else _escaped(name)
+    return f"{escape_html(name)}<i>{escape_html(colon + kind)}</i>" if colon else escape_html(name)
 
 
 def _work(cost: Cost) -> str:
@@ -219,7 +190,7 @@ def _source(lines: Sequence[Line], links: Links) -> Iterator[str]:
     yield '<section class="source" aria-label="source"><h3>source</h3><div class="scroll">'
     for file in dict.fromkeys(line.place.file for line in lines):
         of_file = [line for line in lines if line.place.file == file]
-        yield f'<p class="file">{_escaped(links.short(of_file))}</p><ol>'
+        yield f'<p class="file">{escape_html(links.short(of_file))}</p><ol>'
         yield from _lines(of_file, links)
         yield "</ol>"
     yield "</div></section>"
@@ -230,7 +201,7 @@ def _lines(lines: Sequence[Line], links: Links) -> Iterator[str]:
     for before, line in zip([None, *lines], lines):
         if before is not None and line.place.line > before.place.line + 1:
             yield '<li class="gap" aria-hidden="true">⋯</li>'
-        content = f'<span class="key">{line.place.line}</span><code>{_escaped(line.text[margin:]) or " "}</code>'
+        content = f'<span class="key">{line.place.line}</span><code>{escape_html(line.text[margin:]) or " "}</code>'
         yield f"<li>{_button(line.key, content, links) if line.executed else _tag('p', content, 'row')}</li>"
 
 
@@ -239,7 +210,7 @@ def _residuals(residuals: Sequence[Saved], links: Links) -> Iterator[str]:
     for saved in residuals:
         cells = [
             _tag("span", saved.key, "key"),
-            _tag("code", f"{_variable(saved.text)} <small>{_escaped(saved_as(saved))}</small>"),
+            _tag("code", f"{_variable(saved.text)} <small>{escape_html(saved_as(saved))}</small>"),
             _tag("span", str(saved.place.line) if saved.place else "", "number line"),
             _tag("span", _number(saved.residual.nbytes, "B"), "number"),
         ]

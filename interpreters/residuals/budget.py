@@ -9,16 +9,19 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, Final
 
 import numpy as np
 
 from tapeless.interpreters.inline import fully_inlined
 from tapeless.interpreters.partial_eval import UnzippedJaxpr
 from tapeless.interpreters.residuals import chunks
+from tapeless.interpreters.residuals.chunks import ChunkedLoop
 from tapeless.interpreters.residuals.rematerialization import ProgramPolicy
 from tapeless.interpreters.residuals.segments import Flow, SegmentPlan, plan_segments
-from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.jaxpr import Equation, Jaxpr
 from tapeless.tracer.primitives.control_flow import as_scan
 
 
@@ -44,13 +47,9 @@ class Budget(ProgramPolicy):
 
         Raises: ValueError naming the fewest bytes and the largest of the values if the limit cannot be kept.
         """
-        program = fully_inlined(program)
-        flow = Flow(unzip(program))
-        limit = int(self.limit * flow.peak) if isinstance(self.limit, float) else self.limit
-        plan = plan_segments(flow, limit)
-        if plan.peak > limit:
-            found = _in_chunks(program, plan, unzip, limit)
-            plan = found if found and found.peak < plan.peak else plan
+        plans = BudgetPlans(program, unzip)
+        limit = plans.bytes_of(self.limit)
+        plan = plans.plan(limit)
         if plan.peak > limit > 0:
             raise ValueError(self._cannot_be_met(limit, plan))
         return plan.halves()
@@ -60,16 +59,66 @@ class Budget(ProgramPolicy):
         return Budget(0)
 
     def _cannot_be_met(self, limit: int, plan: SegmentPlan) -> str:
-        v, eqn = plan.flow.largest()
-        place = f" at {eqn.source.describe()}" if eqn.source else ""
         return (
             f"{self!r}: {limit} bytes are too few for this function and its backward pass, which need at least "
-            f"{plan.peak}. The largest value that they share is {v.aval} from {eqn.primitive}{place}. Allow more, "
+            f"{plan.peak}. The largest value that they share is {plan.flow.describe_largest()}. Allow more, "
             "or compute this value in parts; budget(0) uses as few bytes as it can."
         )
 
     def __repr__(self) -> str:
         return f"budget({self.limit!r})"
+
+
+class BudgetPlans:
+    """The plans of one program: in segments, and where these do not suffice with its loops in chunks.
+
+    flow: the program with everything saved. loops: those that run in chunks, if need be.
+    """
+
+    def __init__(self, program: Jaxpr, unzip: Callable[[Jaxpr], UnzippedJaxpr]) -> None:
+        self._program, self._unzip = fully_inlined(program), unzip
+        self.flow: Final = Flow(unzip(self._program))
+
+    def bytes_of(self, limit: int | float) -> int:
+        """Return the bytes of a limit, which may be a part of those that are live if everything is saved."""
+        return int(limit * self.flow.peak) if isinstance(limit, float) else limit
+
+    def plan(self, limit: int) -> SegmentPlan:
+        """Plan what is computed again, so that at most `limit` bytes are live at once; else the fewest."""
+        plan = plan_segments(self.flow, limit)
+        if plan.peak <= limit or self._in_chunks is None:
+            return plan
+        return min(plan, plan_segments(self._in_chunks, limit), key=attrgetter("peak"))
+
+    @property
+    def loops(self) -> tuple[ChunkedLoop, ...]:
+        """The loops that save residuals, and in how many steps at a time they run if segments do not suffice."""
+        return tuple(chunks.loops_in_chunks(self._program, self._saved_by).values())
+
+    @cached_property
+    def _in_chunks(self) -> Flow | None:
+        """The program with its loops in chunks; None if it has no loops that save residuals."""
+        program = chunks.scans_in_chunks(self._program, self._saved_by)
+        return None if program is self._program else Flow(self._unzip(program))
+
+    def _saved_by(self, eqn: Equation) -> int:
+        """Count the bytes that the steps of a loop save, by its source and number of steps."""
+        return self._bytes_of_loops.get((eqn.source, as_scan(eqn).params.get("length")), 0)
+
+    @cached_property
+    def _bytes_of_loops(self) -> dict[Any, int]:
+        return self.flow.bytes_of_loops()
+
+
+class SurveyPolicy(ProgramPolicy):
+    """The policy that saves everything, and remembers what budgets would plan."""
+
+    plans: BudgetPlans
+
+    def unzip(self, program: Jaxpr, unzip: Callable[[Jaxpr], UnzippedJaxpr]) -> UnzippedJaxpr:
+        """Split a program in halves, as a budget does of which nothing is computed again."""
+        self.plans = BudgetPlans(program, unzip)
+        return self.plans.flow.halves
 
 
 def _bytes_or_part(limit: int | float, who: str) -> int | float:
@@ -98,12 +147,3 @@ def _parsed_bytes(text: str, who: str) -> int:
         raise ValueError(f"{who}: expected a number of bytes such as '2GB' or '512 MiB', not {text!r}.")
     number, prefix, binary = found.groups()
     return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
-
-
-def _in_chunks(
-    program: Jaxpr, plan: SegmentPlan, unzip: Callable[[Jaxpr], UnzippedJaxpr], limit: int
-) -> SegmentPlan | None:
-    """Plan the program again with its loops in chunks; None if it has no loops that save residuals."""
-    saved = plan.flow.bytes_of_loops()
-    chunked = chunks.scans_in_chunks(program, lambda eqn: saved.get((eqn.source, as_scan(eqn).params.get("length")), 0))
-    return None if chunked is program else plan_segments(Flow(unzip(chunked)), limit)

@@ -8,7 +8,7 @@ Source: Griewank & Walther 2008, "Evaluating derivatives", section 12.2.
 
 from collections.abc import Callable, Sequence
 from math import ceil, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 from tapeless.interpreters import limits
 from tapeless.interpreters.residuals.rematerialization import save_none
@@ -24,25 +24,38 @@ from tapeless.tracer.types import ShapedArray, aval_of
 Residuals = Callable[[Equation], int]  # the bytes that all steps of a loop save
 
 
+class ChunkedLoop(NamedTuple):
+    """A loop that runs in chunks: its equation, as a scan, and the number of steps of a chunk."""
+
+    eqn: Equation
+    steps: int
+
+
+def loops_in_chunks(jaxpr: Jaxpr, residuals: Residuals) -> dict[Equation, ChunkedLoop]:
+    """Find the loops of a program that save residuals, and how many steps of each are best taken as one chunk."""
+    found: dict[Equation, ChunkedLoop] = {}
+    for eqn in jaxpr.eqns:
+        loop = as_scan(eqn)
+        if loop.primitive is scan_p and not loop.params["jaxpr"].effects and (saved := residuals(eqn)):
+            steps = _steps(loop.params["length"], saved, _carry_bytes(loop))
+            found.update([(eqn, ChunkedLoop(loop, steps))] if steps < loop.params["length"] else ())
+    return found
+
+
 def scans_in_chunks(jaxpr: Jaxpr, residuals: Residuals) -> Jaxpr:
     """Run in chunks each loop of a program that saves residuals; the same object if there is none."""
+    loops = loops_in_chunks(jaxpr, residuals)
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:
-        program = _program_in_chunks(as_scan(eqn), residuals(eqn))
-        eqns.extend([eqn] if program is None else _spliced(as_scan(eqn), program))
-    return jaxpr if tuple(eqns) == jaxpr.eqns else jaxpr.replace(eqns=eqns)
+        loop = loops.get(eqn)
+        eqns.extend([eqn] if loop is None else _spliced(loop.eqn, _program_in_chunks(loop)))
+    return jaxpr.replace(eqns=eqns) if loops else jaxpr
 
 
-def _program_in_chunks(loop: Equation, saved: int) -> Jaxpr | None:
-    if loop.primitive is not scan_p or not saved or loop.params["jaxpr"].effects:
-        return None
-    params = loop.params
-    steps = _steps(params["length"], saved, _carry_bytes(loop))
-    if steps >= params["length"]:
-        return None
-    avals = tuple([v.aval for v in loop.invars])
+def _program_in_chunks(loop: ChunkedLoop) -> Jaxpr:
+    params, avals = loop.eqn.params, tuple([v.aval for v in loop.eqn.invars])
     return _chunked(
-        params["jaxpr"], avals, params["n_consts"], params["n_carry"], params["length"], params["reverse"], steps
+        params["jaxpr"], avals, params["n_consts"], params["n_carry"], params["length"], params["reverse"], loop.steps
     )
 
 

@@ -50,12 +50,10 @@ def plan_segments(flow: "Flow", limit: int) -> SegmentPlan:
     if flow.peak <= limit:
         return SegmentPlan(flow, (), flow.peak)
     cuts = _cuts(flow, limit)
-    if cuts is not None:
-        return SegmentPlan(flow, cuts, limit)
-    least = _least(flow)
-    if limits.RECOMPUTED.is_passed(100 * least, unit=flow.peak):
-        return SegmentPlan(flow, (), flow.peak)
-    return SegmentPlan(flow, _cuts(flow, least) or (), least)
+    if cuts is None:
+        least = _least(flow)
+        cuts = () if limits.RECOMPUTED.is_passed(100 * least, unit=flow.peak) else _cuts(flow, least) or ()
+    return SegmentPlan(flow, cuts, flow.peak_of(cuts))
 
 
 def _without_derived(halves: UnzippedJaxpr) -> UnzippedJaxpr:
@@ -104,11 +102,14 @@ def recomputed_bytes(linear: Jaxpr) -> int:
 
 
 def _least(flow: "Flow") -> int:
-    """Find the least limit that segments keep, to a thousandth."""
+    """Find the least limit that segments keep: near it by bisection, then from one choice of cuts to the next."""
     low, high = 0, flow.peak
     while high - low > max(high // 1000, 1):
         middle = (low + high) // 2
-        low, high = (middle, high) if _cuts(flow, middle) is None else (low, middle)
+        cuts = _cuts(flow, middle)
+        low, high = (middle, high) if cuts is None else (low, flow.peak_of(cuts))
+    while high - low > 1 and (cuts := _cuts(flow, high - 1)) is not None:
+        high = flow.peak_of(cuts)
     return high
 
 
@@ -228,6 +229,18 @@ class Flow:
         """The positions that may be cuts."""
         return [self._cut(at, self._residuals[at]) for at in self._candidates()]
 
+    def peak_of(self, cuts: Sequence[int]) -> int:
+        """Count the bytes that are live at once, at most, if the program is cut there."""
+        if not cuts:
+            return self.peak
+        at = {cut.at: cut for cut in self.cuts}
+        saved, before, peaks = 0, 0, list[int]()
+        for begin, end in zip((0, *cuts), (*cuts, len(self.peaks) - 1), strict=True):
+            saved += at[begin].bytes_made_after(before)
+            before = begin
+            peaks.append(saved + max(self.peaks[begin + 1 : end + 1], default=0) - at[begin].before)
+        return max(peaks)
+
     def _candidates(self) -> list[int]:
         """List the positions that may be cuts: where the fewest bytes cross, in each of some ranges."""
         n = len(self.halves.primal.eqns)
@@ -293,10 +306,16 @@ class Flow:
             last.update({v: max(last.get(v, 0), self.place[eqn]) for v in values})
         return last
 
-    def largest(self) -> tuple[Var, Equation]:
-        """Return the largest value that the linear half, or a segment of it, reads, and its equation."""
+    def describe_largest(self) -> str:
+        """Describe the largest value that the linear half, or a segment of it, reads: `f32[3] from sin at f.py:2 (f)`.
+
+        Returns: "" if there is no such value.
+        """
         pairs = [(v, eqn) for eqn in self.halves.primal.eqns for v in eqn.outvars if v in self.last]
-        return max(pairs, key=lambda pair: pair[0].aval.nbytes)
+        if not pairs:
+            return ""
+        v, eqn = max(pairs, key=lambda pair: pair[0].aval.nbytes)
+        return f"{v.aval} from {eqn.primitive}{f' at {eqn.source.describe()}' if eqn.source else ''}"
 
     def bytes_of_loops(self) -> dict[Any, int]:
         """Count what loops save, by their source and number of steps."""

@@ -1,0 +1,170 @@
+"""The memory of a gradient before anything is compiled: what is kept and what is live at the peak, and where from."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.differentiate import residuals
+from tapeless.differentiate.residuals import Residual
+from tapeless.explanation.gradients import TracedGradient, analyze_memory
+from tapeless.interpreters.residuals.segments import Flow
+from tapeless.lowering.compile import MemoryAnalysis
+from tapeless.tracer.source import Source
+
+OTHERS: Final = "cotangents, and what bodies compute again"
+SHOWN: Final = 12  # rows of a table
+
+
+class MemoryPart(NamedTuple):
+    """A part of the memory, by a line or an operation: bytes of residuals, and bytes that are live at the peak."""
+
+    name: str
+    residuals: int
+    live: int
+
+
+class ArgumentMemory(NamedTuple):
+    """An argument: its name, `x` or `params['w']`, its bytes, and whether the backward pass reads it."""
+
+    name: str
+    nbytes: int
+    read: bool
+
+
+class Memory:
+    """The memory of value and gradient, as predicted; prints.
+
+    peak: the most bytes that are live at once, beyond arguments and results. at: the operation of the function that the
+      backward pass has reached then; None if nothing is live, or if it has no line.
+    residuals: the arrays that are live between the two passes, arguments included, as `tl.saved_residuals` lists them,
+      but without those that compilers do not store: sums and products of elements of others.
+    residual_bytes: of those that are no arguments. cotangents: bytes at the peak that are no residuals.
+    lines, operations: a `MemoryPart` for each line and for each operation, the largest at the peak first.
+    arguments: an `ArgumentMemory` for each, the largest first. compiled: XLA's figures, if they were asked for.
+    """
+
+    def __init__(self, gradient: TracedGradient, compiled: MemoryAnalysis | None) -> None:
+        flow = Flow(gradient.halves)
+        place = max(range(len(flow.peaks)), key=flow.peaks.__getitem__)
+        n = gradient.constants
+        described = residuals.residuals_of(flow.halves, n, gradient.names)
+        saved = list(_saved(flow, described))
+        first = flow.first_reads()
+        live = {v for v, k in first.items() if k <= place}
+        self.name: Final = gradient.name
+        self.peak: Final = flow.peak
+        self.at: Final[Source | None] = flow.halves.primal.eqns[place - 1].source if place else None
+        self.residuals: Final = described
+        self.residual_bytes: Final = sum([residual.nbytes for _, residual in saved])
+        self.cotangents: Final = flow.cotangent_bytes()[place]
+        self.lines: Final = _parts(saved, live, self.cotangents, _line)
+        self.operations: Final = _parts(saved, live, self.cotangents, lambda r: r.maker or "")
+        self.arguments: Final = tuple(_arguments(gradient, described))
+        self.compiled: Final = compiled
+
+    def __str__(self) -> str:
+        tables = [_table("line", self.lines), _table("operation", self.operations), _argument_table(self.arguments)]
+        blocks = ["\n".join(block) for block in (list(self._summary()), *tables) if block]
+        return "\n\n".join([*blocks, *([str(self.compiled)] if self.compiled else [])])
+
+    __repr__ = __str__
+
+    def _summary(self) -> Iterator[str]:
+        arguments = sum([x.nbytes for x in self.arguments])
+        place = f", where the backward pass is at {self.at.describe()}" if self.at else ""
+        figures = [
+            ("arguments", arguments, ""),
+            ("residuals", self.residual_bytes, "kept for the backward pass, beyond arguments"),
+            ("peak", self.peak, f"live at once, beyond arguments and results{place}"),
+        ]
+        width = max([len(f"{n:,}") for _, n, _ in figures])
+        yield f"{self.name}: memory of value and gradient, in bytes, as predicted"
+        for name, n, words in figures:
+            yield f"{name:9}  {n:{width},}  {words}".rstrip()
+
+
+def memory(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kwargs: Any) -> Memory:
+    """Predict the memory of value and gradient, kept and live at the peak, by line, operation and argument.
+
+    Nothing is run; nothing is compiled unless you ask for it.
+
+    Args:
+      fun: a function of pytrees of arrays, to an array or a pytree of arrays.
+      args, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); values are not used. It is
+        differentiated in all that are inexact.
+      compile: whether the program is compiled, for XLA's figures of arguments, results, temporaries and code.
+    Returns: a `Memory`, which prints. `tl.frontier` tells how the peak may be lower.
+    Raises: TypeError if `fun` cannot be called, an argument or a result is no array, or no argument is inexact;
+      whatever tracing `fun` raises.
+
+    >>> import tapeless.numpy as tnp
+    >>> found = memory(lambda x: tnp.sum(tnp.sin(x) * x), tnp.ones(1000))
+    >>> found.residual_bytes, found.peak
+    (8000, 8000)
+    """
+    check_callable("memory", fun, expected=FUNCTION_AND_ARGUMENTS)
+    gradient = TracedGradient("memory", fun, args, kwargs)
+    return Memory(gradient, analyze_memory(gradient.halves) if compile else None)
+
+
+def _saved(flow: Flow, described: Sequence[Residual]) -> Iterator[tuple[Any, Residual]]:
+    """Pair the residuals that are no arguments with the values that they are."""
+    primal, _, _, n = flow.halves
+    for v, residual in zip(dict.fromkeys(primal.outvars[len(primal.outvars) - n :]), described, strict=True):
+        if v in flow.made:
+            yield v, residual
+
+
+def _parts(
+    saved: Sequence[tuple[Any, Residual]], live: set[Any], cotangents: int, key: Callable[[Residual], str]
+) -> tuple[MemoryPart, ...]:
+    """Sum the bytes of residuals by a key, all and those that are live; cotangents are a part of their own."""
+    kept, alive = Counter[str](), Counter[str]({OTHERS: cotangents})
+    for v, residual in saved:
+        kept[key(residual)] += residual.nbytes
+        alive[key(residual)] += residual.nbytes if v in live else 0
+    parts = [MemoryPart(name, kept[name], n) for name, n in alive.items() if n or kept[name]]
+    return tuple(sorted(parts, key=lambda part: (-part.live, -part.residuals)))
+
+
+def _line(residual: Residual) -> str:
+    if residual.source is None:
+        return residual.argument or "no line"
+    return residual.source.describe()
+
+
+def _arguments(gradient: TracedGradient, described: Sequence[Residual]) -> list[ArgumentMemory]:
+    read, n = {residual.argument for residual in described}, gradient.constants
+    sizes = [aval.nbytes for aval in gradient.halves.primal.in_avals]
+    found = [
+        ArgumentMemory(name.removeprefix("the argument "), nbytes, name in read)
+        for name, nbytes in zip(gradient.names, sizes[n:], strict=True)
+    ]
+    outside = [ArgumentMemory("arrays from outside", sum(sizes[:n]), "a constant" in read)] if n else []
+    return sorted([*found, *outside], key=lambda x: -x.nbytes)
+
+
+# ---- text ----------------------------------------------------------------------------------------------------
+
+
+def _table(title: str, parts: Sequence[MemoryPart]) -> list[str]:
+    rows = [(_number(part.residuals), _number(part.live), part.name) for part in parts]
+    return _columns(("residuals", "at the peak", title), rows)
+
+
+def _argument_table(arguments: Sequence[ArgumentMemory]) -> list[str]:
+    rows = [(f"{x.nbytes:,}", "kept" if x.read else "", x.name) for x in arguments]
+    return _columns(("bytes", "", "argument"), rows)
+
+
+def _number(n: int) -> str:
+    return f"{n:,}" if n else ""
+
+
+def _columns(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Align the columns of numbers to the right; the last has words. Only the first rows are shown."""
+    shown = [heads, *rows[:SHOWN]] if rows else []
+    widths = [max(map(len, column)) for column in zip(*shown)]
+    lines = ["  ".join([*[cell.rjust(width) for cell, width in zip(row[:-1], widths)], row[-1]]) for row in shown]
+    return [*lines, *([f"and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else [])]
