@@ -101,13 +101,13 @@ __all__ = [
     "host_ids", "image", "index", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key",
     "linear_transpose", "linearize", "live_arrays", "load", "local_device_count", "local_devices", "log_compiles",
     "make_jaxpr", "make_user_context", "memory", "named_call", "named_scope", "new_ref", "nn", "no_execution",
-    "no_tracing", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optimizers", "parse_jaxpr", "pmap",
-    "print_environment_info", "print_saved_residuals", "process_count", "process_index", "process_indices", "profile",
-    "profiler", "program_size", "program_text", "pure_callback", "random", "ref", "remat", "residual_bytes", "save",
-    "saved_residuals", "scipy", "set_default_device", "sharding", "softmax_custom_jvp", "stages", "stop_gradient",
-    "strict_form", "testing", "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
-    "transfer_guard_device_to_host", "transfer_guard_host_to_device", "transpose_jaxpr", "tree", "tree_util", "typeof",
-    "typing", "unzip", "value_and_grad", "vjp", "vmap", "work",
+    "no_tracing", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optimizers", "parse_jaxpr",
+    "partial_eval", "pmap", "print_environment_info", "print_saved_residuals", "process_count", "process_index",
+    "process_indices", "profile", "profiler", "program_size", "program_text", "pure_callback", "random", "ref", "remat",
+    "residual_bytes", "save", "saved_residuals", "scipy", "set_default_device", "sharding", "softmax_custom_jvp",
+    "stages", "stop_gradient", "strict_form", "testing", "threefry_partitionable", "transfer_guard",
+    "transfer_guard_device_to_device", "transfer_guard_device_to_host", "transfer_guard_host_to_device",
+    "transpose_jaxpr", "tree", "tree_util", "typeof", "typing", "unzip", "value_and_grad", "vjp", "vmap", "work",
 ]  # fmt: skip
 
 _LATE = {
@@ -125,6 +125,7 @@ _LATE = {
     "differentiate.fwd_and_bwd": "fwd_and_bwd",
     "differentiate.jacobians": "hessian jacfwd jacobian jacrev",
     "differentiate.opaque": "Opaque",
+    "differentiate.partial_eval": "partial_eval",
     "differentiate.residuals": "print_saved_residuals saved_residuals",
     "differentiate.unzip": "check_linear cost program_size residual_bytes strict_form transpose_jaxpr unzip work",
     "explanation.explanation": "explain",
@@ -190,6 +191,7 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.differentiate.fwd_and_bwd import fwd_and_bwd
     from tapeless.differentiate.jacobians import hessian, jacfwd, jacobian, jacrev
     from tapeless.differentiate.opaque import Opaque
+    from tapeless.differentiate.partial_eval import partial_eval
     from tapeless.differentiate.residuals import print_saved_residuals, saved_residuals
     from tapeless.differentiate.unzip import (
         check_linear,

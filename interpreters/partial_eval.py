@@ -73,13 +73,6 @@ def with_linear_equations(jaxpr: Jaxpr, linear_in: tuple[bool, ...], all_linear:
     return _separated(inline_calls(jaxpr), linear_in, (all_linear,) * len(jaxpr.outvars)).program
 
 
-def linear_results(
-    jaxpr: Jaxpr, linear_in: tuple[bool, ...], linear_out: tuple[bool, ...] | None = None
-) -> tuple[bool, ...]:
-    """Find the linear results of a body, given which inputs are linear, as `unzip_body` finds them."""
-    return _separated(jaxpr, linear_in, linear_out or (False,) * len(jaxpr.outvars)).linear_out
-
-
 def unzip_body(
     jaxpr: Jaxpr,
     linear_in: tuple[bool, ...],
@@ -116,10 +109,11 @@ class UnzipTrace(WritingTrace):
 
     __slots__ = ()
     what = "linearize"
+    linear = True  # are unknown values linear? If not, they are of any kind, see `binding_time`.
 
     def input(self, aval: ShapedArray) -> "LinearTracer":
-        """Add a linear input, and return it."""
-        var = Var(aval, True)
+        """Add an unknown input, and return it."""
+        var = Var(aval, self.linear)
         self._inputs.append(var)
         return LinearTracer(self, var)
 
@@ -163,8 +157,28 @@ class UnzipTrace(WritingTrace):
     def note_programs(self, eqn: Equation) -> None:
         """Record what is known of the operands of an equation with programs; here nothing."""
 
-    def zero(self, aval: ShapedArray) -> Any:
-        """Write a zero of this type into the linear jaxpr."""
+    def unzip_body(
+        self,
+        jaxpr: Jaxpr,
+        unknown_in: tuple[bool, ...],
+        policy: Policy = save_all,
+        unknown_out: tuple[bool, ...] | None = None,
+        loop: "Loop | None" = None,
+    ) -> UnzippedJaxpr:
+        """Split the program of an equation in halves, as the function of this name does."""
+        return unzip_body(jaxpr, unknown_in, policy, unknown_out, loop)
+
+    def unknown_results(
+        self, jaxpr: Jaxpr, unknown_in: tuple[bool, ...], unknown_out: tuple[bool, ...] | None = None
+    ) -> tuple[bool, ...]:
+        """Find the unknown results of a body, given which inputs are unknown, as `unzip_body` finds them."""
+        return _separated(jaxpr, unknown_in, unknown_out or (False,) * len(jaxpr.outvars)).linear_out
+
+    def as_unknown(self, x: Any) -> Any:
+        """Return `x`, or if it is known what stands for it where an unknown value is expected: a zero tangent."""
+        return x if self.is_unknown(x) else self._zero(aval_of(x))
+
+    def _zero(self, aval: ShapedArray) -> Any:
         scalar, v = self.primal_atom(constant(0, aval.update(shape=()))), Var(aval)
         params = {"shape": aval.shape, "dims": ()}
         self._eqns.append(Equation(broadcast_in_dim_p, [scalar], params, [v], source.current()))
@@ -173,13 +187,13 @@ class UnzipTrace(WritingTrace):
     def _primal_zero(self, aval: ShapedArray) -> Any:
         return core.under(self.parent, instantiate, Zero(aval))
 
-    def is_linear(self, x: Any) -> bool:
-        """Tell whether `x` is a linear value of this trace."""
+    def is_unknown(self, x: Any) -> bool:
+        """Tell whether `x` is a value of this trace: a linear one, or one that depends on unknown inputs."""
         return type(x) is LinearTracer and x.owner is self
 
     def atom(self, x: Any) -> Atom:
         """Return the variable or literal that stands for `x` in the linear jaxpr."""
-        return x.variable if self.is_linear(x) else self.primal_atom(x)
+        return x.variable if self.is_unknown(x) else self.primal_atom(x)
 
     def primal_atom(self, x: Any) -> Atom:
         """Return the variable or literal that stands for a primal value."""
@@ -260,32 +274,43 @@ class _Separated(NamedTuple):
 
 @core.memoize_by_program
 def _separated(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...]) -> _Separated:
-    """Evaluate a program on primal and linear tracers, and join the primal and the linear equations that they stage."""
-    primal = StagingTrace(core.current_trace(), jaxpr, "linearize")
-    trace = UnzipTrace(primal, jaxpr)
+    """Join the primal and the linear equations of a program."""
+    program, linear, linear_out, n = separate(UnzipTrace, jaxpr, linear_in, must)
+    whole = program.replace(
+        invars=[*program.invars, *linear.invars[n:]],
+        eqns=[*program.eqns, *linear.eqns],
+        outvars=[*program.outvars[: len(program.outvars) - n], *linear.outvars],
+    )
+    return _Separated(check_if_configured(whole), linear_out)
+
+
+def separate(
+    kind: type[UnzipTrace], jaxpr: Jaxpr, unknown_in: tuple[bool, ...], must: tuple[bool, ...]
+) -> UnzippedJaxpr:
+    """Evaluate a program on known and unknown tracers; return the halves that they stage, of the same variables.
+
+    Args:
+      kind: the trace of the unknown ones. must: which results must be unknown.
+    """
+    primal = StagingTrace(core.current_trace(), jaxpr, kind.what)
+    trace = kind(primal, jaxpr)
     args = [
-        trace.input(aval) if linear else primal.input(aval)
-        for aval, linear in zip(jaxpr.in_avals, linear_in, strict=True)
+        trace.input(aval) if unknown else primal.input(aval)
+        for aval, unknown in zip(jaxpr.in_avals, unknown_in, strict=True)
     ]
 
     def split() -> tuple[tuple[bool, ...], Jaxpr, list[Atom]]:
         outs = eval_jaxpr(jaxpr, args)
-        linear_out = tuple([linear or trace.is_linear(x) for linear, x in zip(must, outs, strict=True)])
-        pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in where_true(linear_out, outs)]
-        return linear_out, trace.finish(pushed), [primal.atom(x) for x in where_false(linear_out, outs)]
+        unknown_out = tuple([unknown or trace.is_unknown(x) for unknown, x in zip(must, outs, strict=True)])
+        pushed = [trace.as_unknown(x) for x in where_true(unknown_out, outs)]
+        return unknown_out, trace.finish(pushed), [primal.atom(x) for x in where_false(unknown_out, outs)]
 
-    linear_out, linear, results = core.under_new(primal, core.under_new, trace, split)
-    read = where_false(linear.linear_in, linear.invars)
-    program, consts = primal.finish([*results, *read], jaxpr.name)
+    unknown_out, unknown, results = core.under_new(primal, core.under_new, trace, split)
+    n = len(unknown.invars) - sum(unknown_in)
+    program, consts = primal.finish([*results, *unknown.invars[:n]], jaxpr.name)
     if consts:
         raise InternalError(f"the primal half of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
-    inputs = where_true(linear.linear_in, linear.invars)
-    whole = program.replace(
-        invars=[*program.invars, *inputs],
-        eqns=[*program.eqns, *linear.eqns],
-        outvars=[*results, *linear.outvars],
-    )
-    return _Separated(check_if_configured(whole), linear_out)
+    return UnzippedJaxpr(program, unknown, unknown_out, n)
 
 
 def _halves(whole: Jaxpr, n_linear: int, name: str) -> tuple[Jaxpr, Jaxpr, int]:

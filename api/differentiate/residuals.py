@@ -149,16 +149,20 @@ def _check_differentiable(who: str, fun: Any, closed: ClosedJaxpr, names: Sequen
     raise TypeError(f"{who}: {leaves}, and integers have no derivative.\n  Convert {one} with astype(float).")
 
 
-def residuals_of(halves: UnzippedJaxpr, consts: int, names: Sequence[str], policy: Policy | None = None) -> Residuals:
+def residuals_of(
+    halves: UnzippedJaxpr, consts: int, names: Sequence[str], policy: Policy | None = None, again: Jaxpr | None = None
+) -> Residuals:
     """Describe the residuals, which the primal half of a program gives to the linear one.
 
     Args:
       consts, names: how many constants are its first inputs, and names for the others.
       policy: the one that decided on it outside of checkpoints.
+      again: the part of the second half that is computed again; None if it is what is not linear.
     """
     known = dict(zip(halves.primal.invars, [*["a constant"] * consts, *names], strict=True))
     kept = dict.fromkeys(v for v in halves.primal.outvars[len(halves.primal.outvars) - halves.residuals :])
-    return Residuals([_residual(halves.primal, v, known, policy) for v in kept], _computed_again(halves.linear))
+    again = halves.linear if again is None else again
+    return Residuals([_residual(halves.primal, v, known, policy) for v in kept], _computed_again(again))
 
 
 def print_saved_residuals(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:

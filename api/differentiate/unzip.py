@@ -22,7 +22,18 @@ from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 
 
-class Unzipped:
+class Halves:
+    """A function in two programs, and the residuals between them."""
+
+    residuals: Residuals
+
+    @property
+    def programs(self) -> list[ClosedJaxpr]:
+        """The programs of both halves."""
+        raise NotImplementedError
+
+
+class Unzipped(Halves):
     """A function's derivative in two halves, primal and linear, and the residuals between them. Prints these three.
 
     jvp: arguments ; tangents of the inexact ones -> results ; tangents of those that have any: both halves in one.
@@ -38,8 +49,13 @@ class Unzipped:
         self.jvp: Final = jvp
         self.primal: Final = primal
         self.linear: Final = linear
-        self.residuals: Final = residuals
+        self.residuals: Residuals = residuals
         self._strict = strict
+
+    @property
+    def programs(self) -> list[ClosedJaxpr]:
+        """The programs of both halves."""
+        return [self.primal, ClosedJaxpr(self.linear)]
 
     @cached_property
     def transposed(self) -> Jaxpr:
@@ -282,11 +298,11 @@ def program_size(program: Any) -> int:
 
 
 def residual_bytes(unzipped: Any) -> int:
-    """Count the bytes of the residuals that the primal half of `unzip` passes to the linear half.
+    """Count the bytes of the residuals that the first half of `unzip` or `partial_eval` passes to the second.
 
-    Raises: TypeError if it is not what `unzip` returns.
+    Raises: TypeError if it is not what one of them returns.
     """
-    if not isinstance(unzipped, Unzipped):
+    if not isinstance(unzipped, Halves):
         raise TypeError(
             f"residual_bytes: expected the result of tl.unzip, not an object of type {type(unzipped).__name__}."
         )
@@ -303,8 +319,8 @@ def _programs(
     who: str, fun: Any, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None
 ) -> list[ClosedJaxpr]:
     """Collect the programs to count: one jaxpr, both halves of `unzip`, or a function traced with args."""
-    if isinstance(fun, Unzipped):
-        return [fun.primal, ClosedJaxpr(fun.linear)]
+    if isinstance(fun, Halves):
+        return fun.programs
     if isinstance(fun, (Jaxpr, LinearMap)):
         return [ClosedJaxpr(fun if isinstance(fun, Jaxpr) else fun.jaxpr)]
     if isinstance(fun, ClosedJaxpr):

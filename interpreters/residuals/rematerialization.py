@@ -90,7 +90,7 @@ def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tu
         *[_renamed(_spending_nothing(eqn), fresh) for eqn in plan.again],
         *[_renamed(eqn, bound) for eqn in linear.eqns],
     ]
-    inputs = [*[fresh[v] for v in plan.saved], *[v for v in linear.invars if v.linear]]
+    inputs = [*[fresh[v] for v in plan.saved], *linear.invars[len(plan.wanted) :]]
     new_linear = Jaxpr(inputs, eqns, [bound.get(v, v) for v in linear.outvars], linear.name)
     return check_if_configured(new_primal), check_if_configured(new_linear), len(plan.saved)
 

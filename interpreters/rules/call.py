@@ -38,10 +38,10 @@ def call_jvp(primitive: Primitive, primals: Any, tangents: Any, *, jaxpr: Jaxpr,
 
 def call_partial_eval(primitive: Primitive, trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
     """Split a call of `jaxpr` into calls of its primal and linear halves; a `policy` among `how` chooses residuals."""
-    linear_in = tuple(map(trace.is_linear, args))
+    linear_in = tuple(map(trace.is_unknown, args))
     policy = how.get("policy", save_all)
-    halves = partial_eval.unzip_body(jaxpr, linear_in, policy)
-    if isinstance(policy, ProgramPolicy):
+    halves = trace.unzip_body(jaxpr, linear_in, policy)
+    if trace.linear and isinstance(policy, ProgramPolicy):
         how = {**how, "policy": policy.of_halves()}
     results, residuals = call_primal(
         halves, where_false(linear_in, args), lambda program, *xs: primitive.bind(*xs, jaxpr=program, **how)

@@ -109,7 +109,7 @@ def _barrier_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _barrier_partial_eval(trace: UnzipTrace, args: Any) -> Any:
-    linear = [trace.is_linear(x) for x in args]
+    linear = [trace.is_unknown(x) for x in args]
     done = _among(args, [not yes for yes in linear], _behind_barrier)
     return _among(done, linear, lambda xs: trace.record(c.optimization_barrier_p, xs, {}))
 

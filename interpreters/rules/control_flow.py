@@ -63,17 +63,17 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
 
     Loop-invariant residuals are computed before the loop; those that are elements of an operand are read from it.
     """
-    of_consts, of_carry, of_xs = split_list(tuple(map(trace.is_linear, args)), n_consts, n_carry)
+    of_consts, of_carry, of_xs = split_list(tuple(map(trace.is_unknown, args)), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
 
     def step(carry: Flags) -> tuple[tuple[Flags, Flags], Flags]:
         given, must = (*of_consts, *carry, *of_xs), (*carry, *[False] * n_ys)
-        return (given, must), partial_eval.linear_results(jaxpr, given, must)[:n_carry]
+        return (given, must), trace.unknown_results(jaxpr, given, must)[:n_carry]
 
     (linear_in, must), of_carry = fixed_point(of_carry, step)
     steps = Loop(n_consts - sum(of_consts), n_carry - sum(of_carry), loop["length"])
-    halves = partial_eval.unzip_body(jaxpr, linear_in, linear_out=must, loop=steps)
-    pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in where_true(linear_in, args)]
+    halves = trace.unzip_body(jaxpr, linear_in, unknown_out=must, loop=steps)
+    pushed = [trace.as_unknown(x) for x in where_true(linear_in, args)]
     tangents = split_list(pushed, sum(of_consts), sum(of_carry))
     primal = split_list(where_false(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
     results, residuals = _primal_scan(locations.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop)
@@ -83,7 +83,8 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     ins = [*where_false(stacked, places), *in_body[0], *in_body[1], *where_true(stacked, places), *in_body[2]]
     values = [place.value for place in residuals]
     operands = [*where_false(stacked, values), *tangents[0], *tangents[1], *where_true(stacked, values), *tangents[2]]
-    linear = locations.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
+    apart = trace.linear and loop["unroll"] < loop["length"]
+    linear = locations.apart(halves.linear) if apart else halves.linear
     params = {
         "jaxpr": passes.rearrange_program(linear, ins, range(len(halves.linear.outvars))),
         "n_consts": len(stacked) - sum(stacked) + len(tangents[0]),
@@ -116,19 +117,32 @@ def _primal_scan(
 def _while_partial_eval(
     trace: UnzipTrace, args: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
 ) -> Any:
-    """Run the primal loop now, and stage the whole loop, which computes the primal values again, as the linear one."""
-    of_test, of_consts, of_carry = split_list(tuple(map(trace.is_linear, args)), n_condition, n_body)
+    """Run the primal loop now, and stage the whole loop, which computes the primal values again, as the linear one.
+
+    If values are unknown of any kind, what is the same in all steps and known is computed before the staged loop.
+    """
+    of_test, of_consts, of_carry = split_list(tuple(map(trace.is_unknown, args)), n_condition, n_body)
 
     def step(carry: Flags) -> tuple[None, Flags]:
-        return None, partial_eval.linear_results(body, (*of_consts, *carry), carry)
+        if not trace.linear and any(trace.unknown_results(condition, (*of_test, *carry))):
+            return None, (True,) * len(carry)
+        return None, trace.unknown_results(body, (*of_consts, *carry), carry)
 
     _, of_carry = fixed_point(of_carry, step)
-    halves = partial_eval.unzip_body(body, (*of_consts, *of_carry), linear_out=of_carry)
-    results = _primal_while(halves, condition, (*of_test, *of_carry), split_list(args, n_condition, n_body), of_consts)
-    linear_in = (*of_test, *of_consts, *of_carry)
+    halves = trace.unzip_body(body, (*of_consts, *of_carry), unknown_out=of_carry)
+    groups = split_list(args, n_condition, n_body)
+    results = _primal_while(halves, condition, (*of_test, *of_carry), groups, of_consts)
     params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
-    marked = linear_vars.marked_params(Equation(c.while_p, [Var(aval_of(x)) for x in args], params, ()), linear_in)[0]
-    pushed = trace.record(c.while_p, args, marked)
+    if trace.linear:
+        flags, eqn = (*of_test, *of_consts, *of_carry), Equation(c.while_p, [Var(aval_of(x)) for x in args], params, ())
+        pushed = trace.record(c.while_p, args, linear_vars.marked_params(eqn, flags)[0])
+    else:
+        every = (True,) * len(of_carry)
+        halves = trace.unzip_body(body, (*of_consts, *every), unknown_out=every)
+        consts = [*call.jit(halves.primal, *where_false(of_consts, groups[1])), *where_true(of_consts, groups[1])]
+        pushed = trace.record(
+            c.while_p, [*groups[0], *consts, *groups[2]], {**params, "body": halves.linear, "n_body": len(consts)}
+        )
     return merge_lists(of_carry, where_true(of_carry, pushed), results)
 
 
@@ -149,12 +163,12 @@ def _primal_while(
 def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
     """Split a cond into one of primal halves, which return the residuals in common slots, and one of linear halves."""
     index, operands = args[0], args[1:]
-    linear_in = tuple(map(trace.is_linear, operands))
-    if trace.is_linear(index):
+    linear_in = tuple(map(trace.is_unknown, operands))
+    if trace.is_unknown(index):
         raise transpose.not_linear(c.cond_p, "its index depends on a linear value")
-    outs = zip(*[partial_eval.linear_results(branch, linear_in) for branch in branches])
+    outs = zip(*[trace.unknown_results(branch, linear_in) for branch in branches])
     linear_out = tuple(map(any, outs))
-    halves = [partial_eval.unzip_body(branch, linear_in, linear_out=linear_out) for branch in branches]
+    halves = [trace.unzip_body(branch, linear_in, unknown_out=linear_out) for branch in branches]
     primal = where_false(linear_in, operands)
     found = locations.branches(halves)
     n = len(linear_out) - sum(linear_out)

@@ -438,7 +438,7 @@ class _Transposed:
 
 def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
     """Split a custom_vmap function into a primal and a linear one; for its rule, the latter takes primal inputs too."""
-    linear_in = tuple(map(trace.is_linear, args))
+    linear_in = tuple(map(trace.is_unknown, args))
     n_tangents = getattr(rule, "tangents", 0)  # linear, even if zero: they may be nonzero in the user's rule
     tangent = tuple([i >= len(jaxpr.outvars) - n_tangents for i in range(len(jaxpr.outvars))])
     halves = partial_eval.unzip_body(jaxpr, linear_in, linear_out=tangent)
