@@ -16,7 +16,7 @@ from tapeless.interpreters.inline import inline_calls
 from tapeless.interpreters.partial_eval import LinearTracer, UnzippedJaxpr, UnzipTrace
 from tapeless.interpreters.residuals import cut, recomputation, rematerialization
 from tapeless.interpreters.residuals.budget import Budget
-from tapeless.interpreters.residuals.rematerialization import Policy, save_all
+from tapeless.interpreters.residuals.rematerialization import Policy, ProgramPolicy, save_all
 from tapeless.interpreters.simplifications.common_subexpressions import without_common_subexpressions
 from tapeless.interpreters.simplifications.dead_operands import remove_dead_operands
 from tapeless.tracer import core, passes, source
@@ -42,7 +42,8 @@ def partial_eval_jaxpr(jaxpr: Jaxpr, unknown_in: tuple[bool, ...], policy: Polic
     if policy is save_all:
         return halves
     known, unknown, unknown_out, n = halves
-    if isinstance(policy, Budget):
+    if isinstance(policy, ProgramPolicy):
+        assert isinstance(policy, Budget)  # the only one
         plan = recomputation.within(policy, known, n)
     else:
         plan = rematerialization.plan_rematerialization(known, known.outvars[len(known.outvars) - n :], policy)
