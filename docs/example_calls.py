@@ -368,6 +368,7 @@ tl.NAME(tnp.ones(2)) | block_until_ready device_get device_put stop_gradient typ
 tl.eval_shape(lambda x: x @ x, tl.ShapeDtypeStruct((2, 2), "float32"))
 tl.ShapeDtypeStruct((2, 3), "float32")
 tl.from_dlpack(np.ones(2))
+tl.partial_eval(lambda w, x: tnp.exp(w) * x, 0.0, 1.0, known="w").unknown
 tl.program_size(tl.unzip(lambda x: tnp.sin(x) * x, 1.0))
 tl.residual_bytes(tl.unzip(lambda x: tnp.sin(x) * x, 1.0))
 tl.named_call(tnp.sin, name="wave")(0.5)
