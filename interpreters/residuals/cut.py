@@ -230,8 +230,8 @@ def _only_choice(plan: RematerializationPlan, v: Atom) -> Var | None:
 # Minimum vertex cut (separator) of a directed graph, by maximum flow.
 #
 # Each vertex becomes an arc of the flow network whose capacity is the vertex's price; flow is augmented along
-# shortest paths. Of several minimum cuts the result is the one nearest to the sources. Source: Ford & Fulkerson 1956;
-# Edmonds & Karp 1972.
+# shortest paths. Of several minimum cuts the result is the one nearest to the sources. Sources: Ford & Fulkerson 1956;
+# Dinic 1970.
 
 
 _Arc = list[int]  # its head, its residual capacity, and the number of its reverse among the arcs of its head
@@ -262,32 +262,44 @@ def minimum_vertex_cut(
         connect(begin, 2 * v, unlimited)
     for v in sinks:
         connect(2 * v + 1, end, unlimited)
-    while end in (reached := _reached(arcs, begin, end)):
-        _augment(arcs, reached, begin, end)
-    return [v for v in range(n) if 2 * v in reached and 2 * v + 1 not in reached]
+    while end in (levels := _levels(arcs, begin)):
+        _augment(arcs, levels, begin, end)
+    return [v for v in range(n) if 2 * v in levels and 2 * v + 1 not in levels]
 
 
-def _reached(arcs: Sequence[Sequence[_Arc]], begin: int, end: int) -> dict[int, tuple[int, int]]:
-    """Search breadth first from `begin`, until `end`, along arcs with capacity left: node -> (node before, its arc)."""
-    found = {begin: (begin, 0)}
+def _levels(arcs: Sequence[Sequence[_Arc]], begin: int) -> dict[int, int]:
+    """Search breadth first from `begin`, along arcs with capacity left: node -> its distance."""
+    found = {begin: 0}
     todo = deque([begin])
-    while todo and end not in found:
+    while todo:
         tail = todo.popleft()
-        for k, (head, capacity, _) in enumerate(arcs[tail]):
+        for head, capacity, _ in arcs[tail]:
             if capacity and head not in found:
-                found[head] = tail, k
+                found[head] = found[tail] + 1
                 todo.append(head)
     return found
 
 
-def _augment(arcs: Sequence[Sequence[_Arc]], reached: dict[int, tuple[int, int]], begin: int, end: int) -> None:
-    """Augment the flow along the path to `end` that `reached` describes, by its capacity."""
+def _augment(arcs: Sequence[Sequence[_Arc]], levels: dict[int, int], begin: int, end: int) -> None:
+    """Augment the flow along shortest paths until none is left; an arc that leads nowhere is tried once."""
+    tried = dict.fromkeys(levels, 0)  # node -> the number of its first arc that may lead to `end`
     path: list[_Arc] = []
-    node = end
-    while node != begin:
-        node, k = reached[node]
-        path.append(arcs[node][k])
-    flow = min(capacity for _, capacity, _ in path)
-    for arc in path:
-        arc[1] -= flow
-        arcs[arc[0]][arc[2]][1] += flow
+    while True:
+        node = path[-1][0] if path else begin
+        if node == end:
+            flow = min([capacity for _, capacity, _ in path])
+            for arc in path:
+                arc[1] -= flow
+                arcs[arc[0]][arc[2]][1] += flow
+            del path[next(i for i, arc in enumerate(path) if not arc[1]) :]
+        elif tried[node] < len(arcs[node]):
+            arc = arcs[node][tried[node]]
+            if arc[1] and levels.get(arc[0]) == levels[node] + 1:
+                path.append(arc)
+            else:
+                tried[node] += 1
+        elif path:
+            path.pop()
+            tried[path[-1][0] if path else begin] += 1
+        else:
+            return

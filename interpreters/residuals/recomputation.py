@@ -106,11 +106,16 @@ class _Choices:
 
     def filled(self, choice: _Choice, limit: int) -> _Choice:
         """Save more values, those of the most operations first, as long as they fit and fewer are computed again."""
-        for eqn in sorted(choice.plan.again, key=lambda eqn: -self._works[eqn]):
-            more = self.saving({*choice.plan.saved, *[v for v in eqn.outvars if v in self._values]})
-            if more.nbytes <= limit and more.operations < choice.operations:
-                choice = more
-        return choice
+        while True:
+            left, more = limit - choice.nbytes, list[Atom]()
+            for eqn in sorted(choice.plan.again, key=lambda eqn: -self._works[eqn]):
+                for v in [v for v in eqn.outvars if v in self._values and v.aval.nbytes <= left]:
+                    more.append(v)
+                    left -= v.aval.nbytes
+            found = self.saving({*choice.plan.saved, *more})
+            if found.nbytes > limit or found.operations >= choice.operations:
+                return choice
+            choice = found
 
 
 def _is_below(found: _Choice, most: _Choice, fits: _Choice) -> bool:
