@@ -44,6 +44,7 @@ from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives import call
+from tapeless.tracer.primitives.checkpoint import checkpoint
 from tapeless.tracer.pytree.codegen import MISSED, CallCode
 from tapeless.tracer.references import Ref, values_of
 from tapeless.tracer.rule_arguments import as_arguments
@@ -53,8 +54,10 @@ from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of, incoming_number, is_arraylike
 
 if TYPE_CHECKING:
+    from tapeless.interpreters.residuals import budget as budgets
     from tapeless.tracer.keys import key_reuse
 else:
+    budgets = LateModule("tapeless.interpreters.residuals.budget")
     key_reuse = LateModule("tapeless.tracer.keys.key_reuse")
 
 P = ParamSpec("P")
@@ -77,6 +80,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> "Jitted[P, R]": ...
 @overload
 def jit(
@@ -92,6 +96,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> "Callable[[Callable[P, R]], Jitted[P, R]]": ...
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -107,6 +112,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> Any:
     """Compile a function of pytrees of arrays.
 
@@ -124,6 +130,8 @@ def jit(
         device of this platform, or by the leaves of `in_shardings` and `out_shardings` that are not None.
       inline: under another transformation, write the equations of `fun` instead of a call.
       compiler_options: XLA flags of this function, by name.
+      memory_budget: the limit on the live bytes of each gradient that `fun` takes and that has none of its own, and of
+        the gradient of `fun`: bytes, a text such as "2GB", or a part from 0.0 to 1.0, as `grad` takes it.
     Returns: a function with the same arguments and results, and `.trace`, `.lower`, `.clear_cache`.
     Raises: TypeError if `fun` is no function or `device` no device; NotImplementedError if several are named;
       ValueError for a static argument that is not hashable or is donated too, a number out of range or a name
@@ -136,13 +144,14 @@ def jit(
     Array(3., dtype=float32, weak_type=True)
     """
     device = one_device("jit", device, backend, in_shardings, out_shardings)
+    budget = None if memory_budget is None else budgets.Budget.of(memory_budget, "jit, memory_budget")
 
     def jitted(fun: Callable[..., Any]) -> Jitted[..., Any]:
         check_callable("jit", fun)
         static = _arguments(fun, static_argnums, static_argnames, "static")
         donated = _arguments(fun, donate_argnums, donate_argnames, "donate")
         static.check_apart(donated, fun)
-        return Jitted(fun, static, donated, device, inline, compiler_options)
+        return Jitted(fun, static, donated, device, inline, compiler_options, budget=budget)
 
     return jitted if fun is None else jitted(fun)
 
@@ -203,9 +212,10 @@ class Jitted(Generic[P, R]):
         inline: bool,
         options: Any,
         who: str = "jit",
+        budget: "budgets.Budget | None" = None,
     ) -> None:
         functools.update_wrapper(self, fun, updated=("__dict__",) if isinstance(fun, FunctionType) else ())
-        self._who = who
+        self._who, self._budget = who, budget
         self._fun, self._static, self._donated = fun, static, donated
         self._device, self._inline, self._options = device, inline, dict(options or {})
         self._programs = self._shared_programs() if who == "jit" else _no_programs()
@@ -218,7 +228,7 @@ class Jitted(Generic[P, R]):
     def _shared_programs(self) -> Programs:
         """Find the programs of this function and these options, which all its `jit`s share."""
         options = tuple(sorted((name, type(value), value) for name, value in self._options.items()))
-        key = (self._static.key, self._donated.key, self._device, self._inline, options)
+        key = (self._static.key, self._donated.key, self._device, self._inline, options, self._budget)
         try:
             hash(key)
         except TypeError:  # the value of an option: XLA may take it, or say what is wrong
@@ -265,7 +275,10 @@ class Jitted(Generic[P, R]):
         Returns: the program, the leaves of the arguments that are not static, the device to compute on.
         Raises: TypeError if there are no values to compute with; whatever tracing raises.
         """
-        own = Jitted[P, R](self._fun, self._static, Arguments((), ()), self._device, self._inline, self._options, who)
+        no_donation = Arguments((), ())
+        own = Jitted[P, R](
+            self._fun, self._static, no_donation, self._device, self._inline, self._options, who, self._budget
+        )
         statics, leaves, tree = own._split(args, kwargs)
         if not core.is_evaluating() or any(isinstance(x, Tracer) or _is_abstract(x) for x in leaves):
             what = core.describe_function(self._fun)
@@ -292,7 +305,7 @@ class Jitted(Generic[P, R]):
         statics, leaves, tree = self._split(args, kwargs)
         _check_concrete(leaves, self._fun)
         if not evaluating and _are_lent(leaves):
-            return self._fun(*args, **kwargs)
+            return self._run(args, kwargs)
         if not evaluating or any(isinstance(x, Tracer) for x in leaves):
             return self._bind(statics, leaves, tree)
         program = self._program(statics, leaves, tree)
@@ -310,7 +323,14 @@ class Jitted(Generic[P, R]):
         leaves, tree = pytree.flatten((args, kwargs))
         args, kwargs = pytree.unflatten(tree, as_arguments(leaves))
         given, named = self._static.put_back(args, kwargs, statics)
-        return self._fun(*given, **named)
+        return self._run(given, named)
+
+    def _run(self, args: Any, kwargs: Any) -> Any:
+        """Run the function itself, gradients in it within the memory budget."""
+        if self._budget is None:
+            return self._fun(*args, **kwargs)
+        with config.scope(memory_budget=self._budget):
+            return self._fun(*args, **kwargs)
 
     def _by_name(self, error: ArgumentError, args: Any, kwargs: Any) -> Exception:
         """Rewrite an error about arguments of the program to name what they are in the arguments of the function."""
@@ -355,8 +375,10 @@ class Jitted(Generic[P, R]):
         traced.type.check_fit(inputs)
         if self._inline:
             outs = eval_jaxpr(closed.jaxpr, [*closed.consts, *inputs])
-        else:
+        elif self._budget is None:
             outs = call.jit(closed.jaxpr, *closed.consts, *inputs)
+        else:
+            outs = checkpoint(closed.jaxpr, *closed.consts, *inputs, policy=self._budget, prevent_cse=True)
         results = outs if refs is None else refs.results(leaves, outs)
         return pytree.unflatten(traced.out_tree.snapshot(), results)
 
@@ -407,7 +429,7 @@ class Jitted(Generic[P, R]):
         def flat(*xs: Any) -> list[Any]:
             args, kwargs = pytree.unflatten(tree, xs)
             args, kwargs = self._static.put_back(args, kwargs, statics)
-            result = self._fun(*args, **kwargs)
+            result = self._run(args, kwargs)
             if self._who == "eval_shape":
                 result = pytree.tree_map(_standing_for, result)
             outs, out_tree = pytree.flatten(result)

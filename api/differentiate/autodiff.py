@@ -36,6 +36,7 @@ from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.operands import constant, known_elements
+from tapeless.tracer.settings.config import config
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from tapeless.differentiate import budgets
 else:
     budgets = LateModule("tapeless.differentiate.budgets")
+config.watch("memory_budget", lambda limit: budgets.read_limit(limit, "config"))
 
 P = ParamSpec("P")
 A = TypeVar("A", bound=Any)  # the argument that is differentiated; bound, so that those of lambdas are taken as Any
@@ -111,6 +113,7 @@ def grad(
       convention: of complex arguments: "bilinear" is ∂f/∂x - i ∂f/∂y, "hermitian" its conjugate.
       memory_budget: at most so many bytes are live at once, as if `fun` were a checkpoint with the policy
         `tl.checkpoint_policies.budget(memory_budget)`: bytes, a text such as "2GB", or a part from 0.0 to 1.0.
+        None: as `tl.config.memory_budget` says, which `jit(memory_budget=...)` sets.
     Returns: gradients shaped like the arguments; with `has_aux` also aux.
     Raises: TypeError if `fun` is no function; when called, TypeError if the result is not a scalar or an argument not
       differentiable, ValueError if there is no argument at `argnums` or the budget cannot be kept.
@@ -207,14 +210,18 @@ def _value_and_grad(
     check_callable(who, fun)
     check_convention(who, convention)
     check_argnums(who, argnums)
-    bounded = fun if memory_budget is None else budgets.within_budget(fun, memory_budget, f"{who}, memory_budget")
+    budget = None if memory_budget is None else budgets.read_limit(memory_budget, who)
+    bounded: dict[Any, Callable[..., Any]] = {None: fun}
 
     @name_derived("value_and_gradient", fun, same_arguments=True)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen = canonical_argnums(who, argnums, args, fun)
         for i in chosen:
             check_inputs(who, args[i], i, fun, holomorphic, allow_int)
-        rest = functools.partial(with_arguments, bounded, args, kwargs, chosen)
+        limit = budget or config.memory_budget
+        if limit not in bounded:
+            bounded[limit] = budgets.within_budget(fun, limit, has_aux)
+        rest = functools.partial(with_arguments, bounded[limit], args, kwargs, chosen)
         values, pull_back, aux = _vjp(who, rest, [args[i] for i in chosen], has_aux, fun)
         leaves, tree = pytree.flatten(values)
         _check_scalar(who, leaves, tree, fun, holomorphic)

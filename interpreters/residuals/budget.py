@@ -25,7 +25,7 @@ from tapeless.tracer.jaxpr import Equation, Jaxpr
 from tapeless.tracer.primitives.control_flow import as_scan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Budget(ProgramPolicy):
     """The policy that bounds the bytes of a program that are live at once, beyond arguments and results.
 
@@ -64,6 +64,12 @@ class Budget(ProgramPolicy):
             f"{plan.peak}. The largest value that they share is {plan.flow.describe_largest()}. Allow more, "
             "or compute this value in parts; budget(0) uses as few bytes as it can."
         )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Budget) and repr(self) == repr(other)  # 1 byte is not the whole, 1.0
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
 
     def __repr__(self) -> str:
         return f"budget({self.limit!r})"

@@ -101,6 +101,16 @@ class Guard(Field[str]):
         return found
 
 
+class ReadAbove(Field[Any]):
+    """A setting whose values a layer above reads: None, or what `check`, which that layer sets, makes of them."""
+
+    check: Callable[[Any], Any] | None
+
+    def checked(self, value: Any) -> Any:
+        """Return what a value is read as. Raises: what `check` does."""
+        return value if value is None or self.check is None else self.check(value)
+
+
 def _bits_in_environment(variable: str, default: int) -> int:
     """Read a width from an environment variable. Raises: ValueError if it is neither 32 nor 64."""
     given = os.environ.get(variable, str(default)).strip()
@@ -124,6 +134,8 @@ class Config:
     numpy_rank_promotion: "allow", "warn" or "raise", where operands of different numbers of axes, not counting
       numbers, are broadcast against one another.
     default_matmul_precision: the precision of products and convolutions without one of their own: None or a name.
+    memory_budget: the limit on the live bytes of each gradient that has no `memory_budget` of its own, as `grad` takes
+      it; None for no limit. `jit(f, memory_budget=...)` sets it for the gradients in f.
     disable_jit: whether jitted functions, branches and loops run as the Python that they are written in.
     platform_name: the platform to compute on, as "cpu" or "gpu"; "" for the best that there is.
     check_programs: whether every program that is built is type-checked; the tests do.
@@ -171,6 +183,7 @@ class Config:
         None,
         (None, "default", "high", "highest", "fastest", "bfloat16", "tensorfloat32", "float32", *_DOT_ALGORITHMS),
     )
+    memory_budget: Field[Any] = ReadAbove(None, None)
     disable_jit: Field[bool] = Field(False, (False, True))
     platform_name: Field[str] = Field("", None)
     check_programs: Field[bool] = Field(False, (False, True))
@@ -426,7 +439,9 @@ def _field(name: str) -> Field[Any]:
 
 
 # The settings that are set by flags and environment variables of JAX's names.
-_GIVEN_OTHERWISE = frozenset("default_bits numpy_bits check_programs check_linear_rules platform_name".split())
+_GIVEN_OTHERWISE = frozenset(
+    "default_bits numpy_bits check_programs check_linear_rules platform_name memory_budget".split()
+)
 NAMES_OF_JAX = (
     *("jax_enable_x64", "jax_enable_checks", "jax_platforms"),
     *[f"jax_{name}" for name in _NAMES if name not in _GIVEN_OTHERWISE],
