@@ -7,6 +7,7 @@
     python -m benchmarks.importing    what does the import cost?
     python -m benchmarks.steady       how fast are single operations, compiled, and their gradients?
     python -m benchmarks.growth       how do gradients grow with the size of the problem?
+    python -m benchmarks.memory       what do memory budgets save, and what do they cost?
     python -m benchmarks.index        do programs by elements run as those in bulk?
 
 `--control` puts JAX on both sides (numpy, for importing): as far as those ratios are from 1, so far are the others to

@@ -10,7 +10,7 @@ import pytest
 
 import tapeless
 from benchmarks import __main__ as yardstick
-from benchmarks import dispatch, eager, harness, importing, index, measure, steady
+from benchmarks import dispatch, eager, harness, importing, index, measure, memory, steady
 from benchmarks.programs import PROGRAMS, classical
 from benchmarks.programs.compositions import COMPOSITIONS
 from benchmarks.programs.program import Case, Program, drawn, usual
@@ -37,6 +37,28 @@ def test_programs_have_one_type_in_both_libraries(pair, name):
         f, _, args = case.problem(lib)
         types.append([(x.shape, str(x.dtype)) for x in lib.tree.leaves(lib.eval_shape(f, *args))])
     assert types == [[((), "float32")]] * 2
+
+
+@pytest.mark.parametrize("name", memory.DEEP)
+def test_deep_programs_have_one_type_in_both_libraries(pair, name):
+    types = []
+    for lib in (pair.ours, pair.baseline):
+        f, args = memory.problem(name, lib)
+        types.append([(x.shape, str(x.dtype)) for x in lib.tree.leaves(lib.eval_shape(lib.grad(f), *args))])
+    assert types[0] == types[1]
+
+
+def test_memory_of_budgets_and_policies(pair, monkeypatch):
+    def tiny(lib):
+        f, (ws, x) = memory.layers(lib)
+        return f, (ws[:8], x)
+
+    monkeypatch.setitem(memory.DEEP, "tiny", tiny)
+    found = list(memory.rows(pair, "tiny", 1))
+    ours = {policy: row for library, policy, row in found if library == "tapeless"}
+    assert ours["none"].endswith(" MB") and ours["budget 0"][0] < 0.9
+    assert ours["budget 0.1"].startswith("refused: ")
+    assert [policy for library, policy, _ in found if library == "jax"] == ["none", *memory.POLICIES]
 
 
 @pytest.mark.parametrize("composition", COMPOSITIONS)
@@ -158,5 +180,5 @@ def test_table(capsys):
 
 def test_every_benchmark_is_listed_in_the_package():
     package = importlib.import_module("benchmarks")
-    listed = ("dispatch", "eager", "importing", "steady", "index")
+    listed = ("dispatch", "eager", "importing", "steady", "index", "growth", "memory")
     assert all(f"benchmarks.{module}" in package.__doc__ for module in listed)
