@@ -40,7 +40,7 @@ class Field(Generic[T]):
         self.everywhere: T = default
         self.allowed: Final = allowed
         self.keyed: Final = keyed
-        self.check: Callable[[T], None] | None = None
+        self.check: Callable[[T], object] | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -103,8 +103,6 @@ class Guard(Field[str]):
 
 class ReadAbove(Field[Any]):
     """A setting whose values a layer above reads: None, or what `check`, which that layer sets, makes of them."""
-
-    check: Callable[[Any], Any] | None
 
     def checked(self, value: Any) -> Any:
         """Return what a value is read as. Raises: what `check` does."""
@@ -275,7 +273,7 @@ class Config:
     def __setattr__(self, name: str, value: Any) -> None:
         self.update(name, value)
 
-    def watch(self, name: str, check: Callable[[Any], None]) -> None:
+    def watch(self, name: str, check: Callable[[Any], object]) -> None:
         """Set `check` to be called with new values of a field; it raises for those that are not allowed."""
         _field(name).check = check
 
