@@ -1,0 +1,89 @@
+"""Schedules of loops in checkpoints, for a number of states that are live at once.
+
+A state is a carry that is saved. Scans of checkpoints in scans of checkpoints, of k1, k2, ..., kd steps each, save
+k1 + k2 + ... + kd states at once, reverse k1 k2 ... kd steps, and evaluate each step 1 + d times. Any other number of
+steps is written with its digits: of so many of the outermost scans, of the next ones, and so on, each in the place of
+those before, whose states are more. The fewest levels are taken that the states allow.
+Left out: chunks of unequal lengths, with which s states and r repetitions reverse binomial(s + r, s) steps. Each chunk
+is another program then, and compiled programs do not drop the states of one before they save those of the next.
+Source: Griewank & Walther 2000, "Algorithm 799: revolve", for the bound; Griewank & Walther 2008, section 12.2.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from math import isqrt, prod
+from typing import Final
+
+from tapeless.interpreters.residuals.chunks import STEP, Schedule, in_chunks
+
+_TRIED: Final = 256  # plans of one number of levels
+_REMEMBERED: Final = 512
+
+
+def square_root(length: int) -> Schedule:
+    """Plan checkpoints of about the root of the number of steps, each of which is evaluated twice.
+
+    The carries that they save and the steps of one of them are together at most 2 sqrt(length), rounded up.
+    """
+    root = isqrt(length)
+    return in_chunks(length, min((root, root + 1), key=lambda k: (length // k + k, length % k > 0)))
+
+
+def logarithmic(length: int) -> Schedule:
+    """Plan at most 2 log2(length) states, rounded up, and at most 2 + log2(length) / 2 evaluations of a step."""
+    return of_states(length, 2 * (length - 1).bit_length())
+
+
+@lru_cache(_REMEMBERED)
+def of_states(length: int, states: int) -> Schedule:
+    """Plan at most so many states live at once, with the fewest levels, so the fewest evaluations, of equal chunks.
+
+    Raises: ValueError with the fewest states if these are more.
+    """
+    for levels in range(1, length.bit_length() + 1):
+        plans = _plans(length, levels, states)
+        if plans:
+            least = min([plan.evaluations for plan in plans])
+            good = [plan for plan in plans if 20 * plan.evaluations <= 21 * least]
+            # each part is one more copy of the step's program
+            return min(good, key=lambda plan: (len(plan.parts), plan.states, plan.evaluations))
+    raise ValueError(f"a loop of {length} steps needs at least {fewest_states(length)} states")
+
+
+@lru_cache(_REMEMBERED)
+def fewest_states(length: int) -> int:
+    """Return the fewest states of equal chunks."""
+    return min(
+        [_digits(length, [*inner]).states for n in range(length.bit_length()) for inner in _radices(length, n, 4 * n)]
+    )
+
+
+def _plans(length: int, levels: int, states: int) -> list[Schedule]:
+    """Plan so many levels within so many states, evenly among the sizes of the inner ones."""
+    fitting = [
+        inner for inner in _radices(length, levels - 1, states - 1) if length // prod(inner) + sum(inner) <= states
+    ]
+    plans = [_digits(length, inner) for inner in fitting[:: 1 + len(fitting) // _TRIED]]
+    return [plan for plan in plans if plan.states <= states]
+
+
+def _radices(length: int, levels: int, most: int) -> Iterator[list[int]]:
+    """List numbers of steps of the inner levels, as equal as can be, with sums up to `most`."""
+    for total in range(2 * levels, most + 1):
+        each, more = divmod(total, max(levels, 1))
+        inner = [each + 1] * more + [each] * (levels - more)
+        if prod(inner) > length or total > 2 * levels == 0:
+            return
+        yield inner
+
+
+def _digits(length: int, inner: list[int]) -> Schedule:
+    """Write a number of steps with nested checkpoints of these numbers of steps, the outermost first."""
+    nests = [STEP]
+    for times in reversed(inner):
+        nests.append(Schedule(((times, nests[-1]),)))
+    parts: list[tuple[int, Schedule]] = []
+    for nest in reversed(nests):
+        times, length = divmod(length, nest.length)
+        parts.extend([(times, nest)] if times else [])
+    return Schedule(tuple(parts))
