@@ -18,9 +18,10 @@ from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import aval_of
 
+Plan = Callable[[int, bool], Schedule]  # of a number of steps, and whether the loop has elements or stacked results
 Loop = Callable[..., tuple[Any, ...]]  # of the arguments of the primitive's function, `scan`
 
-_BY_NAME: Final[dict[str, Callable[[int], Schedule]]] = {"sqrt": square_root, "log": logarithmic}
+_BY_NAME: Final[dict[str, Plan]] = {"sqrt": square_root, "log": logarithmic}
 
 
 def loop_with(who: str, given: Any) -> Loop:
@@ -41,9 +42,9 @@ def loop_with(who: str, given: Any) -> Loop:
     if states < 1:
         _refuse(who, ValueError, f"{states}, and a loop saves one state at least")
 
-    def planned(length: int) -> Schedule:
+    def planned(length: int, elements: bool) -> Schedule:
         try:
-            return of_states(length, states)
+            return of_states(length, states, elements)
         except ValueError as error:
             raise ValueError(f"{who}: checkpoint={states} is too few: {error}.") from None
 
@@ -65,14 +66,15 @@ def _refuse(who: str, kind: type[Exception], found: str) -> NoReturn:
     )
 
 
-def _by_schedule(plan: Callable[[int], Schedule]) -> Loop:
+def _by_schedule(plan: Plan) -> Loop:
     def run(
         jaxpr: Jaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], /, *, length: int, **how: Any
     ) -> tuple[Any, ...]:
         if length < 2:
             return scan(jaxpr, consts, carry, xs, length=length, **how)
+        elements = bool(xs) or len(jaxpr.outvars) > len(carry)
         # a loop without a carry saves no states
-        schedule = plan(length) if carry else Schedule(((length, STEP),))
+        schedule = plan(length, elements) if carry else Schedule(((length, STEP),))
         operands = [*consts, *carry, *xs]
         avals = tuple(map(aval_of, operands))
         program = write_schedule(jaxpr, avals, len(consts), len(carry), how["reverse"], how["unroll"], schedule)

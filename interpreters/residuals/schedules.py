@@ -20,33 +20,41 @@ _TRIED: Final = 256  # plans of one number of levels
 _REMEMBERED: Final = 512
 
 
-def square_root(length: int) -> Schedule:
+def square_root(length: int, elements: bool = False) -> Schedule:
     """Plan checkpoints of about the root of the number of steps, each of which is evaluated twice.
 
-    The carries that they save and the steps of one of them are together at most 2 sqrt(length), rounded up.
+    The carries that they save and the steps of one of them are together at most 2 sqrt(length), rounded up. Checkpoints
+    of equal lengths are taken within that, whether or not the loop has `elements`.
     """
-    root = isqrt(length)
-    return in_chunks(length, min((root, root + 1), key=lambda k: (length // k + k, length % k > 0)))
+    root, most = isqrt(length), isqrt(4 * length - 1) + 1
+    even = [k for k in range(1, root + 1) if length % k == 0 and k + length // k <= most + 1]
+    if even:
+        return in_chunks(length, even[-1])
+    return in_chunks(length, min((root, root + 1), key=lambda k: length // k + k))
 
 
-def logarithmic(length: int) -> Schedule:
+def logarithmic(length: int, elements: bool = False) -> Schedule:
     """Plan at most 2 log2(length) states, rounded up, and at most 2 + log2(length) / 2 evaluations of a step."""
-    return of_states(length, 2 * (length - 1).bit_length())
+    return of_states(length, 2 * (length - 1).bit_length(), elements)
 
 
 @lru_cache(_REMEMBERED)
-def of_states(length: int, states: int) -> Schedule:
+def of_states(length: int, states: int, elements: bool = False) -> Schedule:
     """Plan at most so many states live at once, with the fewest levels, so the fewest evaluations, of equal chunks.
 
+    elements: the loop has elements or stacked results. Then up to half as many evaluations more are taken, and one more
+      level, for a schedule of one part, which needs no slices of them.
     Raises: ValueError with the fewest states if these are more.
     """
     for levels in range(1, length.bit_length() + 1):
         plans = _plans(length, levels, states)
         if plans:
             least = min([plan.evaluations for plan in plans])
+            whole = [_digits(length, inner) for inner in _factors(length, levels + 1, states)] if elements else []
             good = [plan for plan in plans if 20 * plan.evaluations <= 21 * least]
+            good += [plan for plan in whole if 2 * plan.evaluations <= 3 * least]
             # each part is one more copy of the step's program
-            return min(good, key=lambda plan: (len(plan.parts), plan.states, plan.evaluations))
+            return min(good, key=lambda plan: (len(plan.parts), plan.evaluations, plan.states))
     raise ValueError(f"a loop of {length} steps needs at least {fewest_states(length)} states")
 
 
@@ -75,6 +83,23 @@ def _radices(length: int, levels: int, most: int) -> Iterator[list[int]]:
         if prod(inner) > length or total > 2 * levels == 0:
             return
         yield inner
+
+
+def _factors(length: int, levels: int, most: int) -> Iterator[list[int]]:
+    """List inner levels, the largest first, of up to so many levels whose numbers of steps have the loop's as product.
+
+    The sum of all levels is at most `most`.
+    """
+
+    def split(rest: int, levels: int, largest: int, most: int) -> Iterator[list[int]]:
+        if rest <= min(largest, most):
+            yield [rest]
+        if levels > 1:
+            for k in range(2, min(largest, most, rest // 2) + 1):
+                if rest % k == 0:
+                    yield from ([k, *inner] for inner in split(rest // k, levels - 1, k, most - k))
+
+    yield from (factors[1:] for factors in split(length, levels, length, most))
 
 
 def _digits(length: int, inner: list[int]) -> Schedule:
