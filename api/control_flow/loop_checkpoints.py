@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from tapeless.interpreters.residuals.budget import Budget
-from tapeless.interpreters.residuals.chunks import STEP, Schedule, write_schedule
+from tapeless.interpreters.residuals.chunks import STEP, Schedule, indexed, write_schedule
 from tapeless.interpreters.residuals.rematerialization import Policy
 from tapeless.interpreters.residuals.schedules import logarithmic, of_states, square_root
 from tapeless.tracer.core import Tracer
@@ -18,7 +18,7 @@ from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import aval_of
 
-Plan = Callable[[int, bool], Schedule]  # of a number of steps, and whether the loop has elements or stacked results
+Plan = Callable[[int, bool], Schedule]  # of a number of steps, and whether the loop stacks results
 Loop = Callable[..., tuple[Any, ...]]  # of the arguments of the primitive's function, `scan`
 
 _BY_NAME: Final[dict[str, Plan]] = {"sqrt": square_root, "log": logarithmic}
@@ -36,19 +36,28 @@ def loop_with(who: str, given: Any) -> Loop:
         return _by_policy(given)
     if isinstance(given, float | np.floating | str):
         return _by_policy(_budget(who, given))
-    if isinstance(given, bool | Tracer) or not hasattr(given, "__index__"):
-        _refuse(who, TypeError, f"{given!r} of type {type(given).__name__}")
-    states = operator.index(given)
+    states = _integer(who, given)
     if states < 1:
         _refuse(who, ValueError, f"{states}, and a loop saves one state at least")
 
-    def planned(length: int, elements: bool) -> Schedule:
+    def planned(length: int, stacked: bool) -> Schedule:
         try:
-            return of_states(length, states, elements)
+            return of_states(length, states, stacked)
         except ValueError as error:
             raise ValueError(f"{who}: checkpoint={states} is too few: {error}.") from None
 
     return _by_schedule(planned)
+
+
+def _integer(who: str, given: Any) -> int:
+    if isinstance(given, Tracer):
+        _refuse(who, TypeError, f"{aval_of(given)}, traced, for schedules are planned before they run")
+    try:
+        if not isinstance(given, bool):
+            return operator.index(given)
+    except TypeError:
+        pass
+    return _refuse(who, TypeError, f"{given!r} of type {type(given).__name__}")
 
 
 def _budget(who: str, given: float | str) -> Budget:
@@ -72,9 +81,13 @@ def _by_schedule(plan: Plan) -> Loop:
     ) -> tuple[Any, ...]:
         if length < 2:
             return scan(jaxpr, consts, carry, xs, length=length, **how)
-        elements = bool(xs) or len(jaxpr.outvars) > len(carry)
+        if xs and carry:
+            elements = tuple(map(aval_of, xs))
+            step = indexed(jaxpr, elements, len(consts), len(carry), how["reverse"])
+            first = np.int32(length - 1 if how["reverse"] else 0)
+            return run(step, [*consts, *xs], [first, *carry], (), length=length, **how)[1:]
         # a loop without a carry saves no states
-        schedule = plan(length, elements) if carry else Schedule(((length, STEP),))
+        schedule = plan(length, len(jaxpr.outvars) > len(carry)) if carry else Schedule(((length, STEP),))
         operands = [*consts, *carry, *xs]
         avals = tuple(map(aval_of, operands))
         program = write_schedule(jaxpr, avals, len(consts), len(carry), how["reverse"], how["unroll"], schedule)

@@ -11,13 +11,17 @@ from collections.abc import Callable, Sequence
 from math import ceil, sqrt
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from tapeless.interpreters import limits
 from tapeless.interpreters.residuals.rematerialization import save_none
 from tapeless.tracer import core
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.linear_vars import linear_results
 from tapeless.tracer.primitives.checkpoint import checkpoint
 from tapeless.tracer.primitives.control_flow import as_scan, scan, scan_p
+from tapeless.tracer.primitives.elementwise import add
+from tapeless.tracer.primitives.indexing import dynamic_index_in_dim
 from tapeless.tracer.primitives.shape import concatenate, reshape, slice_in_dim
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -134,6 +138,24 @@ STEP: Final = Schedule(rest=1)
 def in_chunks(length: int, steps: int) -> Schedule:
     """Schedule a loop in checkpoints of `steps` steps each; the steps that are left save their residuals."""
     return Schedule(((length // steps, Schedule(rest=steps)),), length % steps)
+
+
+@core.memoize_by_program
+def indexed(body: Jaxpr, elements: tuple[ShapedArray, ...], n_consts: int, n_carry: int, reverse: bool) -> Jaxpr:
+    """Write the body of a scan that reads its elements by a counter, its first carry, from arrays that are constants.
+
+    Scans in scans of checkpoints would copy the elements of a chunk at each level. Cotangents of what is read by index
+    are added in place.
+    """
+    counter = ShapedArray((), np.dtype("int32"))
+    consts, carry = body.in_avals[:n_consts], body.in_avals[n_consts : n_consts + n_carry]
+
+    def step(*args: Any) -> list[Any]:
+        arrays, (k, *carried) = args[n_consts : n_consts + len(elements)], args[n_consts + len(elements) :]
+        x = [dynamic_index_in_dim(array, k, 0, keepdims=False, allow_negative_indices=False) for array in arrays]
+        return [add(k, np.int32(-1 if reverse else 1)), *eval_jaxpr(body, [*args[:n_consts], *carried, *x])]
+
+    return trace_closed(step, [*consts, *elements, counter, *carry])
 
 
 @core.memoize_by_program

@@ -20,11 +20,11 @@ _TRIED: Final = 256  # plans of one number of levels
 _REMEMBERED: Final = 512
 
 
-def square_root(length: int, elements: bool = False) -> Schedule:
+def square_root(length: int, stacked: bool = False) -> Schedule:
     """Plan checkpoints of about the root of the number of steps, each of which is evaluated twice.
 
     The carries that they save and the steps of one of them are together at most 2 sqrt(length), rounded up. Checkpoints
-    of equal lengths are taken within that, whether or not the loop has `elements`.
+    of equal lengths are taken within that, whether or not the loop has `stacked` results.
     """
     root, most = isqrt(length), isqrt(4 * length - 1) + 1
     even = [k for k in range(1, root + 1) if length % k == 0 and k + length // k <= most + 1]
@@ -33,24 +33,24 @@ def square_root(length: int, elements: bool = False) -> Schedule:
     return in_chunks(length, min((root, root + 1), key=lambda k: length // k + k))
 
 
-def logarithmic(length: int, elements: bool = False) -> Schedule:
+def logarithmic(length: int, stacked: bool = False) -> Schedule:
     """Plan at most 2 log2(length) states, rounded up, and at most 2 + log2(length) / 2 evaluations of a step."""
-    return of_states(length, 2 * (length - 1).bit_length(), elements)
+    return of_states(length, 2 * (length - 1).bit_length(), stacked)
 
 
 @lru_cache(_REMEMBERED)
-def of_states(length: int, states: int, elements: bool = False) -> Schedule:
+def of_states(length: int, states: int, stacked: bool = False) -> Schedule:
     """Plan at most so many states live at once, with the fewest levels, so the fewest evaluations, of equal chunks.
 
-    elements: the loop has elements or stacked results. Then up to half as many evaluations more are taken, and one more
-      level, for a schedule of one part, which needs no slices of them.
+    stacked: the loop stacks results. Then up to half as many evaluations more are taken, and one more level, for a
+      schedule of one part, which concatenates none, and slices none of their cotangents.
     Raises: ValueError with the fewest states if these are more.
     """
     for levels in range(1, length.bit_length() + 1):
         plans = _plans(length, levels, states)
         if plans:
             least = min([plan.evaluations for plan in plans])
-            whole = [_digits(length, inner) for inner in _factors(length, levels + 1, states)] if elements else []
+            whole = [_digits(length, inner) for inner in _factors(length, levels + 1, states)] if stacked else []
             good = [plan for plan in plans if 20 * plan.evaluations <= 21 * least]
             good += [plan for plan in whole if 2 * plan.evaluations <= 3 * least]
             # each part is one more copy of the step's program

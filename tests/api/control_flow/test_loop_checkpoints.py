@@ -159,6 +159,22 @@ def test_states_of_compiled_programs(n: int, checkpoint: Any, most: int):
     assert states(n, checkpoint) <= most + 2.05 + most / 20
 
 
+@pytest.mark.parametrize(
+    ("n", "checkpoint", "most"), [(128, "log", 14), (127, "log", 14), (1024, 32, 32), (131, 25, 25)]
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_elements_are_read_from_the_arrays_that_hold_them(n: int, checkpoint: Any, most: int, reverse: bool):
+    """No chunk of them is copied, nor of their cotangents: what is live is states, and a few values of a step."""
+
+    def f(w: Any, xs: Any) -> Any:
+        step = lambda c, x: (tnp.tanh(c * w + x), None)  # noqa: E731
+        return tnp.sum(lax.scan(step, xs[0], xs, reverse=reverse, checkpoint=checkpoint)[0])
+
+    given = tl.ShapeDtypeStruct((), np.float32), tl.ShapeDtypeStruct((n, 4096), np.float32)
+    found = tl.jit(tl.grad(f, (0, 1))).lower(*given).compile().memory_analysis().temp_size_in_bytes
+    assert found <= (most + 6) * 4096 * 4
+
+
 def test_sqrt_grows_as_the_root():
     """The residuals of a step are two states here: c w and its cosine."""
     assert states(4096, "sqrt") <= 3 * 64 + 4
@@ -222,12 +238,18 @@ WANTED = (
         (ValueError, np.float32(-0.5), "-0.5"),
         (TypeError, True, "True of type bool"),
         (TypeError, [3], "[3] of type list"),
+        (TypeError, np.arange(2), "array([0, 1]) of type ndarray"),
     ],
 )
 def test_no_checkpoints(kind: Any, checkpoint: Any, found: str):
     for f, who in ((loop, "scan"), (counted, "fori_loop"), (mapped, "map")):
         with raises(kind, f"{who}: {WANTED}{found}."):
             f(W, inputs(3), checkpoint=checkpoint)
+
+
+def test_numbers_of_states_are_known():
+    with raises(TypeError, f"scan: {WANTED}~i32[], traced, for schedules are planned before they run."):
+        tl.jit(lambda k: loop(W, inputs(3), checkpoint=k))(3)
 
 
 def test_policies_of_operations_are_none():

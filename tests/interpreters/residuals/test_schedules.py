@@ -1,5 +1,6 @@
 """Schedules of loops: states and evaluations as promised, and how near to the binomial optimum."""
 
+from functools import partial
 from math import comb, log2, sqrt
 from typing import Any
 
@@ -82,7 +83,8 @@ def test_steps_are_evaluated_as_often_as_planned(checkpoint: Any, n: int):
     """The derivative of `exp` reads its result, so that each evaluation of a step is one `exp`."""
     step = lambda c, _: (tnp.exp(-c), c)  # noqa: E731
     f = lambda c: tl.lax.scan(step, c, None, n, checkpoint=checkpoint)[0]  # noqa: E731
-    plan = {"sqrt": square_root, "log": logarithmic}.get(checkpoint, lambda n: of_states(n, checkpoint))(n)
+    planner = {"sqrt": square_root, "log": logarithmic}.get(checkpoint, partial(of_states, states=checkpoint))
+    plan = planner(n, stacked=True)
     found = counted(tl.make_jaxpr(tl.value_and_grad(f))(0.5).jaxpr, "exp")
     # results that nobody needs any more are not computed: of the last one of several single checkpoints
     assert 0.95 * plan.evaluations <= found <= plan.evaluations
@@ -96,4 +98,8 @@ def test_a_schedule_of_nested_checkpoints():
 
     assert of_states(4096, 24) == nest(4, 4, 4, 4, 4, 4)
     assert of_states(4097, 128) == Schedule(((56, nest(72)), (65, STEP)))
+    # stacked results: one part, though of more evaluations
+    assert of_states(128, 22) == Schedule(((9, nest(13)), (11, STEP)))
+    assert of_states(128, 22, stacked=True) == nest(8, 4, 4)
+    assert square_root(128) == Schedule(((16, Schedule(rest=8)),))
     assert of_states(7, 7) == of_states(7, 100) == nest(7)
