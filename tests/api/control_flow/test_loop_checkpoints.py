@@ -172,7 +172,7 @@ def test_elements_are_read_from_the_arrays_that_hold_them(n: int, checkpoint: An
 
     given = tl.ShapeDtypeStruct((), np.float32), tl.ShapeDtypeStruct((n, 4096), np.float32)
     found = tl.jit(tl.grad(f, (0, 1))).lower(*given).compile().memory_analysis().temp_size_in_bytes
-    assert found <= (most + 6) * 4096 * 4
+    assert found <= (most + 10) * 4096 * 4  # several parts have values of a step each; without this, 128 at least
 
 
 def test_sqrt_grows_as_the_root():
@@ -248,8 +248,8 @@ def test_no_checkpoints(kind: Any, checkpoint: Any, found: str):
 
 
 def test_numbers_of_states_are_known():
-    with raises(TypeError, f"scan: {WANTED}~i32[], traced, for schedules are planned before they run."):
-        tl.jit(lambda k: loop(W, inputs(3), checkpoint=k))(3)
+    with raises(TypeError, f"scan: {WANTED}int32[], traced, for schedules are planned before they run."):
+        tl.jit(lambda k: loop(W, inputs(3), checkpoint=k))(np.int32(3))
 
 
 def test_policies_of_operations_are_none():
