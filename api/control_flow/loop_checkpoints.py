@@ -81,17 +81,17 @@ def _by_schedule(plan: Plan) -> Loop:
     ) -> tuple[Any, ...]:
         if length < 2:
             return scan(jaxpr, consts, carry, xs, length=length, **how)
-        if xs and carry:
-            elements = tuple(map(aval_of, xs))
-            step = indexed(jaxpr, elements, len(consts), len(carry), how["reverse"])
+        counters = 1 if xs and carry else 0
+        if counters:
+            jaxpr = indexed(jaxpr, tuple(map(aval_of, xs)), len(consts), len(carry), how["reverse"])
             first = np.int32(length - 1 if how["reverse"] else 0)
-            return run(step, [*consts, *xs], [first, *carry], (), length=length, **how)[1:]
+            consts, carry, xs = [*consts, *xs], [first, *carry], ()
         # a loop without a carry saves no states
         schedule = plan(length, len(jaxpr.outvars) > len(carry)) if carry else Schedule(((length, STEP),))
         operands = [*consts, *carry, *xs]
         avals = tuple(map(aval_of, operands))
         program = write_schedule(jaxpr, avals, len(consts), len(carry), how["reverse"], how["unroll"], schedule)
-        return tuple(eval_jaxpr(program, operands))
+        return tuple(eval_jaxpr(program, operands))[counters:]
 
     return run
 

@@ -90,16 +90,17 @@ def _factors(length: int, levels: int, most: int) -> Iterator[list[int]]:
 
     The sum of all levels is at most `most`.
     """
+    return (factors[1:] for factors in _products(length, levels, length, most))
 
-    def split(rest: int, levels: int, largest: int, most: int) -> Iterator[list[int]]:
-        if rest <= min(largest, most):
-            yield [rest]
-        if levels > 1:
-            for k in range(2, min(largest, most, rest // 2) + 1):
-                if rest % k == 0:
-                    yield from ([k, *inner] for inner in split(rest // k, levels - 1, k, most - k))
 
-    yield from (factors[1:] for factors in split(length, levels, length, most))
+def _products(product: int, n: int, largest: int, most: int) -> Iterator[list[int]]:
+    """List up to n descending factors of a product, of sum up to `most`."""
+    if product <= min(largest, most):
+        yield [product]
+    if n > 1:
+        for k in range(2, min(largest, most, product // 2) + 1):
+            if product % k == 0:
+                yield from ([k, *inner] for inner in _products(product // k, n - 1, k, most - k))
 
 
 def _digits(length: int, inner: list[int]) -> Schedule:
