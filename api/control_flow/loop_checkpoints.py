@@ -35,7 +35,7 @@ def loop_with(who: str, given: Any) -> Loop:
     if isinstance(given, Budget):
         return _by_policy(given)
     if isinstance(given, float | np.floating | str):
-        return _by_policy(_budget(who, given))
+        return _by_policy(_budget(who, given if isinstance(given, str) else float(given)))
     states = _integer(who, given)
     if states < 1:
         _refuse(who, ValueError, f"{states}, and a loop saves one state at least")
@@ -65,7 +65,7 @@ def _budget(who: str, given: float | str) -> Budget:
     try:
         return Budget.of(given, who)
     except ValueError:
-        return _refuse(who, ValueError, repr(given if isinstance(given, str) else float(given)))
+        return _refuse(who, ValueError, repr(given))
 
 
 def _refuse(who: str, kind: type[Exception], found: str) -> NoReturn:
