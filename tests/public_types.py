@@ -268,6 +268,9 @@ def control_flow() -> None:
     assert_type(tl.lax.scan(add, 0.0, x), tuple[Array, dict[str, Array]])
     assert_type(tl.lax.scan(add, tnp.zeros(3), x), tuple[Array, dict[str, Array]])
     assert_type(tl.lax.scan(move, params, x), tuple[Params, Array])
+    assert_type(tl.lax.scan(move, params, x, checkpoint="sqrt"), tuple[Params, Array])
+    assert_type(tl.lax.fori_loop(0, 3, count, 0.0, checkpoint=tl.checkpoint_policies.budget(0.5)), Array)
+    tl.lax.scan(move, params, x, checkpoint=[3])  # type: ignore
     assert_type(tl.lax.fori_loop(0, 3, count, 0.0), Array)
     assert_type(tl.lax.fori_loop(0, 3, lambda i, p: p, params), Params)
     assert_type(tl.lax.while_loop(lambda c: c < 3, double_of, 0), Array)

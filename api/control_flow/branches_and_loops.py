@@ -1,7 +1,7 @@
 """Branches and loops, with JAX's names and meanings: cond, switch, while_loop, fori_loop. Scans are in scan.py."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -10,14 +10,20 @@ from tapeless.arguments.held_references import holding
 from tapeless.arguments.names import argument_name
 from tapeless.control_flow import forwarding, references, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, as_type, join_branches, trace, unify_carry_types
-from tapeless.control_flow.scan import Number, steps_at_once
+from tapeless.control_flow.scan import Checkpoints, Number, checkpoints, steps_at_once
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives.elementwise import add, ceil, clamp, convert_element_type, lt, ne, sub
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.references import values_of
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+if TYPE_CHECKING:
+    from tapeless.control_flow import loop_checkpoints
+else:
+    loop_checkpoints = LateModule("tapeless.control_flow.loop_checkpoints")
 
 _NOT_GIVEN: Any = object()
 
@@ -230,6 +236,7 @@ def fori_loop(
     init_val: Number,
     *,
     unroll: int | bool | None = None,
+    checkpoint: Checkpoints = None,
 ) -> Array: ...
 @overload
 def fori_loop(
@@ -239,6 +246,7 @@ def fori_loop(
     init_val: Carry,
     *,
     unroll: int | bool | None = None,
+    checkpoint: Checkpoints = None,
 ) -> Carry: ...
 def fori_loop(
     lower: Any,
@@ -247,6 +255,7 @@ def fori_loop(
     init_val: Any,
     *,
     unroll: int | bool | None = None,
+    checkpoint: Checkpoints = None,
 ) -> Any:
     """Run a counted loop: `for i in range(lower, upper): val = body_fun(i, val)`.
 
@@ -257,18 +266,21 @@ def fori_loop(
       body_fun: (i, val) -> val, of the same structure and types. `i` has the dtype of the bounds; between known floats
         it is an integer, as in JAX.
       init_val: what to begin with, a pytree of arrays. Bare numbers take the type that `body_fun` gives them.
-      unroll: as of `scan`, if both bounds are known.
+      unroll, checkpoint: as of `scan`, if both bounds are known.
     Raises: TypeError if bounds are not integers of one dtype, or floats of one, or the carry changes: every leaf is
-      named; ValueError for `unroll` with a traced bound, and for known floats that are not whole; OverflowError if the
-      last step is known and does not fit the bounds' dtype.
+      named; ValueError for `unroll` or `checkpoint` with a traced bound, and for known floats that are not whole; both
+      as `scan` for `checkpoint`; OverflowError if the last step is known and does not fit the bounds' dtype.
 
     >>> fori_loop(0, 10, lambda i, total: total + i, 0)
     Array(45, dtype=int32, weak_type=True)
     """
     check_callable("fori_loop", body_fun, "body_fun")
     check_arrays("fori_loop: init_val{}", init_val, CLOSE_OVER)
+    how, given = checkpoints("fori_loop", checkpoint), (lower, upper)
     lower, upper, index = _integer_bounds(lower, upper)
     counter = _counter_type(lower, upper)
+    if how and any(known_elements(x) is None for x in given):
+        loop_checkpoints.refuse_traced_bounds(checkpoint, *given)
     _check_last_step(lower, upper, counter)
     if without_jit.runs_in_python(lower, upper):
         return without_jit.fori_loop(int(lower), int(upper), counter, body_fun, init_val)
@@ -281,7 +293,7 @@ def fori_loop(
         return trace("fori_loop", body_fun, step, [counter, *avals], taking_references=True)
 
     body, carry = unify_carry_types("fori_loop", body_fun, init_val, traced, lambda out: out[1], first=1)
-    outs = _counted(lower, upper, counter, body, [*carry, *values_of(body.references)], unroll)
+    outs = _counted(lower, upper, counter, body, [*carry, *values_of(body.references)], unroll, how)
     return pytree.unflatten(tree, references.put_back([body], outs)[1:])
 
 
@@ -331,13 +343,21 @@ def _check_last_step(lower: Any, upper: Any, counter: ShapedArray) -> None:
         dtypes.check_fits(int(stop) - 1, counter.dtype)
 
 
-def _counted(lower: Any, upper: Any, counter: ShapedArray, body: TracedBody, carry: Sequence[Any], unroll: Any) -> Any:
+def _counted(
+    lower: Any,
+    upper: Any,
+    counter: ShapedArray,
+    body: TracedBody,
+    carry: Sequence[Any],
+    unroll: Any,
+    how: dict[str, Any],
+) -> Any:
     """Return the carry after the loop, a counter first."""
     start, stop = known_elements(lower), known_elements(upper)
     if start is not None and stop is not None:
         length, first = max(int(stop) - int(start), 0), constant(int(start), counter)
         together = steps_at_once("fori_loop", 1 if unroll is None else unroll, length)
-        return forwarding.scan(body, [first, *carry], (), length=length, unroll=together)
+        return forwarding.scan(body, [first, *carry], (), length=length, reverse=False, unroll=together, **how)
     if unroll not in (None, False, 1):
         raise ValueError(
             f"fori_loop: unroll={unroll!r} needs bounds that are known, but {_which(lower, upper)} is traced."

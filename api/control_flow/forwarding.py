@@ -4,7 +4,7 @@ What a body leaves as it is becomes a constant, which is not carried, saved for 
 are operands, or the sequence itself, are not computed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.control_flow.body_tracing import TracedBody
@@ -34,8 +34,18 @@ def while_loop(condition: TracedBody, body: TracedBody, carry: Sequence[Any]) ->
     return merge_lists(constant, map(asarray, constants), primitives.while_loop(test, step, consts, carried))
 
 
-def scan(body: TracedBody, carry: Sequence[Any], xs: Sequence[Any], /, **params: Any) -> tuple[Any, ...]:
-    """Bind `scan` with unchanged parts of the carry as constants, and without results that copy one of xs."""
+def scan(
+    body: TracedBody,
+    carry: Sequence[Any],
+    xs: Sequence[Any],
+    /,
+    loop: Callable[..., tuple[Any, ...]] = primitives.scan,
+    **params: Any,
+) -> tuple[Any, ...]:
+    """Bind `scan` with unchanged parts of the carry as constants, and without results that copy one of xs.
+
+    loop: takes the arguments of the primitive's function, which it stands for.
+    """
     first, n = len(body.consts) + len(carry), len(carry)
     constant = _constant(body, n)
     copied = [None if k is None or k < first else k - first for k in forwarded_inputs(body.jaxpr)[n:]]
@@ -43,7 +53,7 @@ def scan(body: TracedBody, carry: Sequence[Any], xs: Sequence[Any], /, **params:
     computed = where_false([*constant, *is_copy], range(n + len(copied)))
     jaxpr = _constants_first(body, constant, computed)
     constants, carried = where_true(constant, carry), where_false(constant, carry)
-    outs = primitives.scan(jaxpr, [*body.consts, *constants], carried, xs, **params)
+    outs = loop(jaxpr, [*body.consts, *constants], carried, xs, **params)
     ends, ys = outs[: len(carried)], outs[len(carried) :]
     copies = [asarray(xs[k]) for k in copied if k is not None]
     return merge_lists(constant, map(asarray, constants), ends) + merge_lists(is_copy, copies, ys)

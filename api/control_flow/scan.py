@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -13,15 +13,23 @@ from tapeless.control_flow.body_tracing import TracedBody, describe_result, trac
 from tapeless.tracer import core, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives import control_flow as primitives
 from tapeless.tracer.primitives.operands import canonical_axis, shape_of
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, reshape, rev, slice_in_dim
 from tapeless.tracer.references import values_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
+if TYPE_CHECKING:
+    from tapeless.control_flow import loop_checkpoints
+    from tapeless.interpreters.residuals.rematerialization import ProgramPolicy
+else:
+    loop_checkpoints = LateModule("tapeless.control_flow.loop_checkpoints")
+
 Carry = TypeVar("Carry")
 Y = TypeVar("Y")
 Number: TypeAlias = complex | np.ndarray[Any, Any] | np.generic  # a carry that is an array of ours after a step
+Checkpoints: TypeAlias = "int | float | str | ProgramPolicy | None"  # which states of a loop are saved
 
 
 @overload
@@ -33,6 +41,8 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
+    *,
+    checkpoint: Checkpoints = None,
 ) -> tuple[Array, Y]: ...
 @overload
 def scan(
@@ -43,6 +53,8 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
+    *,
+    checkpoint: Checkpoints = None,
 ) -> tuple[Carry, Y]: ...
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
@@ -52,6 +64,8 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
+    *,
+    checkpoint: Checkpoints = None,
 ) -> tuple[Any, Any]:
     """Run a loop `for x in xs: carry, y = f(carry, x)` from `init`; return the last carry, and all y stacked.
 
@@ -63,8 +77,15 @@ def scan(
       reverse: from the last element to the first; each y stands where its element of xs does.
       unroll: steps that the compiled loop takes at once, to the same results; True or 0 means all.
       _split_transpose: accepted for compatibility.
-    Raises: TypeError if `f` returns no pair, or changes the carry: every leaf is named; ValueError if leading axes
-      differ, or there is neither `xs` nor `length`.
+      checkpoint: which carries are saved for reverse mode; the others, and residuals, are computed again. "sqrt": at
+        most 2 sqrt(length) carries and steps, each computed twice. "log": at most 2 log2(length) carries, each step
+        computed at most 2 + log2(length) / 2 times. An integer: at most so many carries, each step computed as few
+        times as loops of equal chunks allow. A text such as "2GB", a part from 0.0 to 1.0, or
+        `tl.checkpoint_policies.budget(limit)`: a budget for this loop. Results do not depend on it.
+    Raises: TypeError if `f` returns no pair, or changes the carry: every leaf is named, or if `checkpoint` is none of
+      these; ValueError if leading axes differ, there is neither `xs` nor `length`, or `checkpoint` allows too few
+      states, of which the fewest are named.
+    Source: Griewank & Walther 2000, "Algorithm 799: revolve", for `checkpoint`.
 
     >>> import tapeless.numpy as tnp
     >>> scan(lambda total, x: (total + x, total + x), 0.0, tnp.ones(3))
@@ -75,6 +96,7 @@ def scan(
     written = references.ElementReferences(xs)
     steps = _length("scan", written.arrays, length)
     how: dict[str, Any] = {"reverse": bool(reverse), "unroll": steps_at_once("scan", unroll, steps)}
+    how.update(checkpoints("scan", checkpoint))
     return _over("scan", f, f, init, written, steps, **how)
 
 
@@ -191,28 +213,36 @@ def steps_at_once(who: str, unroll: Any, length: int) -> int:
     return steps or max(length, 1)
 
 
+def checkpoints(who: str, given: Checkpoints) -> dict[str, Any]:
+    """Return the argument of `forwarding.scan` that runs a loop with checkpoints; none if none are asked for."""
+    return {} if given is None else {"loop": loop_checkpoints.loop_with(who, given)}
+
+
 # ---- map -----------------------------------------------------------------------------------------------------
 
 
-def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:
+def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None, checkpoint: Checkpoints = None) -> Y:
     """Apply `f` to each element along the leading axis, one after another, and stack the results.
 
     Args:
       f: a function of one element of xs, giving a pytree of arrays.
       xs: pytree of arrays [n, ...].
       batch_size: elements to compute at once by `vmap`; 0 means all.
-    Raises: ValueError if leading axes differ or `batch_size` is negative; TypeError if a leaf is no array.
+      checkpoint: as of `scan`. There is no carry, so all but a budget compute one element or batch at a time again.
+    Raises: ValueError if leading axes differ or `batch_size` is negative; TypeError if a leaf is no array; both as
+      `scan` for `checkpoint`.
 
     >>> import tapeless.numpy as tnp
     >>> map(lambda x: x**2, tnp.arange(3))
     Array([0, 1, 4], dtype=int32)
     """
     check_callable("map", f, "f")
+    how = {"reverse": False, "unroll": 1, **checkpoints("map", checkpoint)}
     written = references.ElementReferences(xs)
     n = _length("map", xs if batch_size is not None else written.arrays, None)
     if batch_size is not None and n:
-        return _in_batches(f, xs, n, _positive(batch_size) or n)
-    return _over("map", f, lambda _, x: ((), f(x)), (), written, n, of_user=_second)[1]
+        return _in_batches(f, xs, n, _positive(batch_size) or n, how)
+    return _over("map", f, lambda _, x: ((), f(x)), (), written, n, of_user=_second, **how)[1]
 
 
 def _positive(batch_size: Any) -> int:
@@ -222,13 +252,13 @@ def _positive(batch_size: Any) -> int:
     return size
 
 
-def _in_batches(f: Callable[[Any], Any], xs: Any, n: int, size: int) -> Any:
+def _in_batches(f: Callable[[Any], Any], xs: Any, n: int, size: int, how: dict[str, Any]) -> Any:
     """Apply `f` to `size` elements at once; the last batch may be smaller."""
     of_batch, end = vmap(f), n - n % size
     if n <= size:
         return of_batch(xs)
     batches = pytree.tree_map(lambda x: reshape(slice_in_dim(x, 0, end), (end // size, size, *shape_of(x)[1:])), xs)
-    ys = run_scan("map", f, lambda _, x: ((), of_batch(x)), (), batches, end // size, of_user=_second)[1]
+    ys = run_scan("map", f, lambda _, x: ((), of_batch(x)), (), batches, end // size, of_user=_second, **how)[1]
     flat = pytree.tree_map(lambda y: reshape(y, (end, *shape_of(y)[2:])), ys)
     if end == n:
         return flat
