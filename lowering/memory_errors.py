@@ -17,14 +17,10 @@ def is_exhausted(error: Exception) -> bool:
 def describe_memory(jaxpr: Jaxpr) -> str:
     """Describe the largest values of a program, each kind of value at a line once, and say what bounds them."""
     found: Counter[Any] = Counter()
-    kinds: dict[Any, Equation] = {}
     for eqn in _equations(jaxpr):
-        for v in eqn.outvars:
-            key = v.aval, eqn.primitive, eqn.source
-            found[key] += 1
-            kinds[key] = eqn
+        found.update([(v.aval, eqn.primitive, eqn.source) for v in eqn.outvars])
     largest = sorted(found, key=lambda key: -found[key] * key[0].nbytes)[:SHOWN]
-    lines = [_line(*key, found[key]) for key in largest]
+    lines = [_line(key, found[key]) for key in largest]
     return "\n".join(
         [
             f"\n  The largest values of {jaxpr.name}, not all of which are there at once:",
@@ -35,7 +31,8 @@ def describe_memory(jaxpr: Jaxpr) -> str:
     )
 
 
-def _line(aval: Any, primitive: Any, source: Any, n: int) -> str:
+def _line(key: Any, n: int) -> str:
+    aval, primitive, source = key
     place = f" at {source.describe()}" if source else ""
     return f"    {n * aval.nbytes:,} bytes: {f'{n} times ' if n > 1 else ''}{aval} from {primitive}{place}"
 
