@@ -9,6 +9,7 @@ import itertools
 import os
 import re
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from tapeless.lowering import host
+from tapeless.lowering import host, memory_errors
 from tapeless.lowering.argument_errors import DeletedArgument, SharedArgument
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.compilation_cache import default_cache, program_key
@@ -31,6 +32,7 @@ from tapeless.lowering.xla_workarounds.compat import xc
 from tapeless.lowering.xla_workarounds.uninterrupted import call_uninterrupted
 from tapeless.tracer import dtypes
 from tapeless.tracer.errors import InternalError
+from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.settings import logs
 from tapeless.tracer.settings.config import config
 from tapeless.tracer.types import ShapedArray, holds_keys, physical
@@ -141,6 +143,7 @@ class Executable:
         "in_avals",
         "loaded",
         "out_avals",
+        "program",
         "restored",
     )
 
@@ -152,6 +155,7 @@ class Executable:
         self.out_avals: Final = tuple(out_avals)
         self.in_avals: Final = None if in_avals is None else tuple(in_avals)
         self.restored: bool = False
+        self.program: weakref.ref[Jaxpr] | None = None  # for messages
         self._execute = loaded.execute_sharded
         forking.refuse_in_children(self)
         self._raw_handlers = [_raw_handler(aval, device) for aval in self.out_avals]
@@ -202,7 +206,11 @@ class Executable:
         check_live(bufs)
         if "donated" in str(error):
             check_distinct(bufs, range(len(bufs)))
-        raise type(error)(clean_message(str(error))) from None
+        raise type(error)(clean_message(str(error)) + self._largest_values(error)) from None
+
+    def _largest_values(self, error: Exception) -> str:
+        program = self.program and memory_errors.is_exhausted(error) and self.program()
+        return memory_errors.describe_memory(program) if program else ""
 
     # ---- inspection
 

@@ -6,6 +6,7 @@ ones, without callbacks, is not compiled again.
 """
 
 import functools
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -49,6 +50,7 @@ def executable(
         # What calls the host is of this program only: its text says nothing of the functions that it calls.
         compiled = _compiled if not module.callbacks else functools.partial(_compiled_for_host, module.callbacks)
         found = cache[key] = compiled(module.text, jaxpr.out_avals, device, given)
+        found.program = weakref.ref(jaxpr)
     return found
 
 

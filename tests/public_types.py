@@ -127,7 +127,8 @@ def jacobians() -> None:
         derive(params)  # type: ignore
     assert_type(tl.jacfwd(loss_and_hidden, has_aux=True)(params, x), tuple[Any, dict[str, Array]])
     assert_type(tl.jacrev(loss_and_hidden, has_aux=True)(params, x)[1], dict[str, Array])
-    assert_type(tl.hessian(lambda p: p["w"] ** 2)({"w": x}), Any)
+    assert_type(tl.hessian(lambda p: p["w"] ** 2, chunk_size=2)({"w": x}), Any)
+    assert_type(tl.jacobian(loss_and_hidden, has_aux=True, memory_budget="1GB")(params, x)[1], dict[str, Array])
     tl.jacfwd(loss_and_hidden, has_aux=True)(x, x)  # type: ignore
 
 

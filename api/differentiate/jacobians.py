@@ -14,13 +14,17 @@ from tapeless.arguments.names import argument_name, name_derived, shown_attribut
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.argnums import canonical_argnums, check_argnums, check_inputs, with_arguments
 from tapeless.differentiate.autodiff import FlatFunction, linearize_of, vjp_of
-from tapeless.differentiate.linear_maps import basis
+from tapeless.differentiate.chunk_sizes import ChunkChoice
+from tapeless.differentiate.linear_maps import LinearMap, basis
 from tapeless.differentiate.tangents import own_array
 from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import vmap as batching
-from tapeless.interpreters.zero import instantiate
+from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, dtypes, leaks, pytree
-from tapeless.tracer.primitives.shape import concatenate, index_in_dim, reshape, split
+from tapeless.tracer.primitives.control_flow import scan
+from tapeless.tracer.primitives.indexing import dynamic_update_slice_in_dim
+from tapeless.tracer.primitives.shape import index_in_dim, reshape, split
+from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
 Aux = TypeVar("Aux")
@@ -35,6 +39,7 @@ def jacfwd(
     has_aux: Literal[True],
     holomorphic: bool = False,
     chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @overload
 def jacfwd(
@@ -44,6 +49,7 @@ def jacfwd(
     holomorphic: bool = False,
     *,
     chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[P, Any]: ...
 def jacfwd(
     fun: Callable[..., Any],
@@ -52,40 +58,46 @@ def jacfwd(
     holomorphic: bool = False,
     *,
     chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[..., Any]:
     """Make a function that computes the Jacobian of a function in forward mode, one column per element of the input.
 
-    All columns are computed along with the value, and no residuals are kept. Chunks of columns share one linearization
-    instead, of which a loop keeps the residuals of all its steps.
+    All columns are computed along with the value, and no residuals are kept. Chunks of columns are computed by a loop
+    over one linearization instead, of which loops of `fun` keep the residuals of all their steps.
 
     Args:
       fun: maps pytrees of arrays to a pytree of arrays, or to (that, aux) if `has_aux`.
       argnums: which positional arguments to differentiate, real; several give a tuple in the place of each.
       holomorphic: promise that `fun` is, and arguments and results are complex.
       chunk_size: how many columns to compute at a time, where all are large; all if None.
+      memory_budget: how many bytes may be live at once beyond arguments and results, as predicted: bytes, a text such
+        as "2GB", or a part from 0.0 to 1.0 of what all columns together need. The largest chunk that keeps it is
+        chosen, for which `fun` is traced once more; 0 asks for the fewest.
     Returns: a function of the same arguments; its result is structured like that of `fun`, each leaf like the
       argument, each leaf of these [shape of the result.., shape of the argument..]. With `has_aux` also aux.
-    Raises: TypeError if `fun` is no function; when called, if an argument is not real, or not complex if holomorphic.
+    Raises: TypeError if `fun` is no function, ValueError for a `chunk_size` that is no positive integer, or beside a
+      budget; when called, TypeError if an argument is not real, or not complex if holomorphic, ValueError naming the
+      fewest bytes if the budget cannot be kept.
 
     >>> import tapeless.numpy as tnp
     >>> jacfwd(lambda x: x**2)(tnp.array([1.0, 2.0]))
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
-    return _forward("jacfwd", fun, argnums, has_aux, holomorphic, chunk_size, fun)
+    chunks = ChunkChoice("jacfwd", chunk_size, memory_budget)
+    return _forward("jacfwd", fun, argnums, has_aux, holomorphic, chunks, fun)
 
 
 def _forward(
-    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, chunk_size: int | None, of: Any
+    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, chunks: ChunkChoice, of: Any
 ) -> Callable[..., Any]:
     """Make the function that `jacfwd` returns; messages name `who` and the function `of`.
 
     Chunks share one linearization. So do the columns of a gradient, `fun` for a Hessian: it has residuals in any case.
     """
-    at_once = chunk_size is None and fun is of
+    at_once = chunks.at_once and fun is of
     check_callable(who, fun)
     check_argnums(who, argnums)
-    _check_chunk_size(who, chunk_size)
 
     @name_derived("jacobian" if fun is of else who, of, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -97,12 +109,11 @@ def _forward(
             values, columns, *aux = _at_once(who, rest, chosen, ins, has_aux)
         else:
             values, push, *aux = linearize_of(who, rest, chosen, has_aux)
-            columns = _of_basis(push, tree, ins, _types(values), -1, chunk_size)
+            size = chunks.of(_without_aux(rest, has_aux), chosen, ins)
+            columns = _of_basis(push, tree, ins, _types(values), -1, size)
         if holomorphic:
             _check_kind(who, "result", "", values, of, holomorphic)
-        outs = _types(values)
-        blocks = [_cut(x, -1, [(y.shape, t.shape) for t in ins]) for x, y in zip(columns, outs)]
-        return _assembled(blocks, values, chosen, argnums, aux)
+        return _assembled(_blocks_of_columns(columns, _types(values), ins), values, chosen, argnums, aux)
 
     return jacobian
 
@@ -116,6 +127,7 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
     chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @overload
 def jacrev(
@@ -126,6 +138,7 @@ def jacrev(
     allow_int: bool = False,
     *,
     chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[P, Any]: ...
 def jacrev(
     fun: Callable[..., Any],
@@ -135,47 +148,128 @@ def jacrev(
     allow_int: bool = False,
     *,
     chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[..., Any]:
     """Make a function that computes the Jacobian of a function in reverse mode, one row per element of the result.
 
     Args:
       allow_int: differentiate integers too, giving float0 zeros.
-      chunk_size: how many rows to compute at a time, to save memory; all if None.
+      chunk_size, memory_budget: how many rows to compute at a time, and how many bytes that may take; as for `jacfwd`.
       others: as for `jacfwd`; arguments may be complex, results are real unless holomorphic.
     Returns: as `jacfwd`.
-    Raises: TypeError if `fun` is no function; when called, if an argument is not differentiable, or a result not real.
+    Raises: as `jacfwd`; when called, TypeError if an argument is not differentiable, or a result not real.
 
     >>> import tapeless.numpy as tnp
     >>> jacrev(lambda x: x**2)(tnp.array([1.0, 2.0]))
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
-    return _reverse("jacrev", fun, argnums, has_aux, holomorphic, allow_int, chunk_size)
+    chunks = ChunkChoice("jacrev", chunk_size, memory_budget)
+    return _reverse("jacrev", fun, argnums, has_aux, holomorphic, allow_int, chunks)
+
+
+@overload
+def jacobian(
+    fun: Callable[P, tuple[Any, Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacobian(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
+) -> Callable[P, Any]: ...
+def jacobian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
+) -> Callable[..., Any]:
+    """Make a function that computes the Jacobian of a function, in the mode that takes fewer operations.
+
+    The function is linearized. All columns take its linear program as often as arguments have elements, all rows the
+    transposed program as often as results have: the fewer operations, counted as `tl.cost` does, decide. For equal
+    numbers, as of square Jacobians, the mode is forward. Where only one mode is allowed, it is that one: forward for
+    complex results and `while_loop`, reverse for complex arguments. With `holomorphic` or `allow_int` it is reverse.
+
+    Args: as `jacrev`.
+    Returns: as `jacrev`. Loops of `fun` keep the residuals of all their steps; `jacfwd` does not.
+    Raises: as `jacrev`, but results may be complex where arguments are real.
+
+    >>> import tapeless.numpy as tnp
+    >>> jacobian(lambda x: x**2)(tnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    chunks = ChunkChoice("jacobian", chunk_size, memory_budget)
+    return _reverse("jacobian", fun, argnums, has_aux, holomorphic, allow_int, chunks, not (holomorphic or allow_int))
 
 
 def _reverse(
-    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, chunk_size: int | None
+    who: str,
+    fun: Any,
+    argnums: Any,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+    chunks: ChunkChoice,
+    either: bool = False,
 ) -> Callable[..., Any]:
-    """Make the function that `jacrev` returns; messages name `who`."""
+    """Make the function that `jacrev` returns; messages name `who`. It may choose the mode, if `either`."""
     check_callable(who, fun)
     check_argnums(who, argnums)
-    _check_chunk_size(who, chunk_size)
 
     @name_derived("jacobian", fun, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, allow_int, fun)
         values, pull, *aux = vjp_of(who, rest, chosen, has_aux)
-        _check_kind(who, "result", "", values, fun, holomorphic)
         outs, ins = _types(values), _types(chosen)
-        rows = _of_basis(pull, pytree.structure((values,)), outs, ins, 0, chunk_size)
-        cut = [_cut(x, 0, [(y.shape, t.shape) for y in outs]) for x, t in zip(rows, ins)]
-        blocks = [[each[j] for each in cut] for j in range(len(outs))]
+        forward_mode = either and _is_forward(pull.linear_map, ins, outs)
+        if not forward_mode:
+            _check_kind(who, "result", "", values, fun, holomorphic)
+        size = chunks.of(_without_aux(rest, has_aux), chosen, ins if forward_mode else outs)
+        if forward_mode:
+            columns = _of_basis(pull.linear_map, pytree.structure(chosen), ins, outs, -1, size)
+            blocks = _blocks_of_columns(columns, outs, ins)
+        else:
+            blocks = _blocks_of_rows(_of_basis(pull, pytree.structure((values,)), outs, ins, 0, size), outs, ins)
         return _assembled(blocks, values, chosen, argnums, aux)
 
     return jacobian
 
 
-jacobian = jacrev  # JAX's other name for it
+def _is_forward(linear_map: LinearMap, ins: list[ShapedArray], outs: list[ShapedArray]) -> bool:
+    """Tell whether forward mode is the one that is allowed, or else takes no more operations than reverse mode."""
+    if any(dtypes.is_complex(t.dtype) for t in ins) or any(t.dtype == dtypes.float0 for t in outs):
+        return False
+    if any(dtypes.is_complex(t.dtype) for t in outs):
+        return True
+    try:
+        transposed = linear_map.T
+    except NotImplementedError:  # a loop of an unknown number of steps
+        return True
+    columns, rows = (sum([t.size for t in types]) for types in (ins, outs))
+    return columns * _work(linear_map) <= rows * _work(transposed)
+
+
+def _work(linear_map: LinearMap) -> int:
+    cost = linear_map.cost
+    return cost.work - cost.drops
 
 
 @overload
@@ -186,6 +280,7 @@ def hessian(
     has_aux: Literal[True],
     holomorphic: bool = False,
     chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @overload
 def hessian(
@@ -195,6 +290,7 @@ def hessian(
     holomorphic: bool = False,
     *,
     chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[P, Any]: ...
 def hessian(
     fun: Callable[..., Any],
@@ -203,9 +299,11 @@ def hessian(
     holomorphic: bool = False,
     *,
     chunk_size: int | None = None,
+    memory_budget: int | float | str | None = None,
 ) -> Callable[..., Any]:
     """Make a function that computes the second derivatives of a function, `jacfwd(jacrev(fun))`.
 
+    Args: as `jacfwd`. Chunks are of columns, and of rows of the first derivative; a budget is for the columns.
     Returns: a function of the same arguments; its result is structured like that of `fun`, each leaf like the
       argument, each leaf of these like the argument again. With `has_aux` also aux.
     Raises: as `jacrev`.
@@ -215,8 +313,9 @@ def hessian(
     Array([[0., 1.],
            [1., 0.]], dtype=float32)
     """
-    rows = _reverse("hessian", fun, argnums, has_aux, holomorphic, False, chunk_size)
-    return _forward("hessian", rows, argnums, has_aux, holomorphic, chunk_size, fun)
+    chunks = ChunkChoice("hessian", chunk_size, memory_budget)
+    rows = _reverse("hessian", fun, argnums, has_aux, holomorphic, False, ChunkChoice("hessian", chunk_size, None))
+    return _forward("hessian", rows, argnums, has_aux, holomorphic, chunks, fun)
 
 
 # ---- the linear map on a basis -------------------------------------------------------------------------------
@@ -259,7 +358,9 @@ def _of_any_example(x: Any, d: int | None) -> Any:
 def _of_basis(
     linear: Any, tree: Any, given: list[ShapedArray], found: list[ShapedArray], axis: int, chunk_size: int | None
 ) -> list[Any]:
-    """Apply `linear` to every element of the basis, which run along `axis` of its results.
+    """Apply `linear` to every element of the basis, which run along `axis` of its results, `chunk_size` at a time.
+
+    The last chunk ends with the basis: it may repeat elements of the one before, so that all chunks are of one size.
 
     Args:
       tree, given: structure of the arguments of `linear`, and the types of their leaves.
@@ -267,22 +368,46 @@ def _of_basis(
     Returns: a leaf for each of `found`; float0 zeros for those that have no tangents.
     """
     total = sum(t.size for t in given)
-    step, exact = chunk_size or max(total, 1), [t.dtype != dtypes.float0 for t in found]
+    exact = [t.dtype != dtypes.float0 for t in found]
+    step = min(chunk_size or total, total)
 
     def inexact_leaves(leaves: list[Any]) -> list[Any]:
         return [x for x, some in zip(pytree.leaves(linear(*pytree.unflatten(tree, leaves))), exact) if some]
 
-    parts = [
-        vmap(inexact_leaves, out_axes=axis, axis_size=stop - start)(basis(given, start, stop))
-        for start, stop in ((k, min(k + step, total)) for k in range(0, max(total, 1), step))
-    ]
-    pieces = map(list, zip(*parts))
-    joined = iter([concatenate(xs, axis % aval_of(xs[0]).ndim) if len(xs) > 1 else xs[0] for xs in pieces])
+    def chunk(start: Any) -> list[Any]:
+        return vmap(inexact_leaves, out_axes=axis, axis_size=step)(basis(given, start, step))
+
+    def with_chunk(*operands: Any) -> list[Any]:
+        *results, start = operands
+        return [dynamic_update_slice_in_dim(x, part, start, axis) for x, part in zip(results, chunk(start))]
+
+    if step == total:
+        joined = iter(chunk(0))
+    else:
+        starts = np.minimum(np.arange(0, total, step), total - step).astype(np.int32)
+        empty = [_empty(t, total, axis) for t, some in zip(found, exact) if some]
+        program, consts = trace_to_jaxpr(with_chunk, [*map(aval_of, empty), ShapedArray((), starts.dtype)])
+        joined = iter(scan(program, consts, empty, [starts], length=len(starts)))
     return [next(joined) if some else _nothing(t, total, axis) for t, some in zip(found, exact)]
+
+
+def _empty(t: ShapedArray, total: int, axis: int) -> Any:
+    return instantiate(Zero(t.update(shape=(*t.shape, total) if axis else (total, *t.shape))))
 
 
 def _nothing(t: ShapedArray, total: int, axis: int) -> Any:
     return np.zeros((*t.shape, total) if axis else (total, *t.shape), dtypes.float0)
+
+
+def _blocks_of_columns(columns: list[Any], outs: list[ShapedArray], ins: list[ShapedArray]) -> list[list[Any]]:
+    """Cut columns, given for each leaf of the result, by leaves of the arguments."""
+    return [_cut(x, -1, [(y.shape, t.shape) for t in ins]) for x, y in zip(columns, outs)]
+
+
+def _blocks_of_rows(rows: list[Any], outs: list[ShapedArray], ins: list[ShapedArray]) -> list[list[Any]]:
+    """Cut rows, given for each leaf of the arguments, by leaves of the result."""
+    cut = [_cut(x, 0, [(y.shape, t.shape) for y in outs]) for x, t in zip(rows, ins)]
+    return [[each[j] for each in cut] for j in range(len(outs))]
 
 
 def _cut(x: Any, axis: int, shapes: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> list[Any]:
@@ -325,6 +450,10 @@ def _differentiated(
     return tuple(args[i] for i in positions), rest
 
 
+def _without_aux(fun: Any, has_aux: bool) -> Callable[..., Any]:
+    return (lambda *args: fun(*args)[0]) if has_aux else fun
+
+
 def _check_kind(who: str, what: str, name: str, tree: Any, fun: Any, holomorphic: bool) -> None:
     """Check leaves. Raises: TypeError if one is not complex and `holomorphic`, or not floating point and not."""
     for path, leaf in pytree.leaves_with_path(tree):
@@ -339,8 +468,3 @@ def _check_kind(who: str, what: str, name: str, tree: Any, fun: Any, holomorphic
             )
         if not dtypes.is_inexact(aval.dtype):
             raise TypeError(f"{who}: the {where} is {aval}, and {no_derivative(aval)}")
-
-
-def _check_chunk_size(who: str, chunk_size: Any) -> None:
-    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
-        raise ValueError(f"{who}: chunk_size must be a positive integer or None, not {chunk_size!r}.")

@@ -428,12 +428,12 @@ def _check_residual(who: str, i: int, aval: ShapedArray, x: Any) -> None:
 # ---- matrices ------------------------------------------------------------------------------------------------
 
 
-def basis(avals: Sequence[ShapedArray], start: int, stop: int) -> list[Any]:
-    """Make elements `start` to `stop` of the basis of all leaves: [stop - start, shape..] for each, weak if it is."""
+def basis(avals: Sequence[ShapedArray], start: Any, size: int) -> list[Any]:
+    """Make `size` elements of the basis of all leaves from `start`, maybe traced: [size, shape..], weak if it is."""
     leaves = []
     for t in avals:
-        leaves.append(_weak_as(reshape(eye(stop - start, t.size, start, t.dtype), (stop - start, *t.shape)), t))
-        start, stop = start - t.size, stop - t.size
+        leaves.append(_weak_as(reshape(eye(size, t.size, start, t.dtype), (size, *t.shape)), t))
+        start = start - t.size
     return leaves
 
 

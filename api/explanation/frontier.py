@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.differentiate.gradients import TracedGradient, analyze_memory, operations
 from tapeless.explanation import frontier_page as html
-from tapeless.explanation.gradients import TracedGradient, analyze_memory, operations
 from tapeless.interpreters.residuals.segments import SegmentPlan
 from tapeless.tracer.source import Source, short_path
 

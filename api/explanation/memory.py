@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.differentiate import residuals
+from tapeless.differentiate.gradients import TracedGradient, analyze_memory
 from tapeless.differentiate.residuals import Residual
-from tapeless.explanation.gradients import TracedGradient, analyze_memory
 from tapeless.interpreters.residuals.segments import Flow
 from tapeless.lowering.compile import MemoryAnalysis
 from tapeless.tracer.source import Source

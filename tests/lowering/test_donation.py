@@ -70,6 +70,42 @@ def test_warning():
     assert advice == "  Donate arguments that a result can take the place of."
 
 
+def updates(params, x):
+    def loss(params):
+        y = x
+        for layer in params:
+            y = tnp.tanh(y @ layer["w"] + layer["b"])
+        return tnp.sum(y**2)
+
+    value, gradient = tl.value_and_grad(loss)(params)
+    return tl.tree.map(lambda p, g: p - 0.1 * g, params, gradient), value
+
+
+def updates_by_adam(state, x):
+    params, moments = state
+    gradient = tl.tree.map(lambda p, new: p - new, params, updates(params, x)[0])
+    change, moments = ADAM.update(gradient, moments, params)
+    return tl.optimizers.apply_updates(params, change), moments
+
+
+ADAM = tl.optimizers.adam(0.1)
+PARAMS = [{"w": tnp.ones((128, 128), "float32"), "b": tnp.ones(128, "float32")} for _ in range(8)]
+
+
+@pytest.mark.parametrize("step, state", [(updates, PARAMS), (updates_by_adam, (PARAMS, ADAM.init(PARAMS)))])
+def test_a_training_step_holds_one_copy_of_what_it_updates(step, state):
+    x = tl.ShapeDtypeStruct((4, 128), "float32")
+    copy = sum(p.nbytes for p in tl.tree.leaves(state))
+    donated, kept = (
+        tl.jit(step, donate_argnums=d).lower(state, x).compile().memory_analysis().total_size_in_bytes for d in (0, ())
+    )
+    # A gradient is computed beside the parameter that the backward pass still reads: those of two layers at most.
+    # Activations are 16 kB, and inputs, biases and the table of results less.
+    most = copy + 2 * PARAMS[0]["w"].nbytes + 32_768
+    assert copy < donated < most < 1.35 * copy
+    assert kept > 2 * copy
+
+
 def test_device_put():
     message = "device_put: may_alias=True lets the result be `x` itself, and donate=True gives up its memory."
     with raises(ValueError, f"{message}\n  Leave out one of them."):

@@ -8,6 +8,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless.differentiate import jacobians
 from tapeless.tracer.dtypes import float0
 from tests.close import long_programs as close
 from tests.close import single_precision_and_dtypes
@@ -283,16 +284,159 @@ def test_errors(call, text):
         call()
 
 
-@both
-def test_error_argnums_and_chunk_size(jacobian):
-    name = jacobian.__name__
+EVERY = [tl.jacfwd, tl.jacrev, tl.jacobian, tl.hessian]
+
+
+@pytest.mark.parametrize("derive", EVERY)
+def test_error_argnums_and_chunks(derive):
+    name = derive.__name__
     with raises(ValueError, f"{name}: argnums=1 names argument 1, but whole was called with 1 positional argument."):
-        jacobian(whole, 1)(X)
-    for wrong in (0, -1, 1.5):
+        derive(whole, 1)(X)
+    for wrong in (0, -1, 1.5, True, "2", np.float64(2)):
         with raises(ValueError, f"{name}: chunk_size must be a positive integer or None, not {wrong!r}."):
-            jacobian(whole, chunk_size=wrong)
+            derive(whole, chunk_size=wrong)
+    both_given = (
+        f"{name}: chunk_size and memory_budget are both given, but a budget chooses the chunk size.\n"
+        "  Leave one of them out."
+    )
+    with raises(ValueError, both_given):
+        derive(whole, chunk_size=1, memory_budget="1GB")
+    negative = f"{name}, memory_budget: expected a number of bytes, not -1, which is negative."
+    with raises(ValueError, negative):
+        derive(whole, memory_budget=-1)
 
 
-def test_jacobian_is_another_name_of_jacrev():
-    np.testing.assert_allclose(tl.jacobian(tnp.sin)(1.0), np.cos(1.0), rtol=1e-6)
-    assert tl.jacobian is tl.jacrev
+# ---- chunks and budgets --------------------------------------------------------------------------------------
+
+WEIGHTS = RNG.normal(size=(6, 64, 64)).astype(np.float32) / 8
+
+
+def layers(x):
+    for w in WEIGHTS:
+        x = tnp.tanh(w @ x)
+    return x
+
+
+def steps(x):
+    return tl.lax.scan(lambda c, _: (tnp.tanh(WEIGHTS[0] @ c), None), x, None, 6)[0]
+
+
+def energy(x):
+    return tnp.sum(layers(x) ** 2)
+
+
+def mixed(x):
+    """Weigh products and sums, with no element of the Jacobian zero."""
+    return tnp.sin(WEIGHTS[0, :5, :3] @ x) * tnp.sum(x**2)
+
+
+def temporaries(f):
+    x = tl.ShapeDtypeStruct((64,), "float32")
+    return tl.jit(f).lower(x).compile().memory_analysis().temp_size_in_bytes
+
+
+CHUNKED = [(tl.jacfwd, layers), (tl.jacrev, layers), (tl.hessian, energy), (tl.jacrev, steps)]
+
+
+@pytest.mark.parametrize("derive, f", CHUNKED, ids=lambda f: f.__name__)
+def test_chunks_bound_what_the_compiled_program_needs(derive, f):
+    """Each tangent takes the same bytes, beyond the residuals; a few of 64 take far less than all."""
+    few, some, many = (temporaries(derive(f, chunk_size=k)) for k in (4, 16, 28))
+    # XLA pads buffers to 64 bytes, and keeps counters of loops beside them.
+    assert abs((many - some) / (some - few) - 1) < 0.05
+    assert few < 0.25 * temporaries(derive(f))
+
+
+@pytest.mark.parametrize("derive, f", CHUNKED, ids=lambda f: f.__name__)
+def test_the_compiled_program_keeps_the_budget(derive, f):
+    whole = temporaries(derive(f))
+    for part in (0.5, 0.25):
+        budget = int(part * whole)
+        # As the prediction leaves out counters of loops, and a chunk may be one element short of the budget.
+        assert 0.8 < temporaries(derive(f, memory_budget=budget)) / budget < 1.05
+    assert temporaries(derive(f, memory_budget="1GB")) == whole
+    assert temporaries(derive(f, memory_budget=0)) == temporaries(derive(f, chunk_size=1))
+
+
+def test_a_budget_that_cannot_be_kept_names_the_least():
+    found = (
+        r"memory_budget: 2000 bytes are too few: the derivative needs at least (\d+) with chunk_size=1, of which 1536 "
+    )
+    with pytest.raises(
+        ValueError, match=r"jacfwd, " + found + r"are residuals, the largest float32\[64\] from "
+    ) as error:
+        tl.jacfwd(layers, memory_budget=2000)(WEIGHTS[0, 0])
+    least = int(str(error.value).split(" with chunk_size")[0].split()[-1])
+    np.testing.assert_array_equal(
+        tl.jit(tl.jacfwd(layers, memory_budget=least))(WEIGHTS[0, 0]),
+        tl.jit(tl.jacfwd(layers, chunk_size=1))(WEIGHTS[0, 0]),
+    )
+    with pytest.raises(ValueError, match=f"at least {least} "):
+        tl.jit(tl.jacfwd(layers, memory_budget=least - 1))(WEIGHTS[0, 0])
+
+
+@pytest.mark.parametrize("chosen", [{"chunk_size": np.int64(2)}, {"memory_budget": 0}, {"memory_budget": 0.8}], ids=str)
+def test_chunks_compose(chosen):
+    x = np.array([0.3, -0.4, 0.5])
+    right = tl.jit(tl.jacrev(mixed))(x)
+    second = tl.jit(tl.jacfwd(tl.jacrev(mixed)))(x)
+    for derive in (tl.jacfwd, tl.jacrev, tl.jacobian):
+        chunked = derive(mixed, **chosen)
+        close(tl.jit(tl.vmap(chunked))(np.stack([x, 2 * x]))[0], right)
+        close(tl.jit(tl.jacfwd(chunked))(x), second)
+        close(tl.jit(tl.grad(lambda x, g=chunked: tnp.sum(g(x) ** 2)))(x), 2 * np.einsum("ij,ijk", right, second))
+        tree, aux = derive(lambda p, s: ({"y": p["a"] * p["b"] * s}, "aux"), (1, 0), has_aux=True, **chosen)(
+            {"a": np.array(2.0), "b": x}, np.array(3.0)
+        )
+        assert aux == "aux"
+        close(tree["y"][0], 2 * x)
+        close(tree["y"][1]["b"], 6 * np.eye(3))
+        close(derive(lambda z: z**2 * 1j, holomorphic=True, **chosen)(Z), np.diag(2j * Z))
+
+
+@both
+def test_the_matrix_of_a_linear_function_is_the_one_that_it_holds(jacobian):
+    """No products are left: the program returns A, its transpose, or elements of it."""
+    a = RNG.normal(size=(4, 3))
+    for f, right in [
+        (lambda x: a @ x, a),
+        (lambda x: 1 + x @ a.T, a),
+        (lambda x: (a @ x)[1:3], a[1:3]),
+        (lambda x: {"y": tnp.broadcast_to((a @ x)[:, None], (4, 2))}["y"], np.repeat(a[:, None], 2, 1)),
+    ]:
+        program = tl.jit(jacobian(f)).lower(X)
+        assert "dot_general" not in program.as_text() and "multiply" not in program.as_text()
+        np.testing.assert_array_equal(program.compile()(X), right)
+
+
+# ---- the choice of a mode ------------------------------------------------------------------------------------
+
+
+MODES = [
+    (lambda x: tnp.sum(tnp.sin(x)), X, False),
+    (lambda x: tnp.outer(tnp.sin(x), x), X, True),
+    (tnp.sin, X, True),
+    (lambda x: tl.lax.scan(lambda c, _: (tnp.sin(c) * x, None), x, None, 3)[0][:1], X, False),
+    (lambda x: tl.lax.while_loop(lambda c: c[0] < 9, lambda c: c * c + 1, x), X, True),
+    (lambda x: x[:1] * (1 + 2j), X, True),
+]
+
+
+@pytest.mark.parametrize("f, x, forward", MODES)
+def test_the_mode_of_fewer_operations_is_chosen(f, x, forward, monkeypatch):
+    asked = []
+    chosen = jacobians._is_forward
+    monkeypatch.setattr(jacobians, "_is_forward", lambda *args: asked.append(chosen(*args)) or asked[-1])
+    found = tl.jacobian(f)(x)
+    assert asked == [forward]
+    close(found, (tl.jacfwd if forward else tl.jacrev)(f)(x))
+
+
+def test_only_reverse_mode_is_allowed():
+    def squares(z):
+        return tnp.abs(tnp.outer(z, z)) ** 2
+
+    close(tl.jacobian(squares)(Z), tl.jacrev(squares)(Z))
+    assert tl.jacobian(lambda n: 2.0 * n, allow_int=True)(np.arange(3)).dtype == float0
+    with raises(TypeError, f"jacobian: the result of {place(positive)} is int32[3], and integers have no derivative."):
+        tl.jacobian(positive)(X)
