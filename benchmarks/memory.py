@@ -3,11 +3,14 @@
 Baseline: JAX, the same programs under its checkpoint around the whole function, with each of its named policies. For
 every program and policy are printed the temporary bytes that the compiler says the gradient needs, and its operations
 and the time of a call, each over those of the same library without a policy. Of loops the compiler counts the body
-once, so that there the time is what counts. A budget that cannot be kept is refused, and its row says the least.
+once, so that there the time is what counts. A budget that cannot be kept is refused, and its row says the least. Where
+PyTorch is installed, the first program is partitioned by its `activation_memory_budget`, too, and run op by op.
 """
 
 import argparse
+import importlib
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -185,6 +188,40 @@ def rows(pair: Pair, name: str, repeats: int) -> Iterator[tuple[str, str, tuple[
             yield library, policy, (bytes_, operations, min(ours) / min(others))
 
 
+def of_torch() -> Iterator[tuple[str, tuple[float, float]]]:
+    """Yield budgets of PyTorch's partitioner for `layers`, with ratios of bytes saved and of bytes live at once."""
+    torch = importlib.import_module("torch")
+    settings = importlib.import_module("torch._functorch.config")
+    ws, x = [[torch.tensor(w, requires_grad=True) for w in part] for part in (layers(np)[1][0], [array(512, 64)])]
+
+    def loss(ws: Any, x: Any) -> Any:
+        for w in ws:
+            x = torch.tanh(x @ w)
+        return x.sum()
+
+    def measured(f: Callable[..., Any]) -> tuple[int, int]:
+        f(ws, x[0]).backward()
+        given, saved, live = {t.data_ptr() for t in [*ws, *x]}, dict[int, int](), [0]
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t: (saved.setdefault(t.data_ptr(), t.untyped_storage().nbytes()), t)[1], lambda t: t
+        ):
+            f(ws, x[0])
+        kinds = [torch.profiler.ProfilerActivity.CPU]
+        with torch.profiler.profile(activities=kinds, profile_memory=True) as watched:
+            f(ws, x[0]).backward()
+        events = [e for e in watched.profiler.kineto_results.events() if e.name() == "[memory]"]
+        for event in sorted(events, key=lambda e: e.start_ns()):
+            live.append(live[-1] + event.nbytes())
+        return sum(n for at, n in saved.items() if at not in given), max(live)
+
+    plain = measured(loss)
+    for budget in (0.5, 0.25, 0.1, 0.0):
+        torch._dynamo.reset()
+        settings.activation_memory_budget = budget
+        found = measured(torch.compile(loss, backend="aot_eager_decomp_partition"))
+        yield f"activation_memory_budget {budget}", (found[0] / plain[0], found[1] / plain[1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=QUESTION)
     parser.add_argument("--control", action="store_true", help="the baseline on both sides")
@@ -203,6 +240,10 @@ def main() -> None:
             print(f"  {library} {policy:{42 - len(library)}} {row}", flush=True)
             if library == "tapeless" and not isinstance(found, str):
                 worst = max(worst, (found[0], f"{name}, {policy}"))
+    if find_spec("torch") and given.only in "64 layers":
+        print("64 layers, PyTorch: bytes saved, and live at once, over those without a budget")
+        for policy, (saved, live) in of_torch():
+            print(f"  torch {policy:37} {saved:11.2f}{live:12.2f}")
     print(f"\nThe most temporaries under a budget, over those without: {worst[0]:.2f}, {worst[1]}.")
 
 
