@@ -12,6 +12,8 @@ from typing import Any, Final, Literal
 from tapeless.arguments.argument_checks import check_callable
 from tapeless.arguments.names import name_derived
 from tapeless.compile.jit import jit
+from tapeless.compile.make_jaxpr import eval_shape
+from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.differentiate.argnums import check_argnums
 from tapeless.differentiate.autodiff import check_scalar, vjp_of
 from tapeless.differentiate.jacobians import assemble_blocks, differentiated_arguments
@@ -107,27 +109,25 @@ class SparseDerivative:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the derivative, and aux if there is any."""
         leaves, tree = pytree.flatten((args, kwargs))
-        static = tuple([None if is_arraylike(x) else x for x in leaves])
-        return self._jitted(tree, static)(*[x for x in leaves if is_arraylike(x)])
+        key = tree, tuple([None if is_arraylike(x) else x for x in leaves])
+        if key not in self._compiled:
+            self._compiled[key] = jit(functools.wraps(self._fun)(_of_arrays(self._computed, *key)))
+        return self._compiled[key](*[x for x in leaves if is_arraylike(x)])
 
     def structure(self, *args: Any, **kwargs: Any) -> sparse_structure.Structure:
         """Find the entries, and the products that give them, for arguments or their types. Nothing is computed."""
-        chosen, rest = self._differentiated(args, kwargs)
-        return self._structure(self._program(chosen, rest))
+        leaves, tree = pytree.flatten((args, kwargs))
+        typed = [is_arraylike(x) or isinstance(x, ShapeDtypeStruct) for x in leaves]
+        found = list[sparse_structure.Structure]()
 
-    def _jitted(self, tree: Any, static: tuple[Any, ...]) -> Any:
-        """Compile the derivative for arguments of this structure, some leaves of which are no arrays."""
-        key = tree, static
-        if key not in self._compiled:
+        def noting(args: Any, kwargs: Any) -> tuple[()]:
+            chosen, rest = self._differentiated(args, kwargs)
+            found.append(self._structure(self._program(chosen, rest)))
+            return ()
 
-            @functools.wraps(self._fun)
-            def derivative(*arrays: Any) -> Any:
-                given = iter(arrays)
-                args, kwargs = pytree.unflatten(tree, [next(given) if x is None else x for x in static])
-                return self._computed(args, kwargs)
-
-            self._compiled[key] = jit(derivative)
-        return self._compiled[key]
+        static = tuple([None if some else x for some, x in zip(typed, leaves)])
+        eval_shape(_of_arrays(noting, tree, static), *[x for some, x in zip(typed, leaves) if some])
+        return found[0]
 
     def _computed(self, args: Any, kwargs: Any) -> Any:
         chosen, rest = self._differentiated(args, kwargs)
@@ -170,3 +170,13 @@ class SparseDerivative:
 
     def _structure(self, program: compressed_products.TangentProgram) -> sparse_structure.Structure:
         return sparse_structure.Structure(program.pattern(), self._mode == "symmetric", self._mode, self._ordering)
+
+
+def _of_arrays(f: Callable[[Any, Any], Any], tree: Any, static: tuple[Any, ...]) -> Callable[..., Any]:
+    """Make a function of (args, kwargs) one of the arrays among their leaves, in whose places `static` has None."""
+
+    def of_arrays(*arrays: Any) -> Any:
+        given = iter(arrays)
+        return f(*pytree.unflatten(tree, [next(given) if x is None else x for x in static]))
+
+    return of_arrays

@@ -105,7 +105,7 @@ def color_both(pattern: SparsityPattern, mode: str = "auto", ordering: Ordering 
 
     Args:
       mode: "forward" for columns, "reverse" for rows, "both" for columns and rows; "auto" for the fewest
-        colors, those of columns if there is no difference.
+        colors, in one direction if there is no difference.
     """
     lengths = np.bincount(pattern.rows, minlength=pattern.shape[0])
     tried = list[TwoSidedColoring]()
@@ -128,7 +128,7 @@ def _choices(lengths: Any, mode: str) -> list[Any]:
         return [none if mode == "forward" else every]
     different = np.unique(lengths)
     jumps = different[1:][different[1:] >= 2 * different[:-1]]
-    return [none, *[lengths >= jump for jump in jumps[::-1]], *([every] if mode == "auto" else [])]
+    return [none, *([every] if mode == "auto" else []), *[lengths >= jump for jump in jumps[::-1]]]
 
 
 # ---- symmetric matrices ---------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def _stars(order: Sequence[int], edges: "Adjacency") -> Coloring:
 def direct_entries(pattern: SparsityPattern, coloring: Coloring) -> Any:
     """Tell which entries of a symmetric pattern their column's color gives; that of their row gives the others."""
     codes = pattern.rows * max(coloring.number, 1) + coloring.colors[pattern.columns]
-    _, at, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    _, at, counts = np.unique(codes,     return [none, *([every] if mode == "auto" else []), *[lengths >= jump for jump in jumps[::-1]]]inverse=True,     return [none, *([every] if mode == "auto" else []), *[lengths >= jump for jump in jumps[::-1]]]counts=True)
     return counts[at.reshape(-1)] == 1
 
 

@@ -52,8 +52,8 @@ class IndexSets:
         if x is y:
             return x
         x, y = np.broadcast_arrays(x, y)
-        found = np.where(x == 0, y, x)
-        both = (x != y) & (x != 0) & (y != 0)
+        found = np.where((x == 0) | self._is_full(y), y, x)
+        both = (x != y) & (x != 0) & (y != 0) & ~self._is_full(found)
         if both.any():
             low, high = np.minimum(x[both], y[both]), np.maximum(x[both], y[both])
             pairs, at = np.unique(low * len(self._sizes) + high, return_inverse=True)
@@ -64,8 +64,13 @@ class IndexSets:
 
     def united(self, groups: Any, labels: Labels, size: int) -> Labels:
         """Unite the sets of each of `size` groups: set k belongs to group groups[k]."""
-        pairs = _distinct(groups[labels != 0], labels[labels != 0], len(self._sizes))
-        groups, labels = pairs
+        groups, labels = _distinct(groups[labels != 0], labels[labels != 0], len(self._sizes))
+        full = self._is_full(labels)
+        if full.any():
+            has_all = np.zeros(size, bool)
+            has_all[groups[full]] = True
+            kept = full | ~has_all[groups]
+            groups, labels = groups[kept], labels[kept]
         counts = np.bincount(groups, minlength=size)
         found = np.zeros(size, np.int64)
         found[groups[counts[groups] == 1]] = labels[counts[groups] == 1]
@@ -85,6 +90,10 @@ class IndexSets:
         """Unite all sets of an array."""
         flat = np.asarray(labels).reshape(-1)
         return int(self.united(np.zeros(len(flat), np.int64), flat, 1)[0])
+
+    def _is_full(self, labels: Labels) -> Any:
+        """Tell which sets hold every index, so that others add nothing to them."""
+        return self._sizes[labels] == max(self.n, 1)
 
     def _of_several(self, groups: Any, labels: Any, several: Any) -> Any:
         """Unite the sets of the groups that have several; groups of the same labels only once."""
