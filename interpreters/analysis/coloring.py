@@ -14,7 +14,7 @@ import numpy as np
 
 Ordering = Literal["natural", "largest_first", "smallest_last", "incidence_degree"]
 ORDERINGS: Final[tuple[Ordering, ...]] = get_args(Ordering)
-MOST_PAIRS: Final = 1 << 22  # of columns that share a row: with more of them orderings are not compared
+MOST_PAIRS: Final = 1 << 19  # of columns that share a row: with more of them orderings are not compared
 
 
 class SparsityPattern(NamedTuple):
@@ -185,7 +185,7 @@ def _stars(order: Sequence[int], edges: "Adjacency") -> Coloring:
 def direct_entries(pattern: SparsityPattern, coloring: Coloring) -> Any:
     """Tell which entries of a symmetric pattern their column's color gives; that of their row gives the others."""
     codes = pattern.rows * max(coloring.number, 1) + coloring.colors[pattern.columns]
-    _, at, counts = np.unique(codes,     return [none, *([every] if mode == "auto" else []), *[lengths >= jump for jump in jumps[::-1]]]inverse=True,     return [none, *([every] if mode == "auto" else []), *[lengths >= jump for jump in jumps[::-1]]]counts=True)
+    _, at, counts = np.unique(codes, return_inverse=True, return_counts=True)
     return counts[at.reshape(-1)] == 1
 
 
