@@ -101,8 +101,8 @@ class SparseDerivative:
             raise ValueError(f"{who}: mode={mode!r} is none of {', '.join(map(repr, MODES))}.")
         if ordering is not None and ordering not in ORDERINGS:
             raise ValueError(f"{who}: ordering={ordering!r} is none of {', '.join(map(repr, ORDERINGS))}.")
-        self._who, self._fun, self._argnums, self._has_aux = who, fun, argnums, has_aux
-        self._mode, self._ordering = mode, ordering
+        self._who, self._fun, self._argnums, self._has_aux, self._mode = who, fun, argnums, has_aux, mode
+        self._ordering: Final[Ordering | None] = ordering
         self._compiled: dict[Any, Any] = {}
         name_derived(who.replace(".", "_"), fun, same_arguments=True)(self)
 

@@ -41,7 +41,7 @@ class TangentProgram(NamedTuple):
 
     def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Push tangents forwards."""
-        return eval_jaxpr(self.jaxpr, [*self.consts, *primals, *tangents])
+        return list(eval_jaxpr(self.jaxpr, [*self.consts, *primals, *tangents]))
 
 
 def tangent_program(who: str, fun: Callable[..., Any], primals: Sequence[Any], tree: Any, of: Any) -> TangentProgram:

@@ -28,7 +28,7 @@ class SparsityPattern(NamedTuple):
     def transposed(self) -> "SparsityPattern":
         """The pattern of the transposed matrix."""
         order = np.lexsort((self.rows, self.columns))
-        return SparsityPattern(self.columns[order], self.rows[order], self.shape[::-1])
+        return SparsityPattern(self.columns[order], self.rows[order], (self.shape[1], self.shape[0]))
 
     def part(self, is_row: Any) -> "SparsityPattern":
         """Keep the entries of some rows."""
@@ -266,11 +266,9 @@ def _by_degree(edges: Adjacency, degrees: list[int], step: int) -> list[int]:
 
 def _best(colorings: Any, least: int) -> Coloring:
     """Return the coloring of the fewest colors; none after one that has the least number."""
-    best: Coloring | None = None
+    tried = list[Coloring]()
     for found in colorings:
-        if best is None or found.number < best.number:
-            best = found
-        if best.number <= least:
+        tried.append(found)
+        if found.number <= least:
             break
-    assert best is not None
-    return best
+    return min(tried, key=lambda coloring: coloring.number)

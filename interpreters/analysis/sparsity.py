@@ -8,7 +8,7 @@ written at unknown positions.
 Source: Bernstein et al. 2020, section 5, the brackets.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property, lru_cache
@@ -41,7 +41,7 @@ def elements_told_apart() -> int:
 
 
 @contextmanager
-def telling_apart(elements: int) -> Iterator[None]:
+def telling_apart(elements: int) -> Generator[None, None, None]:
     """Tell the zeros of arrays of up to so many elements apart."""
     token = _elements.set(elements)
     try:
