@@ -129,8 +129,10 @@ def _block(structure: Structure, out: _Leaf, given: _Leaf, forwards: Any, backwa
     rows, columns = structure.rows[kept], structure.columns[kept]
     product, element = (x[kept] for x in structure.sources)
     back = structure.is_backward[kept]
-    values = _at(forwards, np.where(back, 0, product), np.where(back, 0, element - out.start))
-    if backwards and back.any():
+    is_own = bool(backwards) and backwards[0] is forwards  # as of a diagonal block of a Hessian
+    read = ~back | is_own
+    values = _at(forwards, np.where(read, product, 0), np.where(read, element - out.start, 0))
+    if backwards and back.any() and not is_own:
         pulled = _at(backwards[0], np.where(back, product, 0), np.where(back, element - given.start, 0))
         values = pulled.astype(values.dtype) if back.all() else tnp.where(back, pulled.astype(values.dtype), values)
     shape = (*out.aval.shape, *given.aval.shape)
