@@ -105,7 +105,7 @@ __all__ = [
     "partial_eval", "pmap", "print_environment_info", "print_saved_residuals", "process_count", "process_index",
     "process_indices", "profile", "profiler", "program_size", "program_text", "pure_callback", "random", "ref", "remat",
     "residual_bytes", "save", "saved_residuals", "scipy", "set_default_device", "sharding", "softmax_custom_jvp",
-    "stages", "stop_gradient", "strict_form", "testing", "threefry_partitionable", "transfer_guard",
+    "sparse", "stages", "stop_gradient", "strict_form", "testing", "threefry_partitionable", "transfer_guard",
     "transfer_guard_device_to_device", "transfer_guard_device_to_host", "transfer_guard_host_to_device",
     "transpose_jaxpr", "tree", "tree_util", "typeof", "typing", "unzip", "value_and_grad", "vjp", "vmap", "work",
 ]  # fmt: skip
@@ -113,7 +113,8 @@ __all__ = [
 _LATE = {
     "": (
         "ad ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug dlpack experimental "
-        "extend flatten_util image index nn ops optimizers profiler random ref scipy sharding stages testing typing"
+        "extend flatten_util image index nn ops optimizers profiler random ref scipy sharding sparse stages testing "
+        "typing"
     ),
     "compile.control_flow_decisions": "explain_control_flow",
     "compile.named_call": "named_call",
@@ -177,6 +178,7 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
         ref,
         scipy,
         sharding,
+        sparse,
         stages,
         testing,
         typing,

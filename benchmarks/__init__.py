@@ -9,6 +9,7 @@
     python -m benchmarks.growth       how do gradients grow with the size of the problem?
     python -m benchmarks.memory       what do memory budgets save, and what do they cost?
     python -m benchmarks.index        do programs by elements run as those in bulk?
+    python -m benchmarks.sparse       are sparse derivatives as fast as formulas by hand, in NumPy?
 
 `--control` puts JAX on both sides (numpy, for importing): as far as those ratios are from 1, so far are the others to
 be distrusted.

@@ -10,6 +10,7 @@ SECTIONS: dict[str, str] = {
     """,
     "how_to/index": """
         sharp_edges randomness trees /control_flow /custom_rules /memory /checkpoint /partial_evaluation /linalg
+        /sparse
         complex_gradients /references /callbacks /saving /program_text donation debugging why_is_it_slow disk_cache
         /coming_from_jax coming_from_pytorch /own_primitives /adding_a_primitive
     """,

@@ -168,3 +168,15 @@ SPARSE_ELEMENTS: Final = Limit(
 SPARSE_PRODUCTS: Final = Limit(
     1 << 26, "SPARSE_PRODUCTS", "products of a term whose zeros are told apart", "the term may be nonzero everywhere"
 )
+DEPENDENCE_ELEMENTS: Final = Limit(
+    1 << 24,
+    "DEPENDENCE_ELEMENTS",
+    "elements of a constant whose zeros, or positions, are told apart in the pattern of a Jacobian",
+    "it may be nonzero everywhere, and what is read at these positions may be read at all",
+)
+DEPENDENCE_STEPS: Final = Limit(
+    1 << 15,
+    "DEPENDENCE_STEPS",
+    "equations in all steps of a loop",
+    "the pattern of a Jacobian is that of a step that stands for all, which has more entries",
+)

@@ -224,7 +224,7 @@ def _value_and_grad(
         rest = functools.partial(with_arguments, bounded[limit], args, kwargs, chosen)
         values, pull_back, aux = _vjp(who, rest, [args[i] for i in chosen], has_aux, fun)
         leaves, tree = pytree.flatten(values)
-        _check_scalar(who, leaves, tree, fun, holomorphic)
+        check_scalar(who, leaves, tree, fun, holomorphic)
         one = constant(1, aval_of(leaves[0]))
         pulled = pull_back(pytree.unflatten(tree, [one]))
         result = in_convention(convention, pulled if isinstance(argnums, Sequence) else pulled[0])
@@ -509,7 +509,7 @@ def _of_inexact(program: linearization.LinearizedJaxpr) -> linearization.Lineari
 # ---- what users give -----------------------------------------------------------------------------------------
 
 
-def _check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorphic: bool) -> None:
+def check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorphic: bool) -> None:
     if len(leaves) != 1 or tree.num_nodes != 1:
         raise TypeError(
             f"{who}: {function_name(fun)} must return a scalar, but returned {structure(tree, leaves)}.\n"

@@ -101,9 +101,9 @@ def _forward(
 
     @name_derived("jacobian" if fun is of else who, of, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, None, of)
+        chosen, rest = differentiated_arguments(who, fun, argnums, args, kwargs, holomorphic, None, of)
         for i, x in zip(canonical_argnums(who, argnums, args, of), chosen):
-            _check_kind(who, "argument", argument_name(of, i), x, of, holomorphic)
+            check_kind(who, "argument", argument_name(of, i), x, of, holomorphic)
         ins, tree = _types(chosen), pytree.structure(chosen)
         if at_once and any(t.size for t in ins):
             values, columns, *aux = _at_once(who, rest, chosen, ins, has_aux)
@@ -112,8 +112,8 @@ def _forward(
             size = chunks.of(_without_aux(rest, has_aux), chosen, ins)
             columns = _of_basis(push, tree, ins, _types(values), -1, size)
         if holomorphic:
-            _check_kind(who, "result", "", values, of, holomorphic)
-        return _assembled(_blocks_of_columns(columns, _types(values), ins), values, chosen, argnums, aux)
+            check_kind(who, "result", "", values, of, holomorphic)
+        return assemble_blocks(_blocks_of_columns(columns, _types(values), ins), values, chosen, argnums, aux)
 
     return jacobian
 
@@ -236,19 +236,19 @@ def _reverse(
 
     @name_derived("jacobian", fun, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, allow_int, fun)
+        chosen, rest = differentiated_arguments(who, fun, argnums, args, kwargs, holomorphic, allow_int, fun)
         values, pull, *aux = vjp_of(who, rest, chosen, has_aux)
         outs, ins = _types(values), _types(chosen)
         forward_mode = either and _is_forward(pull.linear_map, ins, outs)
         if not forward_mode:
-            _check_kind(who, "result", "", values, fun, holomorphic)
+            check_kind(who, "result", "", values, fun, holomorphic)
         size = chunks.of(_without_aux(rest, has_aux), chosen, ins if forward_mode else outs)
         if forward_mode:
             columns = _of_basis(pull.linear_map, pytree.structure(chosen), ins, outs, -1, size)
             blocks = _blocks_of_columns(columns, outs, ins)
         else:
             blocks = _blocks_of_rows(_of_basis(pull, pytree.structure((values,)), outs, ins, 0, size), outs, ins)
-        return _assembled(blocks, values, chosen, argnums, aux)
+        return assemble_blocks(blocks, values, chosen, argnums, aux)
 
     return jacobian
 
@@ -395,6 +395,11 @@ def _empty(t: ShapedArray, total: int, axis: int) -> Any:
     return instantiate(Zero(t.update(shape=(*t.shape, total) if axis else (total, *t.shape))))
 
 
+def apply_to_batch(linear: Callable[..., Any], tangents: Sequence[Any]) -> Any:
+    """Apply a linear function to arrays that have an axis more in front, whose elements are tangents each."""
+    return vmap(linear)(*tangents)
+
+
 def _nothing(t: ShapedArray, total: int, axis: int) -> Any:
     return np.zeros((*t.shape, total) if axis else (total, *t.shape), dtypes.float0)
 
@@ -420,7 +425,7 @@ def _cut(x: Any, axis: int, shapes: list[tuple[tuple[int, ...], tuple[int, ...]]
     return [reshape(part, shape) for part, shape in zip(parts, whole)]
 
 
-def _assembled(blocks: list[list[Any]], values: Any, chosen: Any, argnums: Any, aux: list[Any]) -> Any:
+def assemble_blocks(blocks: list[list[Any]], values: Any, chosen: Any, argnums: Any, aux: list[Any]) -> Any:
     """Assemble the pytree of blocks: by leaf of the result, then by leaf of the arguments."""
     inner = pytree.structure(chosen if isinstance(argnums, Sequence) else chosen[0])
     found = pytree.unflatten(pytree.structure(values), [pytree.unflatten(inner, row) for row in blocks])
@@ -435,7 +440,7 @@ def _types(tree: Any) -> list[ShapedArray]:
 # ---- what users give -----------------------------------------------------------------------------------------
 
 
-def _differentiated(
+def differentiated_arguments(
     who: str, fun: Any, argnums: Any, args: Any, kwargs: Any, holomorphic: bool, allow_int: bool | None, of: Any
 ) -> tuple[tuple[Any, ...], Any]:
     """Return the chosen arguments, and `fun` as a function of these; messages name `of`."""
@@ -454,7 +459,7 @@ def _without_aux(fun: Any, has_aux: bool) -> Callable[..., Any]:
     return (lambda *args: fun(*args)[0]) if has_aux else fun
 
 
-def _check_kind(who: str, what: str, name: str, tree: Any, fun: Any, holomorphic: bool) -> None:
+def check_kind(who: str, what: str, name: str, tree: Any, fun: Any, holomorphic: bool) -> None:
     """Check leaves. Raises: TypeError if one is not complex and `holomorphic`, or not floating point and not."""
     for path, leaf in pytree.leaves_with_path(tree):
         where = f"{what} {name}{pytree.keystr(path)}".rstrip() + f" of {core.describe_function(fun)}"

@@ -306,7 +306,7 @@ class PullBack:
         given = [ct for aval, ct in zip(kind.codomain.avals, cts) if dtypes.is_inexact(aval.dtype)]
         conjugated = linear_operators.conjugate if form.adjoint else _same
         pulled = map(conjugated, self.linear_map.program.pull_back([*map(conjugated, given)]))
-        return kind.domain.element([*map(_weak_as, pulled, kind.domain.inexact)], form.arguments)
+        return kind.domain.element([*map(weak_as, pulled, kind.domain.inexact)], form.arguments)
 
     @property
     def linear_map(self) -> LinearMap:
@@ -394,7 +394,7 @@ def _same(x: Any) -> Any:
     return x
 
 
-def _weak_as(ct: Any, aval: ShapedArray) -> Any:
+def weak_as(ct: Any, aval: ShapedArray) -> Any:
     """Make a cotangent weak if its primal is."""
     if type(ct) is Zero:
         return Zero(aval)
@@ -432,7 +432,7 @@ def basis(avals: Sequence[ShapedArray], start: Any, size: int) -> list[Any]:
     """Make `size` elements of the basis of all leaves from `start`, maybe traced: [size, shape..], weak if it is."""
     leaves = []
     for t in avals:
-        leaves.append(_weak_as(reshape(eye(size, t.size, start, t.dtype), (size, *t.shape)), t))
+        leaves.append(weak_as(reshape(eye(size, t.size, start, t.dtype), (size, *t.shape)), t))
         start = start - t.size
     return leaves
 

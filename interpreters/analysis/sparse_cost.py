@@ -27,25 +27,26 @@ from tapeless.interpreters.analysis.operation_counts import operations_of
 from tapeless.interpreters.analysis.sparsity import (
     SparsityFact,
     abstract_constant,
-    broadcast_mask,
+    element_fact,
+    fact_key,
     hits,
     join,
+    joined_elements,
     meeting,
     products_that_meet,
     results,
+    stacked_facts,
 )
-from tapeless.interpreters.analysis.sparsity_rules import Support
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.bodies import Body, ForwardAnalysis, bodies_of
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
-from tapeless.tracer.primitives import contraction, control_flow, special
+from tapeless.tracer.primitives import contraction, special
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.rules import Table
-from tapeless.tracer.types import ShapedArray
 
 
 def cost(jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> Cost:
@@ -82,19 +83,10 @@ def is_bound(jaxpr: Jaxpr) -> bool:
 def run(jaxpr: Jaxpr, given: Sequence[SparsityFact]) -> tuple[Cost, list[SparsityFact]]:
     """Compute cost and abstract results of a program from abstract inputs. Remembered for as long as it lives."""
     cache = _runs.setdefault(jaxpr, {})
-    key = tuple(map(_key, given))
+    key = tuple(map(fact_key, given))
     if key not in cache:
         cache[key] = _run(jaxpr, given)
     return cache[key]
-
-
-def _key(k: SparsityFact) -> Any:
-    value = None if k.value is None else np.asarray(k.value).tobytes()
-    return _bits(k.support), value, k.static, _bits(k.binary)
-
-
-def _bits(mask: Support) -> Any:
-    return mask if isinstance(mask, bool) else (np.shape(mask), np.packbits(mask).tobytes())
 
 
 def _run(jaxpr: Jaxpr, given: Sequence[SparsityFact]) -> tuple[Cost, list[SparsityFact]]:
@@ -271,7 +263,7 @@ class _Counting(ForwardAnalysis[SparsityFact]):
         return join(x, y)
 
     def key(self, x: SparsityFact) -> Any:
-        return _key(x)
+        return fact_key(x)
 
     def widened(self, x: SparsityFact, rounds: int) -> SparsityFact:
         return x if rounds < limits.FIXED_POINT else SparsityFact(x.aval)
@@ -283,10 +275,10 @@ class _Counting(ForwardAnalysis[SparsityFact]):
         return None if steps is None else len(steps) if len(steps) <= limits.SCAN_STEPS else 1
 
     def element(self, x: SparsityFact, k: int | None) -> SparsityFact:
-        return _any_element(x) if k is None else _element(x, k)
+        return joined_elements(x) if k is None else element_fact(x, k)
 
     def stacked(self, v: Var, elements: Sequence[SparsityFact]) -> SparsityFact:
-        return _stacked(v.aval, elements)
+        return stacked_facts(v.aval, elements)
 
     def alternatives(
         self, eqn: Equation, runs: Sequence[Callable[[], Sequence[SparsityFact]]]
@@ -299,30 +291,6 @@ class _Counting(ForwardAnalysis[SparsityFact]):
             totals.append(self.total)
         self.total = before + max(totals, key=lambda total: total.work)
         return found
-
-
-def _element(x: SparsityFact, k: int) -> SparsityFact:
-    support, binary = [
-        mask if isinstance(mask, bool) else broadcast_mask(mask, x.aval)[k] for mask in (x.support, x.binary)
-    ]
-    aval = control_flow.element_type(x.aval)
-    return SparsityFact(aval, support, None if x.value is None else x.value[k], x.static, binary)
-
-
-def _any_element(x: SparsityFact) -> SparsityFact:
-    """Join the abstract values of all elements along the first axis."""
-    support = x.support if isinstance(x.support, bool) else x.mask.any(0)
-    binary = x.binary if isinstance(x.binary, bool) else broadcast_mask(x.binary, x.aval).all(0)
-    return SparsityFact(control_flow.element_type(x.aval), support, None, x.static, binary)
-
-
-def _stacked(aval: ShapedArray, elements: Sequence[SparsityFact]) -> SparsityFact:
-    static, binary = all(k.static for k in elements), all(k.binary is True for k in elements)
-    supports = [k.support for k in elements]
-    if (all(isinstance(s, bool) for s in supports) and len(set(supports)) <= 1) or aval.size > limits.SPARSE_ELEMENTS:
-        return SparsityFact(aval, any(s is not False for s in supports), None, static, binary)
-    value = np.stack([k.value for k in elements]) if all(k.value is not None for k in elements) else None
-    return SparsityFact(aval, np.stack([k.mask for k in elements]), value, static, binary)
 
 
 _runs = core.program_cache()

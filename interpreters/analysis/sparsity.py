@@ -8,10 +8,12 @@ written at unknown positions.
 Source: Bernstein et al. 2020, section 5, the brackets.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property, lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -20,10 +22,32 @@ from tapeless.interpreters.analysis.sparsity_rules import FunctionFacts, Support
 from tapeless.interpreters.index_rows import Combination, index_row
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Equation
+from tapeless.tracer.primitives.control_flow import element_type
+from tapeless.tracer.primitives.ein import ein_p
+from tapeless.tracer.primitives.indexing import gather_p
 from tapeless.tracer.primitives.operands import known_elements
+from tapeless.tracer.terms.affine import variables
 from tapeless.tracer.terms.evaluate import BOOLEANS, COUNTS, Semiring, evaluate_sum, numbers, products_of
 from tapeless.tracer.terms.term import Lookup, Sum, Term, Use, is_case, looked_up, term, variables_in, variables_of
 from tapeless.tracer.types import ShapedArray, aval_of
+
+_NOT_COVERING: Final = (ein_p, gather_p)  # primitives whose terms may write less than the whole result
+_elements: ContextVar[int] = ContextVar("elements told apart", default=limits.SPARSE_ELEMENTS)
+
+
+def elements_told_apart() -> int:
+    """Return of how many elements an array may be at most for its zeros to be told apart."""
+    return _elements.get()
+
+
+@contextmanager
+def telling_apart(elements: int) -> Generator[None, None, None]:
+    """Tell the zeros of arrays of up to so many elements apart."""
+    token = _elements.set(elements)
+    try:
+        yield
+    finally:
+        _elements.reset(token)
 
 
 class SparsityFact(NamedTuple):
@@ -64,7 +88,7 @@ def hits(support: Support, shape: tuple[int, ...]) -> int:
 def abstract_constant(x: Any, static: bool = False) -> SparsityFact:
     """Make the abstract value of a constant: its elements, if it has at most `SPARSE_ELEMENTS`."""
     aval = aval_of(x)
-    value = known_elements(x) if aval.size <= limits.SPARSE_ELEMENTS and _is_number(aval) else None
+    value = known_elements(x) if aval.size <= elements_told_apart() and _is_number(aval) else None
     return SparsityFact(aval) if value is None else _of_value(aval, value, static)
 
 
@@ -115,11 +139,50 @@ def _simple(support: Support) -> Support:
 
 
 def _is_small(eqn: Equation) -> bool:
-    return all(v.aval.size <= limits.SPARSE_ELEMENTS for v in (*eqn.invars, *eqn.outvars))
+    return all(v.aval.size <= elements_told_apart() for v in (*eqn.invars, *eqn.outvars))
 
 
 def _coarse(k: SparsityFact) -> SparsityFact:
     return k._replace(support=k.support is not False, value=None, binary=k.binary is True)
+
+
+def fact_key(k: SparsityFact) -> Any:
+    """Return what is compared to tell whether an abstract value has changed."""
+    value = None if k.value is None else np.asarray(k.value).tobytes()
+    return _bits(k.support), value, k.static, _bits(k.binary)
+
+
+def _bits(mask: Support) -> Any:
+    return mask if isinstance(mask, bool) else (np.shape(mask), np.packbits(mask).tobytes())
+
+
+# ---- elements of sequences -----------------------------------------------------------------------------------
+
+
+def element_fact(x: SparsityFact, k: int) -> SparsityFact:
+    """Return the abstract value of element k along the first axis."""
+    support, binary = [
+        mask if isinstance(mask, bool) else broadcast_mask(mask, x.aval)[k] for mask in (x.support, x.binary)
+    ]
+    return SparsityFact(element_type(x.aval), support, None if x.value is None else x.value[k], x.static, binary)
+
+
+def joined_elements(x: SparsityFact) -> SparsityFact:
+    """Join the abstract values of all elements along the first axis."""
+    support = x.support if isinstance(x.support, bool) else x.mask.any(0)
+    binary = x.binary if isinstance(x.binary, bool) else broadcast_mask(x.binary, x.aval).all(0)
+    return SparsityFact(element_type(x.aval), support, None, x.static, binary)
+
+
+def stacked_facts(aval: ShapedArray, elements: Sequence[SparsityFact]) -> SparsityFact:
+    """Stack abstract values along a new first axis."""
+    static, binary = all(k.static for k in elements), all(k.binary is True for k in elements)
+    supports, are_small = [k.support for k in elements], aval.size <= elements_told_apart()
+    if are_small and elements and all(k.value is not None for k in elements):
+        return _of_value(aval, np.stack([k.value for k in elements]), static)
+    if (all(isinstance(s, bool) for s in supports) and len(set(supports)) <= 1) or not are_small:
+        return SparsityFact(aval, any(s is not False for s in supports), None, static, binary)
+    return SparsityFact(aval, np.stack([k.mask for k in elements]), None, static, binary)
 
 
 # ---- elements ------------------------------------------------------------------------------------------------
@@ -153,7 +216,8 @@ def _is_exact(terms: Sum, out: ShapedArray) -> bool:
 
 def _facts(eqn: Equation, given: Sequence[SparsityFact]) -> Sequence[tuple[Support, Support]]:
     """Find where each result may be nonzero, and where it is zero or one."""
-    if given and all(k.support is True and k.binary is False and k.aval.size for k in given):
+    is_dense = given and all(k.support is True and k.binary is False and k.aval.size for k in given)
+    if is_dense and eqn.primitive not in _NOT_COVERING:
         return [(True, False)] * len(eqn.outvars)
     row = index_row(eqn)
     if row is None:
@@ -208,7 +272,7 @@ class _Products:
         self._places = {k for t in self.terms for k in looked_up(t)}
         self._live = tuple([t for t in self.terms if all(k.support is not False for k in self._factors(t))])
         self.are_told_apart = (
-            max([prod(self._shape), *[k.aval.size for k in given]]) <= limits.SPARSE_ELEMENTS
+            max([prod(self._shape), *[k.aval.size for k in given]]) <= elements_told_apart()
             and all(given[k].value is not None for k in self._places)
             and all(products_of(t) <= limits.SPARSE_PRODUCTS for t in self.terms)
         )
@@ -216,6 +280,7 @@ class _Products:
     def support(self) -> Support:
         """Find where a product may be nonzero."""
         everywhere = all(k.support is True for t in self.terms for k in self._factors(t))
+        everywhere = everywhere and any(_covers(t, self._shape) for t in self._live)
         if not self._live or everywhere or not self.are_told_apart:
             return bool(self._live)
         return _simple(self._evaluated(self._live, BOOLEANS))
@@ -299,6 +364,11 @@ def _are_cases(terms: Sequence[Term]) -> bool:
         return False
     read = {(b.operand, b.access) for (b,) in cases}
     return len(read) == 1 and len({b.index for (b,) in cases}) == len(terms)
+
+
+def _covers(t: Term, shape: tuple[int, ...]) -> bool:
+    """Tell whether a term writes every element, whatever its brackets are of."""
+    return not t.brackets and t.sizes[: len(shape)] == shape and t.out == variables(shape)
 
 
 def _has_ones(k: SparsityFact) -> bool:

@@ -49,6 +49,14 @@ def _remainder(x: Any, y: Any) -> Any:
     return np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y)))
 
 
+def _quotient(x: Any, y: Any) -> Any:
+    """Divide; integers are rounded towards zero, and divided by 0 they are -1, as compiled programs have it."""
+    if not np.issubdtype(x.dtype, np.integer):
+        return np.divide(x, y)
+    by = np.where(y == 0, 1, y)
+    return np.where(y == 0, np.asarray(-1).astype(x.dtype), (x - np.fmod(x, by)) // by)
+
+
 def _iota(eqn: Equation) -> Sequence[Any]:
     shape, axis = eqn.params["shape"], eqn.params["dimension"]
     counted = np.arange(shape[axis]).astype(eqn.params["dtype"])
@@ -78,7 +86,8 @@ functions[s.iota_p] = FunctionFacts(_iota)
 functions[e.clamp_p] = FunctionFacts(_elementwise(lambda low, x, high: np.clip(x, low, high)))
 functions[e.rem_p] = FunctionFacts(_elementwise(_remainder), _of_first)
 functions[e.real_p] = functions[e.convert_element_type_p] = FunctionFacts(_elementwise(lambda x: x), _of_first, _kept)
-functions[e.abs_p] = FunctionFacts(None, _of_first, _kept)
+functions[e.abs_p] = FunctionFacts(_elementwise(np.abs), _of_first, _kept)
+functions[e.div_p] = FunctionFacts(_elementwise(_quotient))
 functions[e.integer_pow_p] = FunctionFacts(None, lambda params, x: x if params["y"] > 0 else True)
 functions[e.complex_p] = FunctionFacts(None, _of_either)
 functions[bits.not_p] = FunctionFacts(_elementwise(np.invert))
@@ -92,8 +101,10 @@ for _primitive, _f in (
     (e.max_p, np.maximum), (e.min_p, np.minimum), (bits.or_p, np.bitwise_or), (bits.xor_p, np.bitwise_xor),
 ):  # fmt: skip
     functions[_primitive] = FunctionFacts(_elementwise(_f), _of_either)
+for _primitive, _f in ((e.sign_p, np.sign), (e.floor_p, np.floor), (e.ceil_p, np.ceil)):
+    functions[_primitive] = FunctionFacts(_elementwise(_f), _of_first)
 for _primitive in (
-    e.imag_p, e.sign_p, e.floor_p, e.ceil_p, e.round_p, e.sqrt_p, e.cbrt_p, e.root_of_squares_p, e.expm1_p, e.log1p_p,
+    e.imag_p, e.round_p, e.sqrt_p, e.cbrt_p, e.root_of_squares_p, e.expm1_p, e.log1p_p,
     e.log_plus_one_p, e.sin_p, e.tan_p,
     e.asin_p, e.atan_p, e.sinh_p, e.tanh_p, e.asinh_p, e.atanh_p, special.erf_p, special.erf_inv_p,
     bits.reduce_precision_p, bits.shift_left_p, bits.shift_right_logical_p, bits.shift_right_arithmetic_p,

@@ -9,7 +9,7 @@ determines, as in a gather, is replaced by the array of its values, instead of r
 from collections.abc import Sequence
 from functools import lru_cache, reduce
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -67,11 +67,11 @@ def evaluate_sum(terms: Sum, shape: Sequence[int], operands: Sequence[Any], semi
 
 def _add(out: Any, t: Term, operands: Sequence[Any], ring: Semiring) -> None:
     """Add the products of one term to `out`, in place."""
-    t, operands = _accumulated(t, operands, ring)
+    t, operands = accumulate_first(t, operands, ring)
     used = [f for f in t.factors if ring.is_numeric or f.use is not Use.DIVIDED]
     scale = [np.asarray(t.coefficient).astype(ring.dtype)] if ring.is_numeric and t.coefficient != 1 else []
     given = [np.asarray(operands[f.operand]) for f in used]
-    box = _Grids(t.sizes, operands)
+    box = Grids(t.sizes, operands)
     brackets = sorted(t.brackets, key=lambda b: not isinstance(b, Lookup))
     masks = [mask for b in brackets if (mask := box.mask(b)) is not None]
     arrays = [_as_used(box.read(x, f.access), f.use, ring) for f, x in zip(used, given)]
@@ -121,8 +121,8 @@ def _running(t: Term) -> _Running | None:
     return None
 
 
-def _accumulated(t: Term, operands: Sequence[Any], ring: Semiring) -> tuple[Term, Sequence[Any]]:
-    """Compute a cumulative sum by NumPy, and return a term that reads it as a further operand; other terms stay."""
+def accumulate_first(t: Term, operands: Sequence[Any], ring: Semiring) -> tuple[Term, Sequence[Any]]:
+    """Compute a cumulative sum by `ring.add`, and return a term that reads it as a further operand; others stay."""
     running = _running(t)
     if running is None:
         return t, operands
@@ -153,11 +153,11 @@ def _as_used(x: Grid, use: Use, ring: Semiring) -> Grid:
 # ---- arrays over variables -----------------------------------------------------------------------------------
 
 
-class _Grids:
+class Grids:
     """Indices, masks and reads as grids over the variables of a term; variables that lookups determine have size 1."""
 
     def __init__(self, sizes: Sequence[int], operands: Sequence[Any]) -> None:
-        self.sizes = list(sizes)
+        self.sizes: Final = list(sizes)
         self._operands = operands
         self._given: dict[Variable, Grid] = {}
         self._met: set[Variable] = set()  # variables that determined values depend on: these stay axes

@@ -1,0 +1,152 @@
+"""Compressed products of a derivative, and its entries read from them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.differentiate.autodiff import FlatFunction
+from tapeless.differentiate.jacobians import apply_to_batch, check_kind
+from tapeless.differentiate.linear_maps import weak_as
+from tapeless.index.sparse import SparseArray
+from tapeless.index.sparse_structure import Structure
+from tapeless.interpreters import jvp as forward
+from tapeless.interpreters.analysis.coloring import SparsityPattern
+from tapeless.interpreters.analysis.dependence import dependence
+from tapeless.interpreters.zero import instantiate
+from tapeless.tracer import leaks, pytree
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
+
+
+class TangentProgram(NamedTuple):
+    """The program of tangents of a function, at arguments that it takes: constants, primals, tangents -> tangents.
+
+    ins, outs: the types of tangents. values: the structure of the function's result, with types as leaves.
+    """
+
+    jaxpr: Jaxpr
+    consts: Sequence[Any]
+    ins: Sequence[ShapedArray]
+    outs: Sequence[ShapedArray]
+    values: Any
+
+    def pattern(self) -> SparsityPattern:
+        """Find the entries of the derivative, as one matrix."""
+        n = len(self.ins)
+        rows, columns = dependence(self.jaxpr, self.consts, range(len(self.consts) + n, len(self.consts) + 2 * n))
+        return SparsityPattern(rows, columns, (_total(self.outs), _total(self.ins)))
+
+    def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """Push tangents forwards."""
+        return list(eval_jaxpr(self.jaxpr, [*self.consts, *primals, *tangents]))
+
+
+def tangent_program(who: str, fun: Callable[..., Any], primals: Sequence[Any], tree: Any, of: Any) -> TangentProgram:
+    """Trace the forward mode of a function of pytrees; messages name `who` and the function `of`.
+
+    Raises: TypeError if a result is not floating point.
+    """
+    f, avals, results = FlatFunction(who, fun, tree, False, of), list(map(aval_of, primals)), list[ShapedArray]()
+
+    def pushed(*given: Any) -> list[Any]:
+        values, tangents = forward.jvp(f, given[: len(avals)], given[len(avals) :], of, who)
+        results.extend(map(aval_of, values))
+        check_kind(who, "result", "", f.unflatten(values), of, False)
+        return list(map(instantiate, tangents))
+
+    types = [*avals, *[aval.tangent() for aval in avals]]
+    jaxpr, consts = leaks.check_leaks(lambda: trace_to_jaxpr(pushed, types, what=who, function=of))
+    outs = [aval.tangent() for aval in results]
+    return TangentProgram(jaxpr, consts, types[len(avals) :], outs, pytree.unflatten(f.out_tree, results))
+
+
+def products_forwards(program: TangentProgram, primals: Sequence[Any], structure: Structure) -> list[Any]:
+    """Compute all products forwards at once: [products, elements] for each result."""
+    if not structure.forward:
+        return [tnp.zeros((1, t.size), t.dtype) for t in program.outs]
+    seeds = _seeds(program.ins, structure.column_colors, structure.forward)
+    pushed = apply_to_batch(lambda *tangents: program.push(primals, tangents), seeds)
+    return [tnp.reshape(x, (structure.forward, -1)) for x in pushed]
+
+
+def products_backwards(pull: Any, program: TangentProgram, structure: Structure) -> list[Any]:
+    """Compute all products backwards at once: [products, elements] for each argument."""
+    seeds = _seeds(program.outs, structure.row_colors, structure.reverse)
+    tree = pytree.structure(program.values)
+    pulled = apply_to_batch(lambda *cts: pytree.leaves(pull(pytree.unflatten(tree, cts))), seeds)
+    return [tnp.reshape(x, (structure.reverse, -1)) for x in pulled]
+
+
+def _seeds(avals: Sequence[ShapedArray], colors: Any, number: int) -> list[Any]:
+    """Make the seed of each leaf, [colors, shape..]: one at the elements of a color."""
+    found, start = list[Any](), 0
+    for t in avals:
+        own = colors[start : start + t.size].astype(np.int32)
+        ones = tnp.arange(number, dtype=np.int32)[:, None] == own
+        found.append(weak_as(tnp.reshape(ones.astype(t.dtype), (number, *t.shape)), t))
+        start += t.size
+    return found
+
+
+class _Leaf(NamedTuple):
+    """A leaf among the rows or columns of the matrix: its type, and the number of its first element."""
+
+    aval: ShapedArray
+    start: int
+
+    def holds(self, indices: Any) -> Any:
+        """Tell which rows or columns are of this leaf."""
+        return (indices >= self.start) & (indices < self.start + self.aval.size)
+
+    def coordinates(self, indices: Any) -> tuple[Any, ...]:
+        """Return the index along each axis of rows or columns of this leaf."""
+        return np.unravel_index(indices - self.start, self.aval.shape) if self.aval.shape else ()
+
+
+def _leaves(avals: Sequence[ShapedArray]) -> list[_Leaf]:
+    starts = np.cumsum([0, *[t.size for t in avals]])
+    return [_Leaf(t, int(start)) for t, start in zip(avals, starts)]
+
+
+def entries(
+    program: TangentProgram, structure: Structure, forwards: Sequence[Any], backwards: Sequence[Any]
+) -> list[list[Any]]:
+    """Read the entries of each block from products: a row of blocks for each result, in it one for each argument.
+
+    Args:
+      forwards, backwards: the products, as above; none of the latter if there are none.
+    """
+    outs, ins = _leaves(program.outs), _leaves(program.ins)
+    return [[_block(structure, out, i, x, backwards[k : k + 1]) for k, i in enumerate(ins)]
+            for out, x in zip(outs, forwards)]  # fmt: skip
+
+
+def _block(structure: Structure, out: _Leaf, given: _Leaf, forwards: Any, backwards: Sequence[Any]) -> Any:
+    kept = np.flatnonzero(out.holds(structure.rows) & given.holds(structure.columns))
+    rows, columns = structure.rows[kept], structure.columns[kept]
+    product, element = (x[kept] for x in structure.sources)
+    back = structure.is_backward[kept]
+    is_own = bool(backwards) and backwards[0] is forwards  # as of a diagonal block of a Hessian
+    read = ~back | is_own
+    values = _at(forwards, np.where(read, product, 0), np.where(read, element - out.start, 0))
+    if backwards and back.any() and not is_own:
+        pulled = _at(backwards[0], np.where(back, product, 0), np.where(back, element - given.start, 0))
+        values = pulled.astype(values.dtype) if back.all() else tnp.where(back, pulled.astype(values.dtype), values)
+    shape = (*out.aval.shape, *given.aval.shape)
+    if not shape:
+        return tnp.sum(values)
+    return SparseArray((*out.coordinates(rows), *given.coordinates(columns)), values, shape)
+
+
+def _at(products: Any, product: Any, element: Any) -> Any:
+    """Read elements of products, at known places inside of them."""
+    flat = product * products.shape[1] + element
+    small = flat.astype(np.int32) if products.size < 2**31 else flat
+    return tnp.ravel(products).at[small].get(mode="promise_in_bounds")
+
+
+def _total(avals: Sequence[ShapedArray]) -> int:
+    return sum(t.size for t in avals)

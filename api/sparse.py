@@ -1,0 +1,182 @@
+"""Jacobians and Hessians as sparse arrays, in time and memory proportional to their entries.
+
+The pattern is found from the program (interpreters/analysis/dependence.py), colored, and the entries are read from one
+product for each color, of all colors at once. Pattern and coloring are found when a type of arguments is new.
+Source: Griewank & Walther 2008, chapters 7 and 8; Curtis, Powell & Reid 1974.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal
+
+from tapeless.arguments.argument_checks import check_callable
+from tapeless.arguments.names import name_derived
+from tapeless.compile.jit import jit
+from tapeless.compile.make_jaxpr import eval_shape
+from tapeless.compile.stages import ShapeDtypeStruct
+from tapeless.differentiate.argnums import check_argnums
+from tapeless.differentiate.autodiff import check_scalar, vjp_of
+from tapeless.differentiate.jacobians import assemble_blocks, differentiated_arguments
+from tapeless.differentiate.tangents import own_array
+from tapeless.index import compressed_products, sparse_structure
+from tapeless.interpreters.analysis.coloring import ORDERINGS, Ordering
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer import pytree
+from tapeless.tracer.types import aval_of, is_arraylike
+
+__all__ = ["SparseDerivative", "hessian", "jacobian"]
+
+MODES: Final = ("auto", "forward", "reverse", "both")
+
+
+def jacobian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    mode: Literal["auto", "forward", "reverse", "both"] = "auto",
+    ordering: Ordering | None = None,
+) -> "SparseDerivative":
+    """Make a function that computes the Jacobian of a function as sparse arrays, by as few products as colors suffice.
+
+    An entry is where the program of derivatives adds something up, whatever its value: for a predicate, an index or a
+    branch that data decide, wherever it may be. Zeros of arrays that the function captures are no entries.
+
+    Args:
+      fun: maps pytrees of arrays to a pytree of floating-point arrays, or to (that, aux) if `has_aux`.
+      argnums: which positional arguments to differentiate, floating point; several give a tuple in the place of each.
+      mode: "forward" computes sums of columns, "reverse" sums of rows, "both" rows where they are dense and columns
+        elsewhere; "auto" chooses the fewest products.
+      ordering: the order in which columns or rows get colors; that of the fewest colors if None.
+    Returns: a function of the same arguments; its result is structured like that of `fun`, each leaf like the argument,
+      each leaf of these a `tl.index.SparseArray` [shape of the result.., shape of the argument..], or an array if it
+      has no axes. With `has_aux` also aux. It is compiled as `jit` does, once for each type of its arguments, whose
+      patterns are known then.
+    Raises: TypeError if `fun` is no function, ValueError for another mode or ordering; when called, TypeError if an
+      argument or result is not real floating point.
+
+    >>> import tapeless.numpy as tnp
+    >>> jacobian(lambda x: x[1:] * x[:-1])(tnp.array([1.0, 2.0, 3.0])).todense()
+    Array([[2., 1., 0.],
+           [0., 3., 2.]], dtype=float32)
+    """
+    return SparseDerivative("sparse.jacobian", fun, argnums, has_aux, mode, ordering)
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    ordering: Ordering | None = None,
+) -> "SparseDerivative":
+    """Make a function that computes the second derivatives of a scalar function as sparse arrays.
+
+    The pattern is that of the gradient's Jacobian. A star coloring makes use of its symmetry: rules of derivatives that
+    the user wrote must have symmetric second derivatives, too.
+
+    Args: as for `jacobian`; the result of `fun` is a scalar.
+    Returns: a function of the same arguments; its result is structured like the argument, each leaf like the argument
+      again, each leaf of these a `tl.index.SparseArray`, or an array if it has no axes. With `has_aux` also aux.
+    Raises: as `jacobian`; when called, TypeError if the result is no scalar.
+
+    >>> import tapeless.numpy as tnp
+    >>> hessian(lambda x: (x[1:] * x[:-1]).sum())(tnp.array([1.0, 2.0, 3.0])).todense()
+    Array([[0., 1., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]], dtype=float32)
+    """
+    return SparseDerivative("sparse.hessian", fun, argnums, has_aux, "symmetric", ordering)
+
+
+class SparseDerivative:
+    """A function that computes a derivative as sparse arrays. Made by `jacobian` and `hessian`."""
+
+    def __init__(
+        self, who: str, fun: Callable[..., Any], argnums: Any, has_aux: bool, mode: str, ordering: Ordering | None
+    ) -> None:
+        check_callable(who, fun)
+        check_argnums(who, argnums)
+        if mode != "symmetric" and mode not in MODES:
+            raise ValueError(f"{who}: mode={mode!r} is none of {', '.join(map(repr, MODES))}.")
+        if ordering is not None and ordering not in ORDERINGS:
+            raise ValueError(f"{who}: ordering={ordering!r} is none of {', '.join(map(repr, ORDERINGS))}.")
+        self._who, self._fun, self._argnums, self._has_aux, self._mode = who, fun, argnums, has_aux, mode
+        self._ordering: Final[Ordering | None] = ordering
+        self._compiled: dict[Any, Any] = {}
+        name_derived(who.replace(".", "_"), fun, same_arguments=True)(self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the derivative, and aux if there is any."""
+        leaves, tree = pytree.flatten((args, kwargs))
+        key = tree, tuple([None if is_arraylike(x) else x for x in leaves])
+        if key not in self._compiled:
+            self._compiled[key] = jit(functools.wraps(self._fun)(_of_arrays(self._computed, *key)))
+        return self._compiled[key](*[x for x in leaves if is_arraylike(x)])
+
+    def structure(self, *args: Any, **kwargs: Any) -> sparse_structure.Structure:
+        """Find the entries, and the products that give them, for arguments or their types. Nothing is computed."""
+        leaves, tree = pytree.flatten((args, kwargs))
+        typed = [is_arraylike(x) or isinstance(x, ShapeDtypeStruct) for x in leaves]
+        found = list[sparse_structure.Structure]()
+
+        def noting(args: Any, kwargs: Any) -> tuple[()]:
+            chosen, rest = self._differentiated(args, kwargs)
+            found.append(self._structure(self._program(chosen, rest)))
+            return ()
+
+        static = tuple([None if some else x for some, x in zip(typed, leaves)])
+        eval_shape(_of_arrays(noting, tree, static), *[x for some, x in zip(typed, leaves) if some])
+        return found[0]
+
+    def _computed(self, args: Any, kwargs: Any) -> Any:
+        chosen, rest = self._differentiated(args, kwargs)
+        program, primals = self._program(chosen, rest), pytree.leaves(chosen)
+        structure = self._structure(program)
+        forwards = compressed_products.products_forwards(program, primals, structure)
+        backwards = forwards if structure.is_symmetric else []
+        if structure.reverse:
+            _, pull, *_ = vjp_of(self._who, rest, chosen, self._has_aux)
+            backwards = compressed_products.products_backwards(pull, program, structure)
+        blocks = compressed_products.entries(program, structure, forwards, backwards)
+        aux = [rest(*chosen)[1]] if self._has_aux else []
+        return assemble_blocks(blocks, program.values, chosen, self._argnums, aux)
+
+    def _differentiated(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], Any]:
+        chosen, rest = differentiated_arguments(
+            self._who, self._fun, self._argnums, args, kwargs, False, None, self._fun
+        )
+        return pytree.tree_map(own_array, chosen), rest
+
+    def _program(self, chosen: tuple[Any, ...], rest: Any) -> compressed_products.TangentProgram:
+        primals, tree = pytree.flatten(chosen)
+        f = self._gradient(rest) if self._mode == "symmetric" else self._result(rest)
+        return compressed_products.tangent_program(self._who, f, primals, tree, self._fun)
+
+    def _result(self, rest: Any) -> Any:
+        return (lambda *given: rest(*given)[0]) if self._has_aux else rest
+
+    def _gradient(self, rest: Any) -> Any:
+        """Make the gradient of the function in the differentiated arguments."""
+
+        def gradient(*chosen: Any) -> Any:
+            value, pull, *_ = vjp_of(self._who, rest, chosen, self._has_aux)
+            check_scalar(self._who, *pytree.flatten(value), self._fun, False)
+            one = tnp.ones((), aval_of(pytree.leaves(value)[0]).dtype)
+            found = pull(pytree.unflatten(pytree.structure(value), [one]))
+            return found if isinstance(self._argnums, Sequence) else found[0]
+
+        return gradient
+
+    def _structure(self, program: compressed_products.TangentProgram) -> sparse_structure.Structure:
+        return sparse_structure.Structure(program.pattern(), self._mode == "symmetric", self._mode, self._ordering)
+
+
+def _of_arrays(f: Callable[[Any, Any], Any], tree: Any, static: tuple[Any, ...]) -> Callable[..., Any]:
+    """Make a function of (args, kwargs) one of the arrays among their leaves, in whose places `static` has None."""
+
+    def of_arrays(*arrays: Any) -> Any:
+        given = iter(arrays)
+        return f(*pytree.unflatten(tree, [next(given) if x is None else x for x in static]))
+
+    return of_arrays
