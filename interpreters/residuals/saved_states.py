@@ -8,8 +8,9 @@ the next step, one level up, and gives free all slots of lower levels: those are
 by the next steps. Backwards, the last saved state before a step is the one to go on from, and the states on the way
 take the slots that are free by then, by the same rule. The first state stays in slot 0.
 
-With s slots, the state before each of n steps is computed again at most r times, if n <= binomial(s + r, s) (r = 0, n
-<= s: never). Left out: Revolve's schedule between two saved states, which knows how far it goes; slots on disk.
+With s >= 2 slots, each of n states is computed again at most r times, if n <= binomial(s + r, r + 1): never for n <= s.
+Besides, every step backwards computes its own residuals. With one slot it is n - 1 times. Left out: Revolve's schedule
+between two saved states, which knows how far it goes; slots on disk.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from tapeless.tracer import core, passes
 from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import control_flow as c
-from tapeless.tracer.primitives.elementwise import add, eq, ge, gt, lt, select_n
+from tapeless.tracer.primitives.elementwise import add, eq, ge, gt, lt, select_n, sub
 from tapeless.tracer.primitives.indexing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from tapeless.tracer.primitives.linear_while import INT
 from tapeless.tracer.primitives.reduction import argmax
@@ -29,7 +30,6 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, full, iota
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import ShapedArray, aval_of
 
-SLOTS: Final = 32  # without recomputation to 32 steps, each state at most once again to 561, three times to 58,905
 _NEVER: Final = 2**31 - 1  # the position of a slot that holds no state, and the level of the first state
 _FREE: Final = -1  # the level of a slot that may be taken
 
@@ -50,15 +50,17 @@ class Slots(NamedTuple):
     def save(self, position: Any, last: Any, state: Sequence[Any]) -> tuple[Any, "Slots"]:
         """Save the state at `position` after that in the slot `last`; return its slot and the slots.
 
-        Among free slots, those that hold no state or a later one are taken first.
+        Among free slots, those that hold no state or a later one are taken first, then the earliest state.
         """
         n = aval_of(self.positions).shape[0]
         if n == 1:
             return last, self
-        key = select_n(lt(self.levels, _i(0)), full((n,), _FREE, INT), self.positions)
-        latest = argmax(key, 0)
-        found = ge(_at(key, latest), _i(0))
-        slot = select_n(found, last, latest)
+        is_empty = ge(self.positions, position)
+        key = select_n(is_empty, sub(_i(_NEVER), self.positions), full((n,), _NEVER, INT))
+        key = select_n(lt(self.levels, _i(0)), full((n,), _FREE, INT), key)
+        first = argmax(key, 0)
+        found = ge(_at(key, first), _i(0))
+        slot = select_n(found, last, first)
         level = select_n(found, add(_at(self.levels, last), _i(1)), _i(0))
         level = select_n(eq(position, _i(0)), level, _i(_NEVER))
         below = lt(self.levels, level)

@@ -143,7 +143,7 @@ def _run_primal_while(
     body: Jaxpr,
     n_condition: int,
     n_body: int,
-    slots: int = saved_states.SLOTS,
+    slots: int = c.SLOTS,
 ) -> _RunWhile:
     _, of_consts, of_carry = split_list(linear, n_condition, n_body)
 
@@ -312,7 +312,9 @@ def _while_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
         test = vmap.batch_jaxpr(condition, size, transformed_bodies.dims_of((*of_test, *of_carry)))
         program = vmap.batch_jaxpr(body, size, transformed_bodies.dims_of((*of_consts, *of_carry)))
         test_consts, consts, carry = split_list(given, *counts)
-        outs = batched_control_flow.select_while(size, test, program, (test_consts, consts), carry)
+        outs = batched_control_flow.select_while(
+            size, test, program, (test_consts, consts), carry, params.get("slots", c.SLOTS)
+        )
     return outs, [0] * len(outs)
 
 

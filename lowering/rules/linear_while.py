@@ -13,6 +13,7 @@ def _linear_while(f: Function, outs: Any, *operands: Value, **params: Any) -> An
 
 
 def _run_linear_while(*operands: Any, **params: Any) -> Any:
+    linear_while_p.type(tuple(map(aval_of, operands)), params)
     return dispatch.run(as_program([aval_of(x) for x in operands], params), operands)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.linear_while import linear_while_p
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
@@ -11,7 +12,7 @@ from tests.samples.sample import Sample, f32
 
 VECTOR = ShapedArray((3,), np.dtype(np.float64))  # in which derivatives are checked
 STEP, _ = trace_to_jaxpr(lambda w, x: (w * x, x), (VECTOR, VECTOR))  # the state, and the residual
-LINEAR, _ = trace_to_jaxpr(lambda r, a, t: (r * t + a,), (VECTOR, VECTOR, VECTOR))
+LINEAR = mark_linear(trace_to_jaxpr(lambda r, a, t: (r * t + a,), (VECTOR, VECTOR, VECTOR))[0], (False, True, True))
 CONSTANT, _ = trace_to_jaxpr(lambda w: (w,), (VECTOR,))
 PARAMS = {"step": STEP, "linear": LINEAR, "n_states": 1, "n_consts": 1, "n_linear_consts": 1}
 STATELESS = {**PARAMS, "step": CONSTANT, "n_states": 0}
