@@ -50,11 +50,11 @@ def _linear_while_type(
     *avals: ShapedArray, step: Jaxpr, linear: Jaxpr, n_states: int, n_consts: int, n_linear_consts: int
 ) -> tuple[ShapedArray, ...]:
     given = grouped(avals, n_states, n_consts, n_linear_consts)
-    slots = given.table[0].shape if given.table else ()
+    slots: tuple[int, ...] = given.table[0].shape if given.table else ()
     check_types("linear_while", "takes", [*given.trips, *given.table], [_ints(()), *[_ints(slots)] * len(given.table)])
     for x in given.states:
         if x.shape[:1] != slots:
-            raise TypeError(f"linear_while: a state is {x}, but there are {slots[0]} slots.")
+            raise TypeError(f"linear_while: a state is {x}, but the slots are {given.table[0]}.")
     state = [x.update(shape=x.shape[1:]) for x in given.states]
     check_types("linear_while: step", "takes", step.in_avals, [*given.consts, *state])
     check_types("linear_while: step", "gives", step.out_avals[:n_states], state)
