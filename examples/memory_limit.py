@@ -110,7 +110,8 @@ def main(path):
     assert not losses
     print(f"Without a budget: {error}")
     losses, error, seconds = run(BUDGET)
-    print(f"With a budget of {BUDGET}: loss {losses[0]:.2f} -> {losses[-1]:.2f} in {len(losses)} steps, {seconds:.0f} s")
+    print(f"With a budget of {BUDGET}: loss {losses[0]:.2f} -> {losses[-1]:.2f} in {len(losses)} steps", end=", ")
+    print(f"{seconds:.0f} s")
     picture(frontier, losses, path)
 
 

@@ -135,7 +135,12 @@ def _of_those(taken: Any, x: Any, size: int) -> Any:
 
 
 def select_while(
-    size: int, condition: Jaxpr, body: Jaxpr, consts: tuple[Sequence[Any], Sequence[Any]], carry: Sequence[Any]
+    size: int,
+    condition: Jaxpr,
+    body: Jaxpr,
+    consts: tuple[Sequence[Any], Sequence[Any]],
+    carry: Sequence[Any],
+    slots: int = c.SLOTS,
 ) -> tuple[Any, ...]:
     """Run a batched while loop until all examples are done; examples whose condition is false keep their carry.
 
@@ -159,7 +164,7 @@ def select_while(
     in_avals = [*condition.in_avals[:n], *body.in_avals]
     program = trace_closed(step, in_avals, what="vmap", function=body)
     return c.while_loop(
-        test, program.replace(name=f"select_{body.name}"), (of_condition, [*of_condition, *of_body]), carry
+        test, program.replace(name=f"select_{body.name}"), (of_condition, [*of_condition, *of_body]), carry, slots
     )
 
 

@@ -90,6 +90,13 @@ def unzip_body(
     return _remembered(jaxpr, linear_in, policy, linear_out or (False,) * len(jaxpr.outvars), simplify_body, loop)
 
 
+def linear_results(
+    jaxpr: Jaxpr, linear_in: tuple[bool, ...], linear_out: tuple[bool, ...] | None = None
+) -> tuple[bool, ...]:
+    """Find the linear results of a body, given which inputs are linear, as `unzip_body` finds them."""
+    return _separated(jaxpr, linear_in, linear_out or (False,) * len(jaxpr.outvars)).linear_out
+
+
 def _are_all_linear(eqn: Equation) -> bool:
     """Tell whether all results of an equation are linear, by a glance at its program if it has one, which says so."""
     program = eqn.params.get("jaxpr")
@@ -172,7 +179,7 @@ class UnzipTrace(WritingTrace):
         self, jaxpr: Jaxpr, unknown_in: tuple[bool, ...], unknown_out: tuple[bool, ...] | None = None
     ) -> tuple[bool, ...]:
         """Find the unknown results of a body, given which inputs are unknown, as `unzip_body` finds them."""
-        return _separated(jaxpr, unknown_in, unknown_out or (False,) * len(jaxpr.outvars)).linear_out
+        return linear_results(jaxpr, unknown_in, unknown_out)
 
     def as_unknown(self, x: Any) -> Any:
         """Return `x`, or if it is known what stands for it where an unknown value is expected: a zero tangent."""

@@ -308,16 +308,20 @@ def _arrived(eqn: Equation, ct: Any) -> Any:
 class Totals:
     """The running cotangents of an equation's operands, for its rule to take."""
 
-    __slots__ = ("_eqn", "_running")
+    __slots__ = ("_operands", "_running")
 
-    def __init__(self, eqn: Equation, running: dict[Var, _Cotangent]) -> None:
-        self._eqn, self._running = eqn, running
+    def __init__(self, operands: Sequence[Atom], running: dict[Var, _Cotangent]) -> None:
+        self._operands, self._running = operands, running
 
     def take(self, i: int) -> Any:
         """Remove and return the running cotangent of operand i, or None; the rule must return it with its own added."""
-        v = self._eqn.invars[i]
+        v = self._operands[i]
         found = self._running.pop(v, None) if v.linear else None  # type: ignore[arg-type]  # literals are not linear
         return None if found is None else found.value(v.aval)
+
+    def of_operands(self, positions: Sequence[int]) -> "Totals":
+        """Return those of another equation, whose operands are the ones at `positions`."""
+        return Totals([self._operands[i] for i in positions], self._running)
 
 
 def _pulled(eqn: Equation, cts: list[Any], env: dict[Var, Any], running: dict[Var, _Cotangent]) -> Sequence[Any]:
@@ -325,7 +329,7 @@ def _pulled(eqn: Equation, cts: list[Any], env: dict[Var, Any], running: dict[Va
     if rule is None:
         raise not_linear(eqn.primitive, "it is not linear", eqn)
     if isinstance(rule, Accumulating):
-        return rule(cts, Totals(eqn, running), *_read(eqn, env), **eqn.params)
+        return rule(cts, Totals(eqn.invars, running), *_read(eqn, env), **eqn.params)
     try:
         return rule(cts, *_read(eqn, env), **eqn.params)
     except _LinearOperand:

@@ -1,6 +1,7 @@
 """Branches and loops, with JAX's names and meanings: cond, switch, while_loop, fori_loop. Scans are in scan.py."""
 
 from collections.abc import Callable, Sequence
+from operator import index as index_of
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
@@ -10,7 +11,7 @@ from tapeless.arguments.held_references import holding
 from tapeless.arguments.names import argument_name
 from tapeless.control_flow import forwarding, references, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, as_type, join_branches, trace, unify_carry_types
-from tapeless.control_flow.scan import Checkpoints, Number, checkpoints, steps_at_once
+from tapeless.control_flow.scan import Checkpoints, Number, options_of, steps_at_once
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.late_imports import LateModule
@@ -173,20 +174,37 @@ def _scalar(what: str, kind: str, x: Any, help: str = _CHOICE) -> ShapedArray:
 
 
 @overload
-def while_loop(cond_fun: Callable[[Array], Any], body_fun: Callable[[Array], Any], init_val: Number) -> Array: ...
+def while_loop(
+    cond_fun: Callable[[Array], Any],
+    body_fun: Callable[[Array], Any],
+    init_val: Number,
+    *,
+    checkpoints: int | None = None,
+) -> Array: ...
 @overload
-def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry: ...
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Callable[[Carry], Any],
+    body_fun: Callable[[Carry], Carry],
+    init_val: Carry,
+    *,
+    checkpoints: int | None = None,
+) -> Carry: ...
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, *, checkpoints: int | None = None
+) -> Any:
     """Apply `body_fun` to the carry while `cond_fun` of the carry is true.
 
-    Only forward mode differentiates it: how many steps there are to go back is not known. Where that is known, use
-    `scan` or `fori_loop`.
+    Reverse mode saves the carry of at most `checkpoints` steps, however many there are, and computes the others again
+    from these: never if there are at most that many steps; at most r times each if there are at most
+    binomial(checkpoints + r, r + 1). Source: Wang, Moin & Iaccarino 2009.
 
     Args:
       cond_fun: carry -> boolean scalar.
       body_fun: carry -> carry, of the same structure and types.
       init_val: the carry to begin with, a pytree of arrays. Bare numbers take the type that `body_fun` gives them.
-    Raises: TypeError if `cond_fun` gives anything else, or the carry changes: every leaf is named.
+      checkpoints: how many states reverse mode saves, at least 1; 32 if None.
+    Raises: TypeError if `cond_fun` gives anything else, the carry changes, when every leaf is named, or `checkpoints`
+      is no integer; ValueError if it is less than 1.
 
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     Array(192, dtype=int32, weak_type=True)
@@ -194,6 +212,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     check_callable("while_loop", cond_fun, "cond_fun")
     check_callable("while_loop", body_fun, "body_fun")
     check_arrays("while_loop: init_val{}", init_val, CLOSE_OVER)
+    slots = _slots("while_loop", checkpoints)
     if config.disable_jit:
         first = without_jit.make_arrays(init_val)
         if without_jit.runs_in_python(more := cond_fun(first)):
@@ -210,8 +229,23 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     _check_condition(cond_fun, condition)
     condition, body = references.align_references([condition, body])
     test = references.verdict_only(cond_fun, condition)
-    outs = forwarding.while_loop(test, body, [*carry, *values_of(body.references)])
+    outs = forwarding.while_loop(test, body, [*carry, *values_of(body.references)], slots)
     return pytree.unflatten(tree, references.put_back([body], outs))
+
+
+def _slots(who: str, checkpoints: Any) -> int | None:
+    """Check the number of states that a loop saves; None if it is not given."""
+    if checkpoints is None:
+        return None
+    if isinstance(checkpoints, bool) or not hasattr(checkpoints, "__index__"):
+        raise TypeError(
+            f"{who}: checkpoints must be None or a number of states, not {checkpoints!r} of type "
+            f"{type(checkpoints).__name__}."
+        )
+    n = index_of(checkpoints)
+    if n < 1:
+        raise ValueError(f"{who}: checkpoints must be at least 1, for the first state is saved, not {n}.")
+    return n
 
 
 def _check_condition(cond_fun: Any, condition: TracedBody) -> None:
@@ -237,6 +271,7 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
     checkpoint: Checkpoints = None,
+    checkpoints: int | None = None,
 ) -> Array: ...
 @overload
 def fori_loop(
@@ -247,6 +282,7 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
     checkpoint: Checkpoints = None,
+    checkpoints: int | None = None,
 ) -> Carry: ...
 def fori_loop(
     lower: Any,
@@ -256,10 +292,11 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
     checkpoint: Checkpoints = None,
+    checkpoints: int | None = None,
 ) -> Any:
     """Run a counted loop: `for i in range(lower, upper): val = body_fun(i, val)`.
 
-    If both bounds are known it is a scan, which reverse mode differentiates; with a traced bound it is a `while_loop`.
+    If both bounds are known it is a scan; with a traced bound, or `checkpoints`, it is a `while_loop`.
 
     Args:
       lower, upper: integer scalars; or both floats, whole numbers if they are known.
@@ -267,16 +304,21 @@ def fori_loop(
         it is an integer, as in JAX.
       init_val: what to begin with, a pytree of arrays. Bare numbers take the type that `body_fun` gives them.
       unroll, checkpoint: as of `scan`, if both bounds are known.
+      checkpoints: as of `while_loop`: how many states reverse mode saves.
     Raises: TypeError if bounds are not integers of one dtype, or floats of one, or the carry changes: every leaf is
-      named; ValueError for `unroll` or `checkpoint` with a traced bound, and for known floats that are not whole; both
-      as `scan` for `checkpoint`; OverflowError if the last step is known and does not fit the bounds' dtype.
+      named; ValueError for `unroll` or `checkpoint` with a traced bound or `checkpoints`, for `checkpoints` below 1,
+      for known floats that are not whole; both as `scan` for `checkpoint`; OverflowError if the last step is known and
+      does not fit the bounds' dtype.
 
     >>> fori_loop(0, 10, lambda i, total: total + i, 0)
     Array(45, dtype=int32, weak_type=True)
     """
     check_callable("fori_loop", body_fun, "body_fun")
     check_arrays("fori_loop: init_val{}", init_val, CLOSE_OVER)
-    how, given = checkpoints("fori_loop", checkpoint), (lower, upper)
+    how, given = options_of("fori_loop", checkpoint), (lower, upper)
+    slots = _slots("fori_loop", checkpoints)
+    if slots is not None:
+        _refuse_options_of_scan(slots, unroll=None if unroll in (False, 1) else unroll, checkpoint=checkpoint)
     lower, upper, index = _integer_bounds(lower, upper)
     counter = _counter_type(lower, upper)
     if how and any(known_elements(x) is None for x in given):
@@ -293,7 +335,7 @@ def fori_loop(
         return trace("fori_loop", body_fun, step, [counter, *avals], taking_references=True)
 
     body, carry = unify_carry_types("fori_loop", body_fun, init_val, traced, lambda out: out[1], first=1)
-    outs = _counted(lower, upper, counter, body, [*carry, *values_of(body.references)], unroll, how)
+    outs = _counted(lower, upper, counter, body, [*carry, *values_of(body.references)], unroll, how, slots)
     return pytree.unflatten(tree, references.put_back([body], outs)[1:])
 
 
@@ -351,10 +393,11 @@ def _counted(
     carry: Sequence[Any],
     unroll: Any,
     how: dict[str, Any],
+    slots: int | None,
 ) -> Any:
     """Return the carry after the loop, a counter first."""
     start, stop = known_elements(lower), known_elements(upper)
-    if start is not None and stop is not None:
+    if start is not None and stop is not None and slots is None:
         length, first = max(int(stop) - int(start), 0), constant(int(start), counter)
         together = steps_at_once("fori_loop", 1 if unroll is None else unroll, length)
         return forwarding.scan(body, [first, *carry], (), length=length, reverse=False, unroll=together, **how)
@@ -368,7 +411,15 @@ def _counted(
         return lt(i, last)
 
     condition = trace("fori_loop", more, more, [counter, *map(aval_of, carry)])
-    return forwarding.while_loop(condition, body, [first, *carry])
+    return forwarding.while_loop(condition, body, [first, *carry], slots)
+
+
+def _refuse_options_of_scan(slots: int, **options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(
+                f"fori_loop: {name}={value!r} is of a scan, but with checkpoints={slots} it is a while_loop."
+            )
 
 
 def _which(lower: Any, upper: Any) -> str:

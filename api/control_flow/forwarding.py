@@ -24,14 +24,17 @@ def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> list
     return [next(outs) if source is None else asarray(operands[source]) for source in forwards]
 
 
-def while_loop(condition: TracedBody, body: TracedBody, carry: Sequence[Any]) -> tuple[Any, ...]:
+def while_loop(
+    condition: TracedBody, body: TracedBody, carry: Sequence[Any], slots: int | None = None
+) -> tuple[Any, ...]:
     """Bind `while` without the parts of the carry that its body returns unchanged: they become constants."""
     constant = _constant(body, len(carry))
     constants, carried = where_true(constant, carry), where_false(constant, carry)
     consts = (*condition.consts, *constants), (*body.consts, *constants)
     changed = where_false(constant, range(len(carry)))
     test, step = _constants_first(condition, constant, [0]), _constants_first(body, constant, changed)
-    return merge_lists(constant, map(asarray, constants), primitives.while_loop(test, step, consts, carried))
+    outs = primitives.while_loop(test, step, consts, carried, primitives.SLOTS if slots is None else slots)
+    return merge_lists(constant, map(asarray, constants), outs)
 
 
 def scan(

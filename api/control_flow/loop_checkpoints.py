@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from tapeless.interpreters.residuals.budget import Budget
-from tapeless.interpreters.residuals.chunks import STEP, Schedule, indexed, write_schedule
+from tapeless.interpreters.residuals.chunks import STEP, Schedule, read_by_index, write_schedule
 from tapeless.interpreters.residuals.rematerialization import Policy
 from tapeless.interpreters.residuals.schedules import logarithmic, of_states, square_root
 from tapeless.tracer.core import Tracer
@@ -83,7 +83,7 @@ def _by_schedule(plan: Plan) -> Loop:
             return scan(jaxpr, consts, carry, xs, length=length, **how)
         counters = 1 if xs and carry else 0
         if counters:
-            jaxpr = indexed(jaxpr, tuple(map(aval_of, xs)), len(consts), len(carry), how["reverse"])
+            jaxpr = read_by_index(jaxpr, tuple(map(aval_of, xs)), len(consts), len(carry), how["reverse"])
             first = np.int32(length - 1 if how["reverse"] else 0)
             consts, carry, xs = [*consts, *xs], [first, *carry], ()
         # a loop without a carry saves no states
@@ -117,5 +117,5 @@ def refuse_traced_bounds(given: Any, lower: Any, upper: Any) -> NoReturn:
     ]
     raise ValueError(
         f"fori_loop: checkpoint={given!r} is planned for a known number of steps, but {', and '.join(bounds)}.\n"
-        "  Give bounds that are Python integers, such as static arguments of jit, or leave checkpoint out."
+        "  Give bounds that are Python integers, such as static arguments of jit, or checkpoints=k, a number of states."
     )

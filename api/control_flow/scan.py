@@ -96,7 +96,7 @@ def scan(
     written = references.ElementReferences(xs)
     steps = _length("scan", written.arrays, length)
     how: dict[str, Any] = {"reverse": bool(reverse), "unroll": steps_at_once("scan", unroll, steps)}
-    how.update(checkpoints("scan", checkpoint))
+    how.update(options_of("scan", checkpoint))
     return _over("scan", f, f, init, written, steps, **how)
 
 
@@ -213,7 +213,7 @@ def steps_at_once(who: str, unroll: Any, length: int) -> int:
     return steps or max(length, 1)
 
 
-def checkpoints(who: str, given: Checkpoints) -> dict[str, Any]:
+def options_of(who: str, given: Checkpoints) -> dict[str, Any]:
     """Return the argument of `forwarding.scan` that runs a loop with checkpoints; none if none are asked for."""
     return {} if given is None else {"loop": loop_checkpoints.loop_with(who, given)}
 
@@ -237,7 +237,7 @@ def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None, checkp
     Array([0, 1, 4], dtype=int32)
     """
     check_callable("map", f, "f")
-    how = {"reverse": False, "unroll": 1, **checkpoints("map", checkpoint)}
+    how = {"reverse": False, "unroll": 1, **options_of("map", checkpoint)}
     written = references.ElementReferences(xs)
     n = _length("map", xs if batch_size is not None else written.arrays, None)
     if batch_size is not None and n:

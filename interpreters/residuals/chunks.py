@@ -141,7 +141,7 @@ def in_chunks(length: int, steps: int) -> Schedule:
 
 
 @core.memoize_by_program
-def indexed(body: Jaxpr, elements: tuple[ShapedArray, ...], n_consts: int, n_carry: int, reverse: bool) -> Jaxpr:
+def read_by_index(body: Jaxpr, elements: tuple[ShapedArray, ...], n_consts: int, n_carry: int, reverse: bool) -> Jaxpr:
     """Write the body of a scan that reads its elements by a counter, its first carry, from arrays that are constants.
 
     Scans in scans of checkpoints would copy the elements of a chunk at each level. Cotangents of what is read by index

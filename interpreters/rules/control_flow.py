@@ -19,12 +19,12 @@ from tapeless.interpreters import (
     vmap,
 )
 from tapeless.interpreters.index_rows import core, rows, without_row
-from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
-from tapeless.interpreters.residuals import locations, rematerialization, rematerialization_control_flow
+from tapeless.interpreters.partial_eval import UnzipTrace
+from tapeless.interpreters.residuals import locations, rematerialization, rematerialization_control_flow, saved_states
 from tapeless.interpreters.residuals.cut import Loop
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
-from tapeless.tracer import linear_vars, passes
+from tapeless.tracer import passes
 from tapeless.tracer.bodies import apply_with_bodies
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import (
@@ -35,8 +35,8 @@ from tapeless.tracer.flags import (
     where_false,
     where_true,
 )
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
-from tapeless.tracer.primitives import call
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.primitives import call, linear_while
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.control_flow import platform_index_p
 from tapeless.tracer.primitives.elementwise import convert_element_type
@@ -114,50 +114,107 @@ def _primal_scan(
     return results, [_ScanResidual(of_kind[r.kind][r.number], r.kind != "const") for r in body.residuals]
 
 
-def _while_partial_eval(
-    trace: UnzipTrace, args: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
-) -> Any:
-    """Run the primal loop now, and stage the whole loop, which computes the primal values again, as the linear one.
+def _while_partial_eval(trace: UnzipTrace, args: Any, **params: Any) -> Any:
+    """Split a while into a primal one, which counts its steps and saves states, and a linear one that reads them."""
+    unknown = tuple(map(trace.is_unknown, args))
+    if not trace.linear:
+        return _split_unknown_while(trace, unknown, args, **params)
+    found = _run_primal_while(unknown, args, **params)
+    linear = [trace.as_unknown(x) for x in found.linear]
+    pushed = trace.record(linear_while.linear_while_p, [*found.residuals, *linear], found.params)
+    return merge_lists(found.of_carry, pushed, found.carry)
 
-    If values are unknown of any kind, what is the same in all steps and known is computed before the staged loop.
+
+def _split_unknown_while(
+    trace: UnzipTrace,
+    unknown: Flags,
+    args: Any,
+    *,
+    condition: Jaxpr,
+    body: Jaxpr,
+    n_condition: int,
+    n_body: int,
+    **slots: int,
+) -> Any:
+    """Run the known part of a while of values that are unknown of any kind, and stage all of it in the other half.
+
+    What is the same in all steps and known is computed before the staged loop.
     """
-    of_test, of_consts, of_carry = split_list(tuple(map(trace.is_unknown, args)), n_condition, n_body)
+    of_test, of_consts, of_carry = split_list(unknown, n_condition, n_body)
 
     def step(carry: Flags) -> tuple[None, Flags]:
-        if not trace.linear and any(trace.unknown_results(condition, (*of_test, *carry))):
+        if any(trace.unknown_results(condition, (*of_test, *carry))):
             return None, (True,) * len(carry)
         return None, trace.unknown_results(body, (*of_consts, *carry), carry)
 
     _, of_carry = fixed_point(of_carry, step)
-    halves = trace.unzip_body(body, (*of_consts, *of_carry), unknown_out=of_carry)
-    groups = split_list(args, n_condition, n_body)
-    results = _primal_while(halves, condition, (*of_test, *of_carry), groups, of_consts)
-    params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
-    if trace.linear:
-        flags, eqn = (*of_test, *of_consts, *of_carry), Equation(c.while_p, [Var(aval_of(x)) for x in args], params, ())
-        pushed = trace.record(c.while_p, args, linear_vars.marked_params(eqn, flags)[0])
-    else:
-        every = (True,) * len(of_carry)
-        halves = trace.unzip_body(body, (*of_consts, *every), unknown_out=every)
-        consts = [*call.jit(halves.primal, *where_false(of_consts, groups[1])), *where_true(of_consts, groups[1])]
-        pushed = trace.record(
-            c.while_p, [*groups[0], *consts, *groups[2]], {**params, "body": halves.linear, "n_body": len(consts)}
-        )
+    test_consts, consts, carry = split_list(args, n_condition, n_body)
+    known = where_false(of_consts, consts)
+    results: Sequence[Any] = ()
+    if not all(of_carry):
+        halves = trace.unzip_body(body, (*of_consts, *of_carry), unknown_out=of_carry)
+        kept = where_false((*of_test, *of_carry), range(n_condition + len(carry)))
+        test = passes.rearrange_program(condition, kept, [0])
+        n = len(of_carry) - sum(of_carry)
+        program = passes.rearrange_program(halves.primal, range(len(halves.primal.invars)), range(n))
+        results = c.while_loop(test, program, (test_consts, known), where_false(of_carry, carry))
+    every = (True,) * len(of_carry)
+    halves = trace.unzip_body(body, (*of_consts, *every), unknown_out=every)
+    before = [*call.jit(halves.primal, *known), *where_true(of_consts, consts)]
+    params = {"condition": condition, "body": halves.linear, "n_condition": n_condition, "n_body": len(before), **slots}
+    pushed = trace.record(c.while_p, [*test_consts, *before, *carry], params)
     return merge_lists(of_carry, where_true(of_carry, pushed), results)
 
 
-def _primal_while(
-    halves: UnzippedJaxpr, condition: Jaxpr, of_test: Flags, args: Sequence[Any], of_consts: Flags
-) -> Any:
-    test_consts, consts, carry = args
-    of_carry = of_test[len(test_consts) :]
-    if all(of_carry):
-        return ()
-    test = passes.rearrange_program(condition, where_false(of_test, range(len(of_test))), [0])
-    body = passes.rearrange_program(
-        halves.primal, range(len(halves.primal.invars)), range(len(of_carry) - sum(of_carry))
-    )
-    return c.while_loop(test, body, (test_consts, where_false(of_consts, consts)), where_false(of_carry, carry))
+class _RunWhile(NamedTuple):
+    """The primal half of a while loop, which has run, and the operands and params of its linear half.
+
+    of_carry: which parts of the carry are linear. carry: the others, after the loop. linear: the linear constants and
+    parts of the carry before the loop; a part that becomes linear in a step need not be yet.
+    """
+
+    of_carry: Flags
+    carry: Sequence[Any]
+    residuals: list[Any]
+    linear: list[Any]
+    params: dict[str, Any]
+
+
+def _run_primal_while(
+    linear: Flags,
+    args: Sequence[Any],
+    *,
+    condition: Jaxpr,
+    body: Jaxpr,
+    n_condition: int,
+    n_body: int,
+    slots: int = c.SLOTS,
+) -> _RunWhile:
+    _, of_consts, of_carry = split_list(linear, n_condition, n_body)
+
+    def step(carry: Flags) -> tuple[None, Flags]:
+        return None, partial_eval.linear_results(body, (*of_consts, *carry), carry)
+
+    _, of_carry = fixed_point(of_carry, step)
+    halves = partial_eval.unzip_body(body, (*of_consts, *of_carry), linear_out=of_carry)
+    test_consts, consts, carry = split_list(args, n_condition, n_body)
+    kept, before = where_false(of_consts, consts), where_false(of_carry, carry)
+    n_consts, n_carry = len(kept), len(before)
+    going = [*range(n_condition), *[n_condition + k for k in where_false(of_carry, range(len(of_carry)))]]
+    test = passes.rearrange_program(condition, going, [0])
+    program = passes.rearrange_program(halves.primal, range(n_consts + n_carry), range(n_carry))
+    saved = saved_states.needed_parts(halves.primal, n_consts, n_carry)
+    ran = saved_states.run_saving(test, program, (test_consts, kept), before, saved, slots)
+    ins = [*range(n_consts), *[n_consts + k for k in saved]]
+    params = {
+        "step": passes.rearrange_program(halves.primal, ins, [*saved, *range(n_carry, len(halves.primal.outvars))]),
+        "linear": halves.linear,
+        "n_states": len(saved),
+        "n_consts": n_consts,
+        "n_linear_consts": sum(of_consts),
+    }
+    pushed = [*where_true(of_consts, consts), *where_true(of_carry, carry)]
+    return _RunWhile(of_carry, ran.carry, [*ran.residuals(), *kept], pushed, params)
 
 
 def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
@@ -188,24 +245,24 @@ def _scan_transpose(
 
     It carries the cotangents of the carry, and running cotangents of the constants, to which every step adds in place.
     """
-    reached = _reached(jaxpr, cts, n_consts, n_carry)
+    reached = reached_operands(jaxpr, cts, n_consts, n_carry)
     linear = split_list(jaxpr.linear_in, n_consts, n_carry)
     kept, _, elements = [where_false(flags, xs) for flags, xs in zip(linear, split_list(args, n_consts, n_carry))]
     taken = [(totals.take(i), aval_of(x)) for i, (x, yes) in enumerate(zip(args, reached.consts)) if yes]
     running = [instantiate(Zero(aval)) if total is None else total for total, aval in taken]
     arriving = [instantiate(ct) for ct in where_true(reached.carry, cts[:n_carry])]
     pulled = c.scan(
-        _transposed_step(jaxpr, reached, len(kept), len(elements)),
+        transposed_step(jaxpr, reached, len(kept), len(elements)),
         kept,
         [*running, *arriving],
         [*elements, *where_true(reached.ys, cts[n_carry:])],
         reverse=not reverse,
         **loop,
     )
-    return _to_operands(pulled, (*reached.consts, *reached.carry, *reached.xs), args)
+    return cotangents_of_operands(pulled, (*reached.consts, *reached.carry, *reached.xs), args)
 
 
-class _Reached(NamedTuple):
+class Reached(NamedTuple):
     """Flags of the operands and stacked results of a scan that have a cotangent."""
 
     consts: Flags
@@ -214,7 +271,7 @@ class _Reached(NamedTuple):
     ys: Flags
 
 
-def _reached(jaxpr: Jaxpr, cts: Sequence[Any], n_consts: int, n_carry: int) -> _Reached:
+def reached_operands(jaxpr: Jaxpr, cts: Sequence[Any], n_consts: int, n_carry: int) -> Reached:
     of_ys = are_nonzero(cts[n_carry:])
 
     def step(carry: Flags) -> tuple[Flags, Flags]:
@@ -223,10 +280,10 @@ def _reached(jaxpr: Jaxpr, cts: Sequence[Any], n_consts: int, n_carry: int) -> _
 
     found, of_carry = fixed_point(are_nonzero(cts[:n_carry]), step)
     of_consts, _, of_xs = split_list(found, n_consts, n_carry)
-    return _Reached(of_consts, of_carry, of_xs, of_ys)
+    return Reached(of_consts, of_carry, of_xs, of_ys)
 
 
-def _transposed_step(jaxpr: Jaxpr, reached: _Reached, n_kept: int, n_elements: int) -> Jaxpr:
+def transposed_step(jaxpr: Jaxpr, reached: Reached, n_kept: int, n_elements: int) -> Jaxpr:
     """Build the body of the transposed scan, with `n_kept` constants and `n_elements` sequences as residuals."""
     operands = (*reached.consts, *reached.carry, *reached.xs)
     added = where_true(jaxpr.linear_in, [yes and i < len(reached.consts) for i, yes in enumerate(operands)])
@@ -237,19 +294,29 @@ def _transposed_step(jaxpr: Jaxpr, reached: _Reached, n_kept: int, n_elements: i
     return passes.rearrange_program(program, [*kept, *sums, *carried, *elements, *stacked], range(sum(wanted)))
 
 
-def _to_operands(pulled: Sequence[Any], some: Sequence[bool], args: Sequence[Any]) -> tuple[Any, ...]:
+def cotangents_of_operands(pulled: Sequence[Any], some: Sequence[bool], args: Sequence[Any]) -> tuple[Any, ...]:
     """Assign the cotangents `pulled` to the operands flagged in `some`; `Zero` to other linear operands, else None."""
     given = iter(pulled)
     cts = [next(given) if yes else None for yes in some]
     return tuple([(Zero(x.aval) if ct is None else ct) if is_linear(x) else None for x, ct in zip(args, cts)])
 
 
-def _while_transpose(cts: Any, *args: Any, **params: Any) -> Any:
-    raise transpose.not_linear(
-        c.while_p,
-        "reverse mode saves the residuals of every step, and the number of steps is not known.\n"
-        f"  Use lax.scan, or lax.fori_loop with static bounds{transpose.FORWARD_WORKS}",
+def _while_transpose(cts: Any, totals: Any, *args: Any, **params: Any) -> Any:
+    """Transpose a while loop of linear values that was not unzipped: run its primal half first."""
+    found = _run_primal_while(tuple(map(is_linear, args)), args, **params)
+    before = params["n_condition"] + params["n_body"]
+    flags = (*[is_linear(x) for x in args[:before]], *found.of_carry)
+    positions = where_true(flags, range(len(args)))
+    n = len(found.residuals)
+    pulled = transpose.rules[linear_while.linear_while_p](
+        where_true(found.of_carry, cts),
+        totals.of_operands([*[0] * n, *positions]),
+        *found.residuals,
+        *[args[i] if is_linear(args[i]) else transpose.Linear(aval_of(args[i])) for i in positions],
+        **found.params,
     )
+    of_operand = dict(zip(positions, pulled[n:]))
+    return tuple([of_operand[i] if is_linear(x) else None for i, x in enumerate(args)])
 
 
 def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches: tuple[Jaxpr, ...]) -> Any:
@@ -263,7 +330,7 @@ def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches:
     programs = [transpose.transpose_jaxpr(branch, some, *masks)[0] for branch in branches]
     given = [*where_false(linear, operands), *where_true(some, cts), *where_true(added, running)]
     pulled = c.cond(index, given, programs)
-    return None, *_to_operands(pulled, found, operands)
+    return None, *cotangents_of_operands(pulled, found, operands)
 
 
 # ---- vmap ----------------------------------------------------------------------------------------------------
@@ -290,7 +357,9 @@ def _while_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
         test = vmap.batch_jaxpr(condition, size, transformed_bodies.dims_of((*of_test, *of_carry)))
         program = vmap.batch_jaxpr(body, size, transformed_bodies.dims_of((*of_consts, *of_carry)))
         test_consts, consts, carry = split_list(given, *counts)
-        outs = batched_control_flow.select_while(size, test, program, (test_consts, consts), carry)
+        outs = batched_control_flow.select_while(
+            size, test, program, (test_consts, consts), carry, params.get("slots", c.SLOTS)
+        )
     return outs, [0] * len(outs)
 
 
@@ -333,7 +402,7 @@ for _primitive in (c.while_p, c.cond_p):
 enter_loop(c.scan_p)
 partial_eval.rules[c.while_p] = _while_partial_eval
 partial_eval.rules[c.cond_p] = _cond_partial_eval
-transpose.rules[c.while_p] = _while_transpose
+transpose.rules[c.while_p] = transpose.Accumulating(_while_transpose)
 transpose.rules[c.cond_p] = transpose.Accumulating(_cond_transpose)
 rematerialization.rules[c.cond_p] = rematerialization_control_flow.choice
 vmap.rules[c.while_p] = _while_vmap

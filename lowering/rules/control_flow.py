@@ -83,7 +83,7 @@ def _chosen(f: Function, index: Value, k: int, n: int) -> Value:
 
 
 def _while(
-    f: Function, outs: Any, *operands: Value, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
+    f: Function, outs: Any, *operands: Value, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, **_: Any
 ) -> Sequence[Value]:
     before = n_condition + n_body
     of_condition, of_body, carry = operands[:n_condition], operands[n_condition:before], operands[before:]
@@ -243,7 +243,7 @@ def _run_scan(*operands: Any, jaxpr: Jaxpr, **params: Any) -> Any:
     return outs
 
 
-def _step_through_while(operands: Any, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) -> None:
+def _step_through_while(operands: Any, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, **_: Any) -> None:
     """Run the loop again, an equation at a time, to raise at the one that gives the first nan."""
     before = n_condition + n_body
     of_condition, of_body, carry = operands[:n_condition], operands[n_condition:before], operands[before:]

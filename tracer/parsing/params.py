@@ -181,10 +181,11 @@ def complete_params(primitive: Primitive, given: dict[str, Any]) -> dict[str, An
     """
     parameters = _parameters(primitive.typing_rule)
     known = {p.name: p.annotation for p in parameters if p.kind is p.KEYWORD_ONLY}
+    optional = {p.name for p in parameters if p.default is not p.empty}
     odd = [name for name in given if name not in known]
     if odd and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         raise TypeError(f"{primitive} has no param {', '.join(odd)}: it has {names_listed([*known])}")
-    left_out = [name for name in known if name not in given]
+    left_out = [name for name in known if name not in given and name not in optional]
     if needed := [name for name in left_out if name not in _LEFT_OUT and not _may_be_none(known[name])]:
         raise TypeError(f"{primitive} needs a value of {', '.join(needed)}")
     given |= {name: _LEFT_OUT.get(name) for name in left_out}

@@ -21,6 +21,7 @@ FAMILIES = (
     "integrals",
     "linalg",
     "linear_solve",
+    "linear_while",
     "random",
     "reduction",
     "shape",

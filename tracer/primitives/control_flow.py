@@ -57,8 +57,15 @@ def _cond_type(index: ShapedArray, *operands: ShapedArray, branches: tuple[Jaxpr
 cond_p: Final = Primitive("cond", _cond_type, remember=False)
 
 
+SLOTS: Final = 32  # states that reverse mode saves by default: up to 528 steps, each is computed again once at most
+
+
 def while_loop(
-    condition: Jaxpr, body: Jaxpr, consts: tuple[Sequence[Any], Sequence[Any]], carry: Sequence[Any]
+    condition: Jaxpr,
+    body: Jaxpr,
+    consts: tuple[Sequence[Any], Sequence[Any]],
+    carry: Sequence[Any],
+    slots: int = SLOTS,
 ) -> tuple[Any, ...]:
     """Apply `body` to the carry while `condition` holds, and return the last carry.
 
@@ -66,6 +73,7 @@ def while_loop(
       condition: constants, carry -> boolean [].
       body: constants, carry -> carry.
       consts: constants of the condition, constants of the body.
+      slots: the number of states that reverse mode saves.
     Raises: TypeError if the types of operands, inputs and results do not fit.
     """
     of_condition, of_body = consts
@@ -77,11 +85,12 @@ def while_loop(
         body=body,
         n_condition=len(of_condition),
         n_body=len(of_body),
+        **({} if slots == SLOTS else {"slots": slots}),
     )
 
 
 def _while_type(
-    *avals: ShapedArray, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
+    *avals: ShapedArray, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, slots: int = SLOTS
 ) -> tuple[ShapedArray, ...]:
     of_condition, of_body = avals[:n_condition], avals[n_condition : n_condition + n_body]
     carry = avals[n_condition + n_body :]
@@ -170,7 +179,7 @@ def _scan_bodies(jaxpr: Jaxpr, n_consts: int, n_carry: int, length: int, reverse
     return Bodies((body,), range(length)[::-1] if reverse else range(length))
 
 
-def _while_bodies(condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) -> Bodies:
+def _while_bodies(condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, slots: int = SLOTS) -> Bodies:
     n_carry = len(body.outvars)
     carry = range(n_condition + n_body, n_condition + n_body + n_carry)
     ins = (*[CONST] * n_condition, *[CARRY] * n_carry)
@@ -186,6 +195,7 @@ def _scan_with(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any]
 def _while_with(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any]:
     test, body = bodies
     return {
+        **params,
         "condition": test.jaxpr,
         "body": body.jaxpr,
         "n_condition": test.number_of(CONST),

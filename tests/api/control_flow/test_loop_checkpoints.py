@@ -268,7 +268,8 @@ def test_budgets_that_cannot_be_kept():
 
 
 def test_traced_bounds():
-    advice = "\n  Give bounds that are Python integers, such as static arguments of jit, or leave checkpoint out."
+    advice = "\n  Give bounds that are Python integers, such as static arguments of jit, or checkpoints=k, "
+    advice += "a number of states."
     why = "fori_loop: checkpoint='sqrt' is planned for a known number of steps, but "
 
     def f(lower: Any, upper: Any) -> Any:

@@ -35,6 +35,20 @@ def _while(run: Run, eqn: Any, *xs: Values) -> Any:
     raise RuntimeError(f"a loop of more than {MOST_STEPS} steps")
 
 
+@meaning("linear_while")
+def _linear_while(run: Run, eqn: Any, *xs: Values) -> Any:
+    p = eqn.params
+    n_states, n_consts, n_linear = p["n_states"], p["n_consts"], p["n_linear_consts"]
+    first = 3 if n_states else 1
+    state, rest = [x[0] for x in xs[first : first + n_states]], list(xs[first + n_states :])
+    consts, linear, tangents = rest[:n_consts], rest[n_consts : n_consts + n_linear], rest[n_consts + n_linear :]
+    for _ in range(int(xs[0])):
+        after = run.program(p["step"], [*consts, *state])
+        tangents = run.program(p["linear"], [*after[n_states:], *linear, *tangents])
+        state = after[:n_states]
+    return tangents
+
+
 @meaning("scan")
 def _scan(run: Run, eqn: Any, *xs: Values) -> Any:
     p = eqn.params
