@@ -5,6 +5,10 @@ from collections.abc import Mapping
 _DEVICES = "for several devices, which are not supported yet"
 _PROCESSES = "for several processes, which are not supported yet"
 
+OTHER_MEANINGS = {
+    ("tapeless", "memory")
+}  # namespace and name of what is something else here: a module of memory spaces
+
 REASONS: Mapping[str, Mapping[str, str]] = {
     "jax": {
         _DEVICES: (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from coverage_reasons import REASONS
+from coverage_reasons import OTHER_MEANINGS, REASONS
 
 PAGE = Path(__file__).parent / "coverage.md"
 HEAD = """# Coverage
@@ -74,7 +74,9 @@ def is_public(module: types.ModuleType, namespace: str, name: str) -> bool:
 
 
 def has(namespace: str, name: str) -> bool:
-    """Tell whether Tapeless has a name."""
+    """Tell whether Tapeless has a name, and means by it what the other library does."""
+    if (namespace, name) in OTHER_MEANINGS:
+        return False
     try:
         getattr(found(namespace), name)
     except (ImportError, AttributeError):
