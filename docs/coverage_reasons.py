@@ -5,9 +5,7 @@ from collections.abc import Mapping
 _DEVICES = "for several devices, which are not supported yet"
 _PROCESSES = "for several processes, which are not supported yet"
 
-OTHER_MEANINGS = {
-    ("tapeless", "memory")
-}  # namespace and name of what is something else here: a module of memory spaces
+OTHER_MEANINGS = {("tapeless", "memory")}  # names of other things there, as of a module
 
 REASONS: Mapping[str, Mapping[str, str]] = {
     "jax": {
