@@ -172,7 +172,8 @@ def test_elements_are_read_from_the_arrays_that_hold_them(n: int, checkpoint: An
 
     given = tl.ShapeDtypeStruct((), np.float32), tl.ShapeDtypeStruct((n, 4096), np.float32)
     found = tl.jit(tl.grad(f, (0, 1))).lower(*given).compile().memory_analysis().temp_size_in_bytes
-    assert found <= (most + 10) * 4096 * 4  # several parts have values of a step each; without this, 128 at least
+    # Measured are 5 to 8 more: the carry at hand, its cotangent, and values of a step in each part; copies would be 128.
+    assert found <= (most + 9) * 4096 * 4
 
 
 def test_sqrt_grows_as_the_root():
