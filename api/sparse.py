@@ -22,6 +22,7 @@ from tapeless.index import compressed_products, sparse_structure
 from tapeless.interpreters.analysis.coloring import ORDERINGS, Ordering
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
+from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.types import aval_of, is_arraylike
 
 __all__ = ["SparseDerivative", "hessian", "jacobian"]
@@ -180,3 +181,6 @@ def _of_arrays(f: Callable[[Any, Any], Any], tree: Any, static: tuple[Any, ...])
         return f(*pytree.unflatten(tree, [next(given) if x is None else x for x in static]))
 
     return of_arrays
+
+
+_complete_namespace(globals())

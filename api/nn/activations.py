@@ -186,7 +186,8 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     x, b = (array_operand("squareplus", v) for v in given)
     result, x, b = x.dtype, with_range(x), with_range(b)
     large = tnp.abs(x) > math.sqrt(float(dtypes.finfo(x.dtype).max)) / 2  # of which the square may overflow
-    root = tnp.where(large, tnp.abs(x), tnp.sqrt(tnp.square(tnp.where(large, 1, x)) + b))
+    of_square = tnp.where(tnp.real(x) < 0, -x, x) if dtypes.issubdtype(x.dtype, np.complexfloating) else tnp.abs(x)
+    root = tnp.where(large, of_square, tnp.sqrt(tnp.square(tnp.where(large, 1, x)) + b))
     return as_weak_as(((x + root) / 2).astype(result), *given)
 
 

@@ -190,12 +190,14 @@ def _run_primal_while(
     n_body: int,
     slots: int = c.SLOTS,
 ) -> _RunWhile:
-    _, of_consts, of_carry = split_list(linear, n_condition, n_body)
+    of_test, of_consts, of_carry = split_list(linear, n_condition, n_body)
 
     def step(carry: Flags) -> tuple[None, Flags]:
         return None, partial_eval.linear_results(body, (*of_consts, *carry), carry)
 
     _, of_carry = fixed_point(of_carry, step)
+    if not passes.used_variables(condition).isdisjoint(where_true((*of_test, *of_carry), condition.invars)):
+        raise transpose.not_linear(c.while_p, "its condition depends on a linear value")
     halves = partial_eval.unzip_body(body, (*of_consts, *of_carry), linear_out=of_carry)
     test_consts, consts, carry = split_list(args, n_condition, n_body)
     kept, before = where_false(of_consts, consts), where_false(of_carry, carry)

@@ -1,5 +1,6 @@
 """The same programs under JAX: its values and cotangents, as one more reference. Imported only where JAX is wanted."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -11,7 +12,16 @@ import numpy as np
 from tests.fuzzing.modes import Arrays, Case
 
 jax.config.update("jax_enable_x64", True)
-NAMES = {"tl": jax, "tnp": jnp, "lax": jax.lax, "np": np}
+
+
+def without_checkpoints(loop: Any) -> Any:
+    """Drop the arguments that say how reverse mode keeps states, which JAX does not have."""
+    return lambda *args, checkpoint=None, checkpoints=None, **options: loop(*args, **options)
+
+
+LOOPS = {name: without_checkpoints(getattr(jax.lax, name)) for name in ("scan", "fori_loop", "while_loop", "map")}
+LAX = SimpleNamespace(**{**vars(jax.lax), **LOOPS})
+NAMES = {"tl": jax, "tnp": jnp, "lax": LAX, "np": np}
 
 
 def reference(case: Case, quantity: str) -> Arrays | None:

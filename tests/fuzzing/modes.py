@@ -200,7 +200,7 @@ def chosen(program: Program, seed: int, every: bool) -> Iterator[Mode]:
     rng = np.random.default_rng(seed + 4)
     for mode in MODES:
         drawn = rng.random() * mode.one_in < 1 or (program.kinks and mode.quantity in ("second", "twice", "curvature"))
-        defined = mode.quantity == "values" if program.special else not (mode.reverse and program.forward_only)
+        defined = mode.quantity == "values" or not program.special
         defined = defined and (not program.rounded or mode.name in ROUNDED)
         if (every or drawn) and defined:
             yield mode

@@ -93,7 +93,7 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A function of `args`; `forward_only` where reverse mode is not defined (loops of unknown length)."""
+    """A function of `args`; `forward_only` where JAX has no reverse mode (loops of unknown length)."""
 
     args: tuple[Var, ...]
     statements: tuple[Statement, ...]

@@ -38,7 +38,7 @@ reduce_sum cumsum linear_recurrence reduce_window_sum select_and_gather_add sele
 dot_general conv_general_dilated triangular_solve tridiagonal_solve fft
 psum all_gather psum_scatter all_to_all ppermute
 """.split()
-GIVEN = ["custom_linear", "ein"]  # linear in what a param says: a user's map, which is its transpose's rule, and terms
+GIVEN = ["custom_linear", "ein", "linear_while"]  # linear in what a param says: a map with its transpose, terms, a loop
 
 
 def names(primitives: Any) -> list[str]:
@@ -147,5 +147,5 @@ def test_every_linear_primitive_is_a_linear_jaxpr():
 
 def test_the_checker_knows_what_they_are_linear_in():
     assert names(p for p in linearity.rules if p in all_primitives()) == sorted(
-        "linear_solve optimization_barrier custom_linear ein".split()  # and all that describe their bodies
+        "linear_solve linear_while optimization_barrier custom_linear ein".split()  # and all that describe their bodies
     )

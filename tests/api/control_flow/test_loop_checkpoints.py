@@ -172,7 +172,7 @@ def test_elements_are_read_from_the_arrays_that_hold_them(n: int, checkpoint: An
 
     given = tl.ShapeDtypeStruct((), np.float32), tl.ShapeDtypeStruct((n, 4096), np.float32)
     found = tl.jit(tl.grad(f, (0, 1))).lower(*given).compile().memory_analysis().temp_size_in_bytes
-    # Measured are 5 to 8 more: the carry at hand, its cotangent, and values of a step in each part; copies would be 128.
+    # Measured are 5 to 8 more: the carry at hand, its cotangent, values of a step in each part; copies would be 128.
     assert found <= (most + 9) * 4096 * 4
 
 

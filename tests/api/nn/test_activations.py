@@ -132,6 +132,13 @@ def test_nothing_counts_in_some_rows(name: str, axis: Any):
     np.testing.assert_allclose(gradient_of(tl, ours), gradient_of(jax, theirs), rtol=1e-5, atol=1e-5)
 
 
+def test_squareplus_of_complex_numbers():
+    x = np.array([1e30j, -1e30 + 1e30j, 3 - 4j, 1e30], np.complex64)
+    wanted = [1e30j, 0, (x[2] + np.sqrt(x[2] ** 2 + 4)) / 2, 1e30]
+    with tl.numpy_dtype_promotion("strict"):
+        np.testing.assert_allclose(nn.squareplus(x), wanted, rtol=1e-6)  # of float32
+
+
 def test_operands_of_squareplus_and_hard_tanh():
     assert float(nn.squareplus(tl.numpy.asarray(1000.0, "bfloat16"), np.float32([4.0]))[0]) == np.float32(1000.001)
     assert nn.hard_tanh(np.uint8([0, 1, 5])).tolist() == [0, 1, 1]

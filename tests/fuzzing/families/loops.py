@@ -6,6 +6,9 @@ from tests.fuzzing.builder import Builder, Unfit
 from tests.fuzzing.program import Block, Statement, Var
 from tests.fuzzing.sizes import MOST, STEPS
 
+CHECKPOINTS = ("", "", "", ', checkpoint="sqrt"', ', checkpoint="log"')  # how reverse mode keeps states
+SLOTS = ("", "", ", checkpoints=1", ", checkpoints=2")  # of which fewer than there are steps
+
 
 def carries(b: Builder) -> list[Var]:
     """One to three values to carry; rather arrays, which bodies write into."""
@@ -107,7 +110,7 @@ def scan(b: Builder) -> None:
     stacked = [Var("", (n, *y.shape), y.dtype, y.bound) for y in ys]
     outs, _ = assigned(b, [*inits, *stacked])
     left = f"{targets(len(inits))}, {targets(len(ys), len(inits))}"
-    more = b.choice(("", "", ", reverse=True", f", unroll={b.integer(1, 3)}"))
+    more = b.choice(("", "", ", reverse=True", f", unroll={b.integer(1, 3)}")) + b.choice(CHECKPOINTS)
     operand = f"None, length={length}" if xs is None else f"{{{len(inits)}}}"
     text = f"{left} = lax.scan({{b0}}, {holes(len(inits))}, {operand}{more})"
     close(b, "lax.scan", text, outs, inits if xs is None else [*inits, xs], block)
@@ -125,10 +128,12 @@ def fori(b: Builder) -> None:
     traced = b.find(lambda v: v.kind == "i" and v.ndim == 0) if b.chance(0.06) else None
     if traced is not None:
         b.session.forward_only = True
-        text = f"{left} = lax.fori_loop({low}, tnp.clip({{{len(inits)}}}, 0, 4), {{b0}}, {holes(len(inits))})"
+        end = f"{{b0}}, {holes(len(inits))}{b.choice(SLOTS)}"
+        text = f"{left} = lax.fori_loop({low}, tnp.clip({{{len(inits)}}}, 0, 4), {end})"
         close(b, "lax.fori_loop.traced", text, outs, [*inits, traced], block)
         return
-    text = f"{left} = lax.fori_loop({low}, {low + b.integer(0, 4)}, {{b0}}, {holes(len(inits))})"
+    more = b.choice((*CHECKPOINTS, *SLOTS))
+    text = f"{left} = lax.fori_loop({low}, {low + b.integer(0, 4)}, {{b0}}, {holes(len(inits))}{more})"
     close(b, "lax.fori_loop", text, outs, inits, block)
 
 
@@ -144,7 +149,8 @@ def while_loop(b: Builder) -> None:
     block = child.block("body", "c", pattern, f"{counter.name} + 1, {holes(len(results))}", results)
     data = f" & (tnp.sum(c[1][0]) < {b.number(1, 3)}131)" if b.chance(0.4) else ""
     outs, left = assigned(b, inits)
-    text = f"_, ({left}) = lax.while_loop(lambda c: (c[0] < {b.integer(0, 4)}){data}, {{b0}}, (0, {holes(len(inits))}))"
+    test = f"lambda c: (c[0] < {b.integer(0, 4)}){data}"
+    text = f"_, ({left}) = lax.while_loop({test}, {{b0}}, (0, {holes(len(inits))}){b.choice(SLOTS)})"
     close(b, "lax.while_loop", text, outs, inits, block)
 
 

@@ -606,15 +606,6 @@ def test_a_branch_that_no_example_takes_does_not_run_for_ever():
 # ---- what has no way back ------------------------------------------------------------------------------------
 
 
-def test_reverse_mode_of_a_while_loop_says_what_to_use():
-    def f(x):
-        return lax.while_loop(lambda y: y < 10, lambda y: y * 2, x)
-
-    with pytest.raises(NotImplementedError, match=r"lax\.scan, or lax\.fori_loop with static bounds") as error:
-        tl.grad(f)(np.float64(1))
-    assert "test_control_flow.py" in str(error.value)
-
-
 def test_a_while_loop_that_only_known_values_enter_is_no_obstacle():
     def f(x):
         return x * lax.while_loop(lambda y: y < 10, lambda y: y * 2, tl.stop_gradient(x))
