@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from tapeless.arguments.argument_checks import check_callable
 from tapeless.arguments.names import name_derived
+from tapeless.arguments.static import has_hash
 from tapeless.compile.jit import jit
 from tapeless.compile.make_jaxpr import eval_shape
 from tapeless.compile.stages import ShapeDtypeStruct
@@ -22,6 +23,7 @@ from tapeless.index import compressed_products, sparse_structure
 from tapeless.interpreters.analysis.coloring import ORDERINGS, Ordering
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
+from tapeless.tracer.core import describe_function
 from tapeless.tracer.late_imports import complete_namespace as _complete_namespace
 from tapeless.tracer.types import aval_of, is_arraylike
 
@@ -111,6 +113,12 @@ class SparseDerivative:
         """Compute the derivative, and aux if there is any."""
         leaves, tree = pytree.flatten((args, kwargs))
         key = tree, tuple([None if is_arraylike(x) else x for x in leaves])
+        for x in key[1]:
+            if not has_hash(x):
+                raise TypeError(
+                    f"{self._who}: an argument of {describe_function(self._fun)} is {x!r} of type {type(x).__name__}, "
+                    "which has no hash.\n  Arguments that are no arrays are static, as those of jit: give one that has."
+                )
         if key not in self._compiled:
             self._compiled[key] = jit(functools.wraps(self._fun)(_of_arrays(self._computed, *key)))
         return self._compiled[key](*[x for x in leaves if is_arraylike(x)])

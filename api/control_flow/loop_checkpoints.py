@@ -63,7 +63,7 @@ def _integer(who: str, given: Any) -> int:
 def _budget(who: str, given: float | str) -> Budget:
     """Return the policy of a limit. Raises: ValueError; it does not advise an integer, which counts states here."""
     try:
-        return Budget.of(given, who)
+        return Budget.of(given, f"{who}, checkpoint")
     except ValueError:
         return _refuse(who, ValueError, repr(given))
 
@@ -98,6 +98,8 @@ def _by_schedule(plan: Plan) -> Loop:
 
 def _by_policy(policy: Policy) -> Loop:
     def run(jaxpr: Jaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], /, **how: Any) -> Any:
+        if how["length"] < 2:
+            return scan(jaxpr, consts, carry, xs, **how)
         n, end = len(consts), len(consts) + len(carry)
 
         def loop(*args: Any) -> tuple[Any, ...]:

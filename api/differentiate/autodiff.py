@@ -211,17 +211,15 @@ def _value_and_grad(
     check_convention(who, convention)
     check_argnums(who, argnums)
     budget = None if memory_budget is None else budgets.read_limit(memory_budget, who)
-    bounded: dict[Any, Callable[..., Any]] = {None: fun}
 
     @name_derived("value_and_gradient", fun, same_arguments=True)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen = canonical_argnums(who, argnums, args, fun)
         for i in chosen:
             check_inputs(who, args[i], i, fun, holomorphic, allow_int)
-        limit = budget or config.memory_budget
-        if limit not in bounded:
-            bounded[limit] = budgets.within_budget(fun, limit, has_aux)
-        rest = functools.partial(with_arguments, bounded[limit], args, kwargs, chosen)
+        rest: Callable[..., Any] = functools.partial(with_arguments, fun, args, kwargs, chosen)
+        if limit := budget or config.memory_budget:
+            rest = budgets.within_budget(rest, fun, chosen, limit, has_aux)
         values, pull_back, aux = _vjp(who, rest, [args[i] for i in chosen], has_aux, fun)
         leaves, tree = pytree.flatten(values)
         check_scalar(who, leaves, tree, fun, holomorphic)

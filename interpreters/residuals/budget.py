@@ -30,9 +30,11 @@ class Budget(ProgramPolicy):
     """The policy that bounds the bytes of a program that are live at once, beyond arguments and results.
 
     limit: bytes, of which 0 asks for the fewest; or a fraction of the bytes that are live without recomputation.
+    who: asks for it, in messages.
     """
 
     limit: int | float
+    who: str = "budget"
 
     @staticmethod
     def of(limit: int | float | str, who: str) -> "Budget":
@@ -40,7 +42,7 @@ class Budget(ProgramPolicy):
 
         Raises: TypeError and ValueError, which begin with `who`, if the limit is none of these.
         """
-        return Budget(_parsed_bytes(limit, who) if isinstance(limit, str) else _bytes_or_part(limit, who))
+        return Budget(_parsed_bytes(limit, who) if isinstance(limit, str) else _bytes_or_part(limit, who), who)
 
     def unzip(self, program: Jaxpr, unzip: Callable[[Jaxpr], UnzippedJaxpr]) -> UnzippedJaxpr:
         """Split a program in halves, of which the linear one computes again what does not fit.
@@ -59,10 +61,13 @@ class Budget(ProgramPolicy):
         return Budget(0)
 
     def _cannot_be_met(self, limit: int, plan: SegmentPlan) -> str:
+        asked, least = repr(self), "budget(0)"
+        if self.who != least.partition("(")[0]:
+            asked, least = f"{self.who}={self.limit!r}", "a budget of 0"
         return (
-            f"{self!r}: {limit} bytes are too few for this function and its backward pass, which need at least "
+            f"{asked}: {limit} bytes are too few for this function and its backward pass, which need at least "
             f"{plan.peak}. The largest value that they share is {plan.flow.describe_largest()}. Allow more, "
-            "or compute this value in parts; budget(0) uses as few bytes as it can."
+            f"or compute this value in parts; {least} uses as few bytes as it can."
         )
 
     def __eq__(self, other: object) -> bool:
