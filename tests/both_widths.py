@@ -34,6 +34,7 @@ _EAGER_ONLY = {
     "typeof": "its result is no array",
     "from_dlpack": "what is traced has no memory to share",
     "load": "it loads the executable of a program",
+    "live_arrays": "what other tests hold is among its results",
     **dict.fromkeys(("block_until_ready", "device_get", "copy_to_host_async"), "arrays of NumPy stay as they are"),
 }
 
