@@ -264,7 +264,7 @@ def test_too_few_states():
 
 
 def test_budgets_that_cannot_be_kept():
-    with pytest.raises(ValueError, match=r"budget\(9\): 9 bytes are too few"):
+    with pytest.raises(ValueError, match="scan, checkpoint=9: 9 bytes are too few"):
         tl.grad(lambda w: loop(w, inputs(20), checkpoint="9B"))(W)
 
 
