@@ -157,7 +157,8 @@ def _split_unknown_while(
         test = passes.rearrange_program(condition, kept, [0])
         n = len(of_carry) - sum(of_carry)
         program = passes.rearrange_program(halves.primal, range(len(halves.primal.invars)), range(n))
-        results = c.while_loop(test, program, (test_consts, known), where_false(of_carry, carry))
+        consts_of_test = where_false(of_test, test_consts)
+        results = c.while_loop(test, program, (consts_of_test, known), where_false(of_carry, carry))
     every = (True,) * len(of_carry)
     halves = trace.unzip_body(body, (*of_consts, *every), unknown_out=every)
     before = [*call.jit(halves.primal, *known), *where_true(of_consts, consts)]
