@@ -140,7 +140,7 @@ def select_while(
     body: Jaxpr,
     consts: tuple[Sequence[Any], Sequence[Any]],
     carry: Sequence[Any],
-    slots: int = c.SLOTS,
+    saving: c.Saving = c.Saving(),
 ) -> tuple[Any, ...]:
     """Run a batched while loop until all examples are done; examples whose condition is false keep their carry.
 
@@ -164,7 +164,7 @@ def select_while(
     in_avals = [*condition.in_avals[:n], *body.in_avals]
     program = trace_closed(step, in_avals, what="vmap", function=body)
     return c.while_loop(
-        test, program.replace(name=f"select_{body.name}"), (of_condition, [*of_condition, *of_body]), carry, slots
+        test, program.replace(name=f"select_{body.name}"), (of_condition, [*of_condition, *of_body]), carry, saving
     )
 
 

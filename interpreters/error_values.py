@@ -274,7 +274,7 @@ def _while(
     body: Jaxpr,
     n_condition: int,
     n_body: int,
-    slots: int = c.SLOTS,
+    saving: c.Saving = c.Saving(),
 ) -> Any:
     """Detect errors in a `while` loop; in its condition, before the loop and after every step."""
     of_test, consts, carry = split_list(args, n_condition, n_body)
@@ -294,7 +294,7 @@ def _while(
     program = _written(step, [*of_condition, *body.in_avals[:n_body], *carried], body)
     state, _ = values.run(condition, state, [*of_test, *carry])
     both = of_test, [*of_test, *consts]
-    looped = c.while_loop(_written(test, [*of_condition, *carried], condition), program, both, [*state, *carry], slots)
+    looped = c.while_loop(_written(test, [*of_condition, *carried], condition), program, both, [*state, *carry], saving)
     return values.called(state, looped)
 
 

@@ -1,6 +1,7 @@
 """Branches and loops, with JAX's names and meanings: cond, switch, while_loop, fori_loop. Scans are in scan.py."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import index as index_of
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -15,6 +16,7 @@ from tapeless.control_flow.scan import Checkpoints, Number, options_of, steps_at
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.late_imports import LateModule
+from tapeless.tracer.primitives import control_flow as primitives
 from tapeless.tracer.primitives.elementwise import add, ceil, clamp, convert_element_type, lt, ne, sub
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.references import values_of
@@ -229,7 +231,7 @@ def while_loop(
     _check_condition(cond_fun, condition)
     condition, body = references.align_references([condition, body])
     test = references.verdict_only(cond_fun, condition)
-    outs = forwarding.while_loop(test, body, [*carry, *values_of(body.references)], slots)
+    outs = forwarding.while_loop(test, body, [*carry, *values_of(body.references)], **_saving(slots))
     return pytree.unflatten(tree, references.put_back([body], outs))
 
 
@@ -246,6 +248,10 @@ def _slots(who: str, checkpoints: Any) -> int | None:
     if n < 1:
         raise ValueError(f"{who}: checkpoints must be at least 1, for the first state is saved, not {n}.")
     return n
+
+
+def _saving(slots: int | None) -> dict[str, Any]:
+    return {} if slots is None else {"loop": partial(primitives.while_loop, saving=primitives.Saving(slots))}
 
 
 def _check_condition(cond_fun: Any, condition: TracedBody) -> None:
@@ -411,7 +417,7 @@ def _counted(
         return lt(i, last)
 
     condition = trace("fori_loop", more, more, [counter, *map(aval_of, carry)])
-    return forwarding.while_loop(condition, body, [first, *carry], slots)
+    return forwarding.while_loop(condition, body, [first, *carry], **_saving(slots))
 
 
 def _refuse_options_of_scan(slots: int, **options: Any) -> None:

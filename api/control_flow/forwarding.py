@@ -25,7 +25,7 @@ def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> list
 
 
 def while_loop(
-    condition: TracedBody, body: TracedBody, carry: Sequence[Any], slots: int | None = None
+    condition: TracedBody, body: TracedBody, carry: Sequence[Any], loop: Callable[..., tuple[Any, ...]] = primitives.while_loop
 ) -> tuple[Any, ...]:
     """Bind `while` without the parts of the carry that its body returns unchanged: they become constants."""
     constant = _constant(body, len(carry))
@@ -33,7 +33,7 @@ def while_loop(
     consts = (*condition.consts, *constants), (*body.consts, *constants)
     changed = where_false(constant, range(len(carry)))
     test, step = _constants_first(condition, constant, [0]), _constants_first(body, constant, changed)
-    outs = primitives.while_loop(test, step, consts, carried, primitives.SLOTS if slots is None else slots)
+    outs = loop(test, step, consts, carried)
     return merge_lists(constant, map(asarray, constants), outs)
 
 

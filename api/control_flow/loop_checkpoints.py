@@ -2,14 +2,15 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from tapeless.interpreters.residuals.budget import Budget
-from tapeless.interpreters.residuals.chunks import STEP, Schedule, read_by_index, write_schedule
+from tapeless.interpreters.residuals.chunks import read_by_index, square_root, write_chunks
 from tapeless.interpreters.residuals.rematerialization import Policy
-from tapeless.interpreters.residuals.schedules import logarithmic, of_states, square_root
+from tapeless.interpreters.residuals.schedules import logarithmic
+from tapeless.interpreters.residuals.state_limit import StateLimit
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.checkpoint import checkpoint
@@ -18,20 +19,20 @@ from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import aval_of
 
-Plan = Callable[[int, bool], Schedule]  # of a number of steps, and whether the loop stacks results
-Loop = Callable[..., tuple[Any, ...]]  # of the arguments of the primitive's function, `scan`
-
-_BY_NAME: Final[dict[str, Plan]] = {"sqrt": square_root, "log": logarithmic}
+Loop = Callable[..., tuple[Any, ...]]  # of the arguments of the primitive's function, `scan` or `while_loop`
+States = Callable[[int], int]  # of a number of steps
 
 
 def loop_with(who: str, given: Any) -> Loop:
     """Return the function that runs a loop with the checkpoints that a user asks for.
 
     Raises: TypeError and ValueError, which begin with `who`, if that is none of "sqrt", "log", a number of states, and
-      a budget. The function raises ValueError if a loop needs more states.
+      a budget.
     """
-    if isinstance(given, str) and given in _BY_NAME:
-        return _by_schedule(_BY_NAME[given])
+    if isinstance(given, str) and given == "sqrt":
+        return _in_chunks
+    if isinstance(given, str) and given == "log":
+        return _with_states(logarithmic)
     if isinstance(given, Budget):
         return _by_policy(given)
     if isinstance(given, float | np.floating | str):
@@ -39,14 +40,7 @@ def loop_with(who: str, given: Any) -> Loop:
     states = _integer(who, given)
     if states < 1:
         _refuse(who, ValueError, f"{states}, and a loop saves one state at least")
-
-    def planned(length: int, stacked: bool) -> Schedule:
-        try:
-            return of_states(length, states, stacked)
-        except ValueError as error:
-            raise ValueError(f"{who}: checkpoint={states} is too few: {error}.") from None
-
-    return _by_schedule(planned)
+    return _with_states(lambda length: states)
 
 
 def _integer(who: str, given: Any) -> int:
@@ -75,28 +69,37 @@ def _refuse(who: str, kind: type[Exception], found: str) -> NoReturn:
     )
 
 
-def _by_schedule(plan: Plan) -> Loop:
+def _in_chunks(
+    jaxpr: Jaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], /, *, length: int, **how: Any
+) -> tuple[Any, ...]:
+    """Run a scan in checkpoints, whose elements are read by a counter; one of each step if there is no carry."""
+    if length < 2:
+        return scan(jaxpr, consts, carry, xs, length=length, **how)
+    counters = 1 if xs and carry else 0
+    if counters:
+        jaxpr = read_by_index(jaxpr, tuple(map(aval_of, xs)), len(consts), len(carry), how["reverse"])
+        first = np.int32(length - 1 if how["reverse"] else 0)
+        consts, carry, xs = [*consts, *xs], [first, *carry], ()
+    steps = square_root(length) if carry else 1
+    operands = [*consts, *carry, *xs]
+    params = [len(consts), len(carry), length, how["reverse"], how["unroll"]]
+    program = write_chunks(jaxpr, tuple(map(aval_of, operands)), steps, *params)
+    return tuple(eval_jaxpr(program, operands))[counters:]
+
+
+def _with_states(states: States) -> Loop:
+    """Return the function that runs a scan of which so many states are saved."""
+
     def run(
         jaxpr: Jaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], /, *, length: int, **how: Any
     ) -> tuple[Any, ...]:
-        if length < 2:
-            return scan(jaxpr, consts, carry, xs, length=length, **how)
-        counters = 1 if xs and carry else 0
-        if counters:
-            jaxpr = read_by_index(jaxpr, tuple(map(aval_of, xs)), len(consts), len(carry), how["reverse"])
-            first = np.int32(length - 1 if how["reverse"] else 0)
-            consts, carry, xs = [*consts, *xs], [first, *carry], ()
-        # a loop without a carry saves no states
-        schedule = plan(length, len(jaxpr.outvars) > len(carry)) if carry else Schedule(((length, STEP),))
-        operands = [*consts, *carry, *xs]
-        avals = tuple(map(aval_of, operands))
-        program = write_schedule(jaxpr, avals, len(consts), len(carry), how["reverse"], how["unroll"], schedule)
-        return tuple(eval_jaxpr(program, operands))[counters:]
+        loop = _by_policy(StateLimit(states(length)), prevent_cse=False) if carry else _in_chunks
+        return loop(jaxpr, consts, carry, xs, length=length, **how)
 
     return run
 
 
-def _by_policy(policy: Policy) -> Loop:
+def _by_policy(policy: Policy, prevent_cse: bool = True) -> Loop:
     def run(jaxpr: Jaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], /, **how: Any) -> Any:
         if how["length"] < 2:
             return scan(jaxpr, consts, carry, xs, **how)
@@ -106,7 +109,8 @@ def _by_policy(policy: Policy) -> Loop:
             return scan(jaxpr, args[:n], args[n:end], args[end:], **how)
 
         operands = [*consts, *carry, *xs]
-        return checkpoint(trace_closed(loop, [*map(aval_of, operands)]), *operands, policy=policy)
+        program = trace_closed(loop, [*map(aval_of, operands)])
+        return checkpoint(program, *operands, policy=policy, prevent_cse=prevent_cse)
 
     return run
 

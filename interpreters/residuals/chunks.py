@@ -1,21 +1,22 @@
 """Loops in chunks: a scan of n steps as a scan of checkpoints of k steps, which saves the carry of each checkpoint.
 
-A `Schedule` says which chunks, also chunks of chunks; `schedules` plans it for a number of carries. For a budget:
-with k steps, n / k carries are saved, and the residuals of k steps live at once while one checkpoint is pulled back:
+With k steps, n / k carries are saved, and the residuals of k steps live at once while one checkpoint is pulled back:
 both together are fewest for k near the root of n times the carry's bytes over a step's. Each step is computed twice.
-Left out: loops with effects; loops of a number of steps that is computed.
+Left out: loops with effects; loops of a number of steps that is computed; chunks in chunks, see `state_limit`.
 Source: Griewank & Walther 2008, "Evaluating derivatives", section 12.2.
 """
 
 from collections.abc import Callable, Sequence
-from math import ceil, sqrt
-from typing import Any, Final, NamedTuple
+from functools import partial
+from math import ceil, isqrt, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapeless.interpreters import limits
 from tapeless.interpreters.residuals.rematerialization import save_none
 from tapeless.tracer import core
+from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.linear_vars import linear_results
 from tapeless.tracer.primitives.checkpoint import checkpoint
@@ -53,19 +54,17 @@ def scans_in_chunks(jaxpr: Jaxpr, residuals: Residuals) -> Jaxpr:
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:
         loop = loops.get(eqn)
-        eqns.extend([eqn] if loop is None else _spliced(loop.eqn, _program_in_chunks(loop)))
+        eqns.extend([eqn] if loop is None else splice(loop.eqn, _program_in_chunks(loop)))
     return jaxpr.replace(eqns=eqns) if loops else jaxpr
 
 
 def _program_in_chunks(loop: ChunkedLoop) -> Jaxpr:
     params, avals = loop.eqn.params, tuple([v.aval for v in loop.eqn.invars])
-    schedule = in_chunks(params["length"], loop.steps)
-    return write_schedule(
-        params["jaxpr"], avals, params["n_consts"], params["n_carry"], params["reverse"], params["unroll"], schedule
-    )
+    others = [params[name] for name in ("n_consts", "n_carry", "length", "reverse", "unroll")]
+    return write_chunks(params["jaxpr"], avals, loop.steps, *others)
 
 
-def _spliced(loop: Equation, program: Jaxpr) -> list[Equation]:
+def splice(loop: Equation, program: Jaxpr) -> list[Equation]:
     """Write the equations of a program in the place of an equation."""
     env: dict[Atom, Atom] = dict(zip(program.invars, loop.invars))
     results = dict(zip(program.outvars, loop.outvars))
@@ -99,45 +98,17 @@ def _steps(length: int, saved: int, carry: int) -> int:
     return min(near, key=live, default=best)
 
 
-# ---- schedules -----------------------------------------------------------------------------------------------
+def square_root(length: int) -> int:
+    """Return how many steps a chunk has, so that chunks and the steps of one are at most 2 sqrt(length), rounded up.
 
-
-class Schedule(NamedTuple):
-    """The steps of a loop in checkpoints, in the order in which they are computed.
-
-    parts: pairs of a number and a schedule, so many checkpoints of which are computed one after another.
-    rest: steps at the end, whose residuals are saved.
+    A divisor of the number of steps is preferred: then no element is copied.
     """
-
-    parts: tuple[tuple[int, "Schedule"], ...] = ()
-    rest: int = 0
-
-    @property
-    def length(self) -> int:
-        """The number of steps."""
-        return sum([times * inner.length for times, inner in self.parts]) + self.rest
-
-    @property
-    def evaluations(self) -> int:
-        """The evaluations of steps in a forward and a backward pass; one that saves its residuals counts once."""
-        return self.length + sum([times * inner.evaluations for times, inner in self.parts])
-
-    @property
-    def states(self) -> int:
-        """The carries that are live at once, beyond the first one; a step that saves its residuals counts as one."""
-        saved, most = 0, 0
-        for times, inner in self.parts:
-            saved += times
-            most = max(most, saved + inner.states)
-        return max(most, saved + self.rest - 1)
+    root, most = isqrt(length), isqrt(4 * length - 1) + 1
+    even = [k for k in range(1, root + 1) if length % k == 0 and k + length // k <= most + 1]
+    return even[-1] if even else min((root, root + 1), key=lambda k: length // k + k)
 
 
-STEP: Final = Schedule(rest=1)
-
-
-def in_chunks(length: int, steps: int) -> Schedule:
-    """Schedule a loop in checkpoints of `steps` steps each; the steps that are left save their residuals."""
-    return Schedule(((length // steps, Schedule(rest=steps)),), length % steps)
+# ---- programs ------------------------------------------------------------------------------------------------
 
 
 @core.memoize_by_program
@@ -159,55 +130,49 @@ def read_by_index(body: Jaxpr, elements: tuple[ShapedArray, ...], n_consts: int,
 
 
 @core.memoize_by_program
-def write_schedule(
+def write_chunks(
     body: Jaxpr,
     avals: tuple[ShapedArray, ...],
+    steps: int,
     n_consts: int,
     n_carry: int,
+    length: int,
     reverse: bool,
     unroll: int,
-    schedule: Schedule,
 ) -> Jaxpr:
-    """Write a scan of a body, for operands of the types `avals`, as scans of checkpoints by a schedule."""
-    n_given, length = n_consts + n_carry, schedule.length
+    """Write a scan of a body, for operands of the types `avals`, as a scan of checkpoints of so many steps.
 
-    def program(*args: Any) -> list[Any]:
-        consts, carry, xs = args[:n_consts], args[n_consts:n_given], args[n_given:]
-        found: list[Sequence[Any]] = []
-        begin = 0
-        for times, inner in (*schedule.parts, (schedule.rest, None)):
-            end = begin + times * (inner.length if inner else 1)
-            if begin < end:
-                start, stop = (length - end, length - begin) if reverse else (begin, end)
-                part = [slice_in_dim(x, start, stop) if end - begin < length else x for x in xs]
-                outs = checkpoints(inner, consts, carry, part, times) if inner else steps(consts, carry, part, times)
-                carry = outs[:n_carry]
-                found.append(outs[n_carry:])
-            begin = end
-        stacked = found[::-1] if reverse else found
-        return [*carry, *[ys[0] if len(ys) == 1 else concatenate(ys, 0) for ys in zip(*stacked)]]
+    The steps that are left save their residuals.
+    """
+    times, left = divmod(length, steps)
 
-    def steps(consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], n: int) -> tuple[Any, ...]:
-        return scan(body, consts, carry, xs, length=n, reverse=reverse, unroll=min(unroll, n))
-
-    def checkpoints(
-        inner: Schedule, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], times: int
-    ) -> tuple[Any, ...]:
-        """Compute so many checkpoints of a schedule; of one step each, its elements are those of `xs`."""
-        of_one = [aval.update(shape=(inner.length, *aval.shape[1:])) for aval in avals[n_given:]]
-        is_step = inner == STEP and times > 1
-        one = (
-            body
-            if is_step
-            else write_schedule(body, (*avals[:n_given], *of_one), n_consts, n_carry, reverse, unroll, inner)
+    def run(n: int, *args: Any) -> tuple[Any, ...]:
+        """Run n steps."""
+        return scan(
+            body, *split_list(args, n_consts, n_carry), length=n, reverse=reverse, unroll=max(min(unroll, n), 1)
         )
+
+    elements = [aval.update(shape=(steps, *aval.shape[1:])) for aval in avals[n_consts + n_carry :]]
+    chunk = trace_closed(partial(run, steps), [*avals[: n_consts + n_carry], *elements]) if steps > 1 else body
+    again = trace_closed(lambda *args: checkpoint(chunk, *args, policy=save_none), chunk.in_avals)
+
+    def chunks(consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:
         if times == 1:
-            return checkpoint(one, *consts, *carry, *xs, policy=save_none)
-        parts = xs if is_step else [reshape(x, (times, inner.length, *aval_of(x).shape[1:])) for x in xs]
-        again = trace_closed(lambda *args: checkpoint(one, *args, policy=save_none), one.in_avals)
+            return checkpoint(chunk, *consts, *carry, *xs, policy=save_none)
+        parts = xs if steps == 1 else [reshape(x, (times, steps, *aval_of(x).shape[1:])) for x in xs]
         outs = scan(again, consts, carry, parts, length=times, reverse=reverse)
         ys = outs[n_carry:]
-        joined = ys if is_step else [reshape(y, (times * inner.length, *aval_of(y).shape[2:])) for y in ys]
+        joined = ys if steps == 1 else [reshape(y, (times * steps, *aval_of(y).shape[2:])) for y in ys]
         return (*outs[:n_carry], *joined)
+
+    def program(*args: Any) -> Sequence[Any]:
+        consts, carry, xs = split_list(args, n_consts, n_carry)
+        if not left:
+            return chunks(consts, carry, xs)
+        first, rest = ((left, length), (0, left)) if reverse else ((0, length - left), (length - left, length))
+        outs = chunks(consts, carry, [slice_in_dim(x, *first) for x in xs])
+        more = run(left, *consts, *outs[:n_carry], *[slice_in_dim(x, *rest) for x in xs])
+        pairs = [(y, z) if first < rest else (z, y) for y, z in zip(outs[n_carry:], more[n_carry:])]
+        return [*more[:n_carry], *[concatenate(pair, 0) for pair in pairs]]
 
     return trace_closed(program, avals)

@@ -1,16 +1,17 @@
-"""Online checkpointing: states of a loop of unknown length, saved in a fixed number of slots, for its backward pass.
+"""Saved states of while loops: a fixed number of slots, filled in the forward pass, read and filled in the backward one.
 
 Search terms: dynamic checkpointing, treeverse, revolve, recomputation, reverse mode of while loops. Sources: Wang, Moin
 & Iaccarino 2009 (minimal repetition dynamic checkpointing); Stumm & Walther 2010; Griewank & Walther 2000.
 
-A state is saved before each step, at level 0, while there is a slot for it. If none is free, the last state moves to
-the next step, one level up, and gives free all slots of lower levels: those are read if the loop ends there, and taken
-by the next steps. Backwards, the last saved state before a step is the one to go on from, and the states on the way
-take the slots that are free by then, by the same rule. The first state stays in slot 0.
+Forwards, a loop of a known number of steps saves the states of `schedules.next_position`. Else a state is saved
+before each step, at level 0, while there is a slot for it. If none is free, the last state moves to the next step, one
+level up, and gives free all slots of lower levels: those are read if the loop ends there, and taken by the next steps.
+Backwards, the last saved state before a step is the one to go on from, and the slots of later states are free. On the way
+states are saved at those positions, too, for the distance is known. The first state stays.
 
-With s >= 2 slots, each of n states is computed again at most r times, if n <= binomial(s + r, r + 1): never for n <= s.
-Besides, every step backwards computes its own residuals. With one slot it is n - 1 times. Left out: Revolve's schedule
-between two saved states, which knows how far it goes; slots on disk.
+With s slots, the steps of a known number are computed again as often as the binomial optimum says. Of an unknown number
+n, if s >= 2, each is computed again at most r times if n <= binomial(s + r, r + 1): never for n <= s. With one slot it is
+n - 1 times. Besides, every step backwards computes its own residuals. Left out: slots on disk.
 """
 
 from collections.abc import Sequence
@@ -18,14 +19,25 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from tapeless.interpreters.residuals.schedules import next_position
 from tapeless.tracer import core, passes
 from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import control_flow as c
-from tapeless.tracer.primitives.elementwise import add, eq, ge, gt, lt, select_n, sub
+from tapeless.tracer.primitives.elementwise import (
+    add,
+    convert_element_type,
+    eq,
+    ge,
+    gt,
+    lt,
+    select_n,
+    sub,
+)
+from tapeless.tracer.primitives.elementwise import min as min_
 from tapeless.tracer.primitives.indexing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from tapeless.tracer.primitives.linear_while import INT
-from tapeless.tracer.primitives.reduction import argmax
+from tapeless.tracer.primitives.reduction import argmax, reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, full, iota
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -36,8 +48,19 @@ _FREE: Final = -1  # the level of a slot that may be taken
 _COUNT: Final = ShapedArray((), INT)
 
 
-class Slots(NamedTuple):
-    """Saved states.
+class SavedStates(NamedTuple):
+    """Saved states: the number of steps before each, int32 [slots], and an array [slots, ...] for each part of them."""
+
+    positions: Any
+    states: Sequence[Any]
+
+    def flat(self) -> list[Any]:
+        """List the arrays."""
+        return [self.positions, *self.states]
+
+
+class _Slots(NamedTuple):
+    """States that are saved while the number of steps is unknown.
 
     positions, levels: of each slot, int32 [slots]: the number of steps before its state; its level. states: one array
     [slots, ...] for each part of a state.
@@ -47,7 +70,7 @@ class Slots(NamedTuple):
     levels: Any
     states: Sequence[Any]
 
-    def save(self, position: Any, last: Any, state: Sequence[Any]) -> tuple[Any, "Slots"]:
+    def save(self, position: Any, last: Any, state: Sequence[Any]) -> tuple[Any, "_Slots"]:
         """Save the state at `position` after that in the slot `last`; return its slot and the slots.
 
         Among free slots, those that hold no state or a later one are taken first, then the earliest state.
@@ -66,27 +89,11 @@ class Slots(NamedTuple):
         below = lt(self.levels, level)
         levels = _replaced(select_n(below, self.levels, full((n,), _FREE, INT)), slot, level)
         states = [_written(x, value, slot) for x, value in zip(self.states, state, strict=True)]
-        return slot, Slots(_replaced(self.positions, slot, position), levels, states)
-
-    def back_to(self, position: Any) -> tuple[Any, "Slots"]:
-        """Find the slot of the last state that is not after `position`, and give free those after it."""
-        n = aval_of(self.positions).shape[0]
-        after = gt(self.positions, position)
-        last = argmax(select_n(after, self.positions, full((n,), _FREE, INT)), 0)
-        return last, self._replace(levels=select_n(after, self.levels, full((n,), _FREE, INT)))
-
-    def state(self, slot: Any) -> list[Any]:
-        """Return the state in a slot."""
-        return [_at(x, slot) for x in self.states]
+        return slot, _Slots(_replaced(self.positions, slot, position), levels, states)
 
     def flat(self) -> list[Any]:
         """List the arrays."""
         return [self.positions, self.levels, *self.states]
-
-
-def from_flat(arrays: Sequence[Any]) -> Slots:
-    """Return the slots that `Slots.flat` lists."""
-    return Slots(arrays[0], arrays[1], arrays[2:])
 
 
 def _i(n: int) -> Any:
@@ -112,11 +119,11 @@ class SavedLoop(NamedTuple):
 
     carry: Sequence[Any]
     trips: Any
-    slots: Slots | None
+    saved: SavedStates | None
 
     def residuals(self) -> list[Any]:
         """List what a `linear_while` reads of it."""
-        return [self.trips, *(self.slots.flat() if self.slots else [])]
+        return [self.trips, *(self.saved.flat() if self.saved else [])]
 
 
 def needed_parts(primal: Jaxpr, n_consts: int, n_carry: int) -> tuple[int, ...]:
@@ -140,11 +147,13 @@ def run_saving(
     consts: tuple[Sequence[Any], Sequence[Any]],
     carry: Sequence[Any],
     saved: tuple[int, ...],
-    n_slots: int,
+    saving: c.Saving,
 ) -> SavedLoop:
     """Run a while loop that saves the parts of its carry numbered in `saved`, and counts its steps."""
+    if saved and saving.trips is not None:
+        return _run_known(body, consts[1], carry, saved, saving.slots, saving.trips)
     of_condition, of_body = consts
-    n = len(of_condition)
+    n, n_slots = len(of_condition), saving.slots
     table = [full((n_slots,), fill, INT) for fill in (_NEVER, _FREE)] if saved else []
     begun = [np.int32(0), *([np.int32(0)] if saved else []), *table, *[_repeated(carry[k], n_slots) for k in saved]]
     if saved and n_slots == 1:
@@ -152,8 +161,54 @@ def run_saving(
     avals = [aval_of(x) for x in begun]
     test = passes.rearrange_program(condition, [*range(n), *avals, *range(n, n + len(carry))], [0])
     program = _saving_body(body, saved, len(of_body), tuple(avals))
-    outs = c.while_loop(test, program, consts, [*begun, *carry])
-    return SavedLoop(outs[len(begun) :], outs[0], from_flat(outs[2 : len(begun)]) if saved else None)
+    outs = c.while_loop(test, program, consts, [*begun, *carry], saving)
+    return SavedLoop(outs[len(begun) :], outs[0], SavedStates(outs[2], outs[4 : len(begun)]) if saved else None)
+
+
+def _run_known(
+    body: Jaxpr, consts: Sequence[Any], carry: Sequence[Any], saved: tuple[int, ...], slots: int, trips: int
+) -> SavedLoop:
+    """Run a known number of steps: a scan over the saved states, of loops from each to the next."""
+    number = max(1, min(slots, trips))
+    program = _to_next_state(body, saved, len(consts), slots)
+    outs = c.scan(program, [np.int32(trips), *consts], [np.int32(number - 1), np.int32(0), *carry], (), length=number)
+    n = 2 + len(carry)
+    return SavedLoop(outs[2:n], np.int32(trips), SavedStates(outs[n], outs[n + 1 :]))
+
+
+@core.memoize_by_program
+def _to_next_state(body: Jaxpr, saved: tuple[int, ...], n_consts: int, slots: int) -> Jaxpr:
+    """Write the program of a saved state: it carries the number of free slots, the number of steps, and the carry."""
+    carry = body.in_avals[n_consts:]
+    program = _counting(body, n_consts)
+
+    def run(*operands: Any) -> Any:
+        (end,), consts, (free,), before = split_list(operands, 1, n_consts, 1)
+        target = next_position(before[0], end, free)
+        after = c.while_loop(_before_end(program, n_consts), program, ([target], consts), before, c.Saving(slots))
+        return [sub(free, _i(1)), *after, before[0], *[before[1 + k] for k in saved]]
+
+    in_avals = [_COUNT, *body.in_avals[:n_consts], _COUNT, _COUNT, *carry]
+    return trace_closed(run, in_avals, what="linearize", function=body).replace(name=f"saving_{body.name}")
+
+
+@core.memoize_by_program
+def _counting(body: Jaxpr, n_consts: int) -> Jaxpr:
+    """Return a body that counts its steps, in its first carry."""
+
+    def step(*operands: Any) -> Any:
+        consts, (count,), carry = split_list(operands, n_consts, 1)
+        return [add(count, _i(1)), *eval_jaxpr(body, [*consts, *carry])]
+
+    in_avals = [*body.in_avals[:n_consts], _COUNT, *body.in_avals[n_consts:]]
+    return trace_closed(step, in_avals, what="linearize", function=body).replace(name=body.name)
+
+
+@core.memoize_by_program
+def _before_end(body: Jaxpr, n_consts: int) -> Jaxpr:
+    """Return the condition of a loop of such a body: that its count is less than a number."""
+    in_avals = [_COUNT, *body.in_avals[n_consts:]]
+    return trace_closed(lambda end, now, *_: [lt(now, end)], in_avals, what="linearize", function=body)
 
 
 @core.memoize_by_program
@@ -161,7 +216,7 @@ def _saving_body(body: Jaxpr, saved: tuple[int, ...], n_consts: int, avals: tupl
     def step(*operands: Any) -> Any:
         consts, (count, *more), carry = split_list(operands, n_consts, len(avals))
         if saved:
-            last, slots = from_flat(more[1:]).save(count, more[0], [carry[k] for k in saved])
+            last, slots = _Slots(more[1], more[2], more[3:]).save(count, more[0], [carry[k] for k in saved])
             more = [last, *slots.flat()]
         return [add(count, _i(1)), *more, *eval_jaxpr(body, [*consts, *carry])]
 
@@ -178,36 +233,39 @@ def _repeated(x: Any, n: int) -> Any:
 # ---- backwards -----------------------------------------------------------------------------------------------
 
 
-def state_before(step: Jaxpr, consts: Sequence[Any], n_states: int, position: Any, slots: Slots) -> tuple[Any, Slots]:
+def state_before(
+    step: Jaxpr, consts: Sequence[Any], position: Any, saved: SavedStates
+) -> tuple[Sequence[Any], SavedStates]:
     """Compute the state before the step at `position` from the last one saved, saving those on the way.
 
     Args:
       step: constants, state -> state, residuals.
     """
-    last, slots = slots.back_to(position)
-    begun = [_at(slots.positions, last), last, *slots.flat()]
-    carry = [*begun, *slots.state(last)]
-    avals = tuple([aval_of(x) for x in carry])
-    outs = c.while_loop(
-        _not_there(step, avals), _advance(step, len(consts), n_states, avals), ([position], consts), carry
-    )
-    return outs[len(begun) :], from_flat(outs[2 : len(begun)])
+    later = gt(saved.positions, position)
+    last = argmax(select_n(later, saved.positions, full(aval_of(later).shape, _FREE, INT)), 0)
+    carry = [_at(saved.positions, last), *saved.flat(), *[_at(x, last) for x in saved.states]]
+    avals, n = tuple([aval_of(x) for x in carry]), len(saved.states)
+    program = _save_next(step, len(consts), n, avals)
+    slots = aval_of(saved.positions).shape[0]
+    outs = c.while_loop(_before_end(program, 1 + len(consts)), program, ([position], [position, *consts]), carry, c.Saving(slots))
+    return outs[2 + n :], SavedStates(outs[1], outs[2 : 2 + n])
 
 
 @core.memoize_by_program
-def _not_there(step: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr:
-    return trace_closed(lambda end, now, *_: [lt(now, end)], [_COUNT, *avals], what="transpose", function=step)
+def _save_next(step: Jaxpr, n_consts: int, n_states: int, avals: tuple[ShapedArray, ...]) -> Jaxpr:
+    """Write a program that goes on to the next state that is saved, or to `end` if no slot is free."""
+    advance = _counting(passes.rearrange_program(step, range(len(step.invars)), range(n_states)), n_consts)
 
+    def run(*operands: Any) -> Any:
+        (end,), consts, (now, positions), states, state = split_list(operands, 1, n_consts, 2, n_states)
+        free = reduce_sum(convert_element_type(gt(positions, end), INT), (0,))
+        target = min_(next_position(now, add(end, _i(1)), free), end)
+        saving = c.Saving(aval_of(positions).shape[0])
+        now, *state = c.while_loop(_before_end(advance, n_consts), advance, ([target], consts), [now, *state], saving)
+        slot, some = argmax(positions, 0), gt(free, _i(0))
+        kept = [_written(x, select_n(some, _at(x, slot), y), slot) for x, y in zip(states, state)]
+        written = _replaced(positions, slot, select_n(some, _at(positions, slot), now))
+        return [now, written, *kept, *state]
 
-@core.memoize_by_program
-def _advance(step: Jaxpr, n_consts: int, n_states: int, avals: tuple[ShapedArray, ...]) -> Jaxpr:
-    advance = passes.rearrange_program(step, range(len(step.invars)), range(n_states))
-
-    def body(*operands: Any) -> Any:
-        consts, (position, last, *table), state = split_list(operands, n_consts, len(avals) - n_states)
-        after, position = eval_jaxpr(advance, [*consts, *state]), add(position, _i(1))
-        last, slots = from_flat(table).save(position, last, after)
-        return [position, last, *slots.flat(), *after]
-
-    in_avals = [*step.in_avals[:n_consts], *avals]
-    return trace_closed(body, in_avals, what="transpose", function=step).replace(name=f"again_{step.name}")
+    in_avals = [_COUNT, *step.in_avals[:n_consts], *avals]
+    return trace_closed(run, in_avals, what="transpose", function=step).replace(name=f"again_{step.name}")

@@ -1,115 +1,65 @@
-"""Schedules of loops in checkpoints, for a number of states that are live at once.
+"""Schedules of loops: which states to save, so that the fewest steps are computed again (Revolve, treeverse).
 
-A state is a carry that is saved. Scans of checkpoints in scans of checkpoints, of k1, k2, ..., kd steps each, save
-k1 + k2 + ... + kd states at once, reverse k1 k2 ... kd steps, and evaluate each step 1 + d times. Any other number of
-steps is written with its digits: of so many of the outermost scans, of the next ones, and so on, each in the place of
-those before, whose states are more. The fewest levels are taken that the states allow.
-Left out: chunks of unequal lengths, with which s states and r repetitions reverse binomial(s + r, s) steps. Each chunk
-is another program then, and compiled programs do not drop the states of one before they save those of the next.
-Source: Griewank & Walther 2000, "Algorithm 799: revolve", for the bound; Griewank & Walther 2008, section 12.2.
+A state is a carry that is saved; the first one counts. Backwards, the last saved state before a step is the one to go on
+from. To reverse l steps from a saved state with s states, including it, the loop goes on some steps, saves, reverses what
+is behind with s - 1 states, and what is before with s, as the others are free then. With s states and at most r
+repetitions of a step, binomial(s + r, s) steps are reversed. The fewest repetitions of l steps together are
+r l - binomial(s + r, r - 1), for the least such r. They are reached if what is before has from binomial(s + r - 2, s) to
+binomial(s + r - 1, s) steps, and what is behind from binomial(s + r - 2, s - 1) to binomial(s + r - 1, s - 1).
+Source: Griewank 1992, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
+differentiation"; Griewank & Walther 2000, "Algorithm 799: revolve".
 """
 
-from collections.abc import Iterator
-from functools import lru_cache
-from math import isqrt, prod
-from typing import Final
+from typing import Any, Final
 
-from tapeless.interpreters.residuals.chunks import STEP, Schedule, in_chunks
+import numpy as np
 
-_TRIED: Final = 256  # plans of one number of levels
-_REMEMBERED: Final = 512
+from tapeless.tracer.primitives import control_flow as c
+from tapeless.tracer.primitives.elementwise import add, div, gt, lt, max, min, mul, rem, select_n, sub
+from tapeless.tracer.staging import trace_closed
+from tapeless.tracer.types import ShapedArray
+
+_MOST: Final = np.int32(2**31 - 1)
+_ONE: Final = np.int32(1)
+_COUNT: Final = ShapedArray((), np.dtype(np.int32))
 
 
-def square_root(length: int, stacked: bool = False) -> Schedule:
-    """Plan checkpoints of about the root of the number of steps, each of which is evaluated twice.
+def next_position(now: Any, end: Any, free: Any) -> Any:
+    """Compute before which step the next state is saved, if steps from `now` to before `end` are to be reversed.
 
-    The carries that they save and the steps of one of them are together at most 2 sqrt(length), rounded up. Checkpoints
-    of equal lengths are taken within that, whether or not the loop has `stacked` results.
+    Args:
+      now, end, free: int32 []; the last is the number of free slots, besides that of the state at `now`.
+    Returns: int32 []; `end` if no slot is free, or there is one step at most.
     """
-    root, most = isqrt(length), isqrt(4 * length - 1) + 1
-    even = [k for k in range(1, root + 1) if length % k == 0 and k + length // k <= most + 1]
-    if even:
-        return in_chunks(length, even[-1])
-    return in_chunks(length, min((root, root + 1), key=lambda k: length // k + k))
+    length, states = sub(end, now), add(free, _ONE)
+    before, r = _reversed_before(length, states, free)
+    below = max(sub(add(states, r), _ONE), _ONE)
+    behind = _scaled(before, states, below)
+    steps = max(min(before, sub(length, behind)), _ONE)
+    is_saved = gt(min(free, sub(length, _ONE)), np.int32(0))
+    return select_n(is_saved, end, add(now, steps))
 
 
-def logarithmic(length: int, stacked: bool = False) -> Schedule:
-    """Plan at most 2 log2(length) states, rounded up, and at most 2 + log2(length) / 2 evaluations of a step."""
-    return of_states(length, 2 * (length - 1).bit_length(), stacked)
+def _reversed_before(length: Any, states: Any, free: Any) -> tuple[Any, Any]:
+    """Find the least r for which binomial(s + r, s) is at least `length`; return binomial(s + r - 1, s), and r."""
+
+    def next_r(states: Any, r: Any, before: Any, reached: Any) -> Any:
+        r = add(r, _ONE)
+        fits = lt(div(reached, r), div(sub(sub(_MOST, reached), states), states))
+        return [r, reached, select_n(fits, _MOST, add(reached, _scaled(reached, states, r)))]
+
+    test = trace_closed(lambda length, r, before, reached: [lt(reached, length)], [_COUNT] * 4)
+    body = trace_closed(next_r, [_COUNT] * 4)
+    begun = select_n(gt(free, np.int32(0)), length, _ONE)  # with one state there is nothing to choose
+    r, before, _ = c.while_loop(test, body, ([length], [states]), [np.int32(0), _ONE, begun])
+    return before, r
 
 
-@lru_cache(_REMEMBERED)
-def of_states(length: int, states: int, stacked: bool = False) -> Schedule:
-    """Plan at most so many states live at once, with the fewest levels, so the fewest evaluations, of equal chunks.
-
-    stacked: the loop stacks results. Then up to half as many evaluations more are taken, and one more level, for a
-      schedule of one part, which concatenates none, and slices none of their cotangents.
-    Raises: ValueError with the fewest states if these are more.
-    """
-    for levels in range(1, length.bit_length() + 1):
-        plans = _plans(length, levels, states)
-        if plans:
-            least = min([plan.evaluations for plan in plans])
-            whole = [_digits(length, inner) for inner in _factors(length, levels + 1, states)] if stacked else []
-            good = [plan for plan in plans if 20 * plan.evaluations <= 21 * least]
-            good += [plan for plan in whole if 2 * plan.evaluations <= 3 * least]
-            # each part is one more copy of the step's program
-            return min(good, key=lambda plan: (len(plan.parts), plan.evaluations, plan.states))
-    raise ValueError(f"a loop of {length} steps needs at least {fewest_states(length)} states")
+def _scaled(x: Any, by: Any, over: Any) -> Any:
+    """Compute x * by / over, which is whole, from the quotient, as the product may have more than 32 bits."""
+    return add(mul(div(x, over), by), div(mul(rem(x, over), by), over))
 
 
-@lru_cache(_REMEMBERED)
-def fewest_states(length: int) -> int:
-    """Return the fewest states of equal chunks."""
-    return min(
-        [_digits(length, [*inner]).states for n in range(length.bit_length()) for inner in _radices(length, n, 4 * n)]
-    )
-
-
-def _plans(length: int, levels: int, states: int) -> list[Schedule]:
-    """Plan so many levels within so many states, evenly among the sizes of the inner ones."""
-    fitting = [
-        inner for inner in _radices(length, levels - 1, states - 1) if length // prod(inner) + sum(inner) <= states
-    ]
-    plans = [_digits(length, inner) for inner in fitting[:: 1 + len(fitting) // _TRIED]]
-    return [plan for plan in plans if plan.states <= states]
-
-
-def _radices(length: int, levels: int, most: int) -> Iterator[list[int]]:
-    """List numbers of steps of the inner levels, as equal as can be, with sums up to `most`."""
-    for total in range(2 * levels, most + 1):
-        each, more = divmod(total, max(levels, 1))
-        inner = [each + 1] * more + [each] * (levels - more)
-        if prod(inner) > length or total > 2 * levels == 0:
-            return
-        yield inner
-
-
-def _factors(length: int, levels: int, most: int) -> Iterator[list[int]]:
-    """List inner levels, the largest first, of up to so many levels whose numbers of steps have the loop's as product.
-
-    The sum of all levels is at most `most`.
-    """
-    return (factors[1:] for factors in _products(length, levels, length, most))
-
-
-def _products(product: int, n: int, largest: int, most: int) -> Iterator[list[int]]:
-    """List up to n descending factors of a product, of sum up to `most`."""
-    if product <= min(largest, most):
-        yield [product]
-    if n > 1:
-        for k in range(2, min(largest, most, product // 2) + 1):
-            if product % k == 0:
-                yield from ([k, *inner] for inner in _products(product // k, n - 1, k, most - k))
-
-
-def _digits(length: int, inner: list[int]) -> Schedule:
-    """Write a number of steps with nested checkpoints of these numbers of steps, the outermost first."""
-    nests = [STEP]
-    for times in reversed(inner):
-        nests.append(Schedule(((times, nests[-1]),)))
-    parts: list[tuple[int, Schedule]] = []
-    for nest in reversed(nests):
-        times, length = divmod(length, nest.length)
-        parts.extend([(times, nest)] if times else [])
-    return Schedule(tuple(parts))
+def logarithmic(length: int) -> int:
+    """Return log2(length), rounded up, as the number of states; steps are computed 2 + log2(length) / 2 times at most."""
+    return (length - 1).bit_length() or 1

@@ -134,7 +134,7 @@ def _split_unknown_while(
     body: Jaxpr,
     n_condition: int,
     n_body: int,
-    **slots: int,
+    **how: Any,
 ) -> Any:
     """Run the known part of a while of values that are unknown of any kind, and stage all of it in the other half.
 
@@ -162,7 +162,7 @@ def _split_unknown_while(
     every = (True,) * len(of_carry)
     halves = trace.unzip_body(body, (*of_consts, *every), unknown_out=every)
     before = [*call.jit(halves.primal, *known), *where_true(of_consts, consts)]
-    params = {"condition": condition, "body": halves.linear, "n_condition": n_condition, "n_body": len(before), **slots}
+    params = {"condition": condition, "body": halves.linear, "n_condition": n_condition, "n_body": len(before), **how}
     pushed = trace.record(c.while_p, [*test_consts, *before, *carry], params)
     return merge_lists(of_carry, where_true(of_carry, pushed), results)
 
@@ -189,7 +189,7 @@ def _run_primal_while(
     body: Jaxpr,
     n_condition: int,
     n_body: int,
-    slots: int = c.SLOTS,
+    saving: c.Saving = c.Saving(),
 ) -> _RunWhile:
     of_test, of_consts, of_carry = split_list(linear, n_condition, n_body)
 
@@ -207,7 +207,7 @@ def _run_primal_while(
     test = passes.rearrange_program(condition, going, [0])
     program = passes.rearrange_program(halves.primal, range(n_consts + n_carry), range(n_carry))
     saved = saved_states.needed_parts(halves.primal, n_consts, n_carry)
-    ran = saved_states.run_saving(test, program, (test_consts, kept), before, saved, slots)
+    ran = saved_states.run_saving(test, program, (test_consts, kept), before, saved, saving)
     ins = [*range(n_consts), *[n_consts + k for k in saved]]
     params = {
         "step": passes.rearrange_program(halves.primal, ins, [*saved, *range(n_carry, len(halves.primal.outvars))]),
@@ -215,6 +215,7 @@ def _run_primal_while(
         "n_states": len(saved),
         "n_consts": n_consts,
         "n_linear_consts": sum(of_consts),
+        **({} if saving == c.Saving() else {"saving": saving}),
     }
     pushed = [*where_true(of_consts, consts), *where_true(of_carry, carry)]
     return _RunWhile(of_carry, ran.carry, [*ran.residuals(), *kept], pushed, params)
@@ -361,7 +362,7 @@ def _while_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
         program = vmap.batch_jaxpr(body, size, transformed_bodies.dims_of((*of_consts, *of_carry)))
         test_consts, consts, carry = split_list(given, *counts)
         outs = batched_control_flow.select_while(
-            size, test, program, (test_consts, consts), carry, params.get("slots", c.SLOTS)
+            size, test, program, (test_consts, consts), carry, params.get("saving", c.Saving())
         )
     return outs, [0] * len(outs)
 

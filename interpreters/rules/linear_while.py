@@ -5,6 +5,7 @@ which stands for a loop of that many steps on states and tangents; its transpose
 states that are not saved again. Both are made of `while`, so that they are differentiated in their turn.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,15 @@ def _vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
 
 
 def _transpose(
-    cts: Any, totals: Any, *args: Any, step: Jaxpr, linear: Jaxpr, n_states: int, n_consts: int, n_linear_consts: int
+    cts: Any,
+    totals: Any,
+    *args: Any,
+    step: Jaxpr,
+    linear: Jaxpr,
+    n_states: int,
+    n_consts: int,
+    n_linear_consts: int,
+    saving: c.Saving = c.Saving(),
 ) -> Any:
     """Transpose a linear while loop: from the last step to the first, from saved states.
 
@@ -59,10 +68,10 @@ def _transpose(
     running = [instantiate(Zero(aval)) if total is None else total for total, aval in taken]
     arriving = [instantiate(ct) for ct in where_true(reached.carry, cts)]
     pull = transposed_step(linear, reached, n_residuals, 0)
-    begun = [sub(given.trips[0], np.int32(1)), *given.table, *given.states]
+    begun = [sub(given.trips[0], np.int32(1)), *given.positions, *given.states]
     avals = tuple([aval_of(x) for x in (*begun, *running, *arriving)])
     test, body = _walk(step, pull, n_consts, n_states, avals)
-    outs = c.while_loop(test, body, ((), given.consts), [*begun, *running, *arriving])
+    outs = c.while_loop(test, body, ((), given.consts), [*begun, *running, *arriving], saving)
     flags = (*[False] * first, *added, *reached.carry)
     return cotangents_of_operands(outs[len(begun) :], flags, args)
 
@@ -71,18 +80,17 @@ def _transpose(
 def _walk(
     step: Jaxpr, pull: Jaxpr, n_consts: int, n_states: int, avals: tuple[ShapedArray, ...]
 ) -> tuple[Jaxpr, Jaxpr]:
-    """Build the test and the body of the loop backwards. It carries the step's number, slots and cotangents."""
-    n_slots = 2 + n_states if n_states else 0
+    """Build the test and the body of the loop backwards. It carries the step's number, saved states and cotangents."""
 
     def body(*operands: Any) -> Any:
-        consts, (position,), table, cts = split_list(operands, n_consts, 1, n_slots)
-        state = []
+        consts, (position,), saved, cts = split_list(operands, n_consts, 1, n_states + bool(n_states))
+        state: Sequence[Any] = ()
         if n_states:
-            slots = saved_states.from_flat(table)
-            state, slots = saved_states.state_before(step, consts, n_states, position, slots)
-            table = slots.flat()
+            before = saved_states.SavedStates(saved[0], saved[1:])
+            state, now = saved_states.state_before(step, consts, position, before)
+            saved = now.flat()
         residuals = eval_jaxpr(step, [*consts, *state])[n_states:]
-        return [sub(position, np.int32(1)), *table, *eval_jaxpr(pull, [*residuals, *cts])]
+        return [sub(position, np.int32(1)), *saved, *eval_jaxpr(pull, [*residuals, *cts])]
 
     test = trace_closed(lambda k, *_: [ge(k, np.int32(0))], avals, what="transpose", function=step)
     program = trace_closed(body, [*step.in_avals[:n_consts], *avals], what="transpose", function=step)

@@ -5,7 +5,7 @@ Python functions and pytrees are in `tapeless.lax`. Source: the StableHLO specif
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -57,7 +57,15 @@ def _cond_type(index: ShapedArray, *operands: ShapedArray, branches: tuple[Jaxpr
 cond_p: Final = Primitive("cond", _cond_type, remember=False)
 
 
-SLOTS: Final = 32  # states that reverse mode saves by default: up to 528 steps, each is computed again once at most
+class Saving(NamedTuple):
+    """What reverse mode saves of a while loop, and what is known of its length.
+
+    slots: the number of states; by default, of up to 528 steps each is computed again once at most. trips: the number
+    of steps that it makes, if that is known.
+    """
+
+    slots: int = 32
+    trips: int | None = None
 
 
 def while_loop(
@@ -65,7 +73,7 @@ def while_loop(
     body: Jaxpr,
     consts: tuple[Sequence[Any], Sequence[Any]],
     carry: Sequence[Any],
-    slots: int = SLOTS,
+    saving: Saving = Saving(),
 ) -> tuple[Any, ...]:
     """Apply `body` to the carry while `condition` holds, and return the last carry.
 
@@ -73,7 +81,7 @@ def while_loop(
       condition: constants, carry -> boolean [].
       body: constants, carry -> carry.
       consts: constants of the condition, constants of the body.
-      slots: the number of states that reverse mode saves.
+      saving: the number of states that reverse mode saves.
     Raises: TypeError if the types of operands, inputs and results do not fit.
     """
     of_condition, of_body = consts
@@ -85,12 +93,12 @@ def while_loop(
         body=body,
         n_condition=len(of_condition),
         n_body=len(of_body),
-        **({} if slots == SLOTS else {"slots": slots}),
+        **({} if saving == Saving() else {"saving": saving}),
     )
 
 
 def _while_type(
-    *avals: ShapedArray, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, slots: int = SLOTS
+    *avals: ShapedArray, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, saving: Saving = Saving()
 ) -> tuple[ShapedArray, ...]:
     of_condition, of_body = avals[:n_condition], avals[n_condition : n_condition + n_body]
     carry = avals[n_condition + n_body :]
@@ -179,7 +187,9 @@ def _scan_bodies(jaxpr: Jaxpr, n_consts: int, n_carry: int, length: int, reverse
     return Bodies((body,), range(length)[::-1] if reverse else range(length))
 
 
-def _while_bodies(condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, slots: int = SLOTS) -> Bodies:
+def _while_bodies(
+    condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, saving: Saving = Saving()
+) -> Bodies:
     n_carry = len(body.outvars)
     carry = range(n_condition + n_body, n_condition + n_body + n_carry)
     ins = (*[CONST] * n_condition, *[CARRY] * n_carry)

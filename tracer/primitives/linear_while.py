@@ -26,13 +26,13 @@ INT: Final = np.dtype(np.int32)
 class LinearWhileOperands(NamedTuple):
     """The operands of a linear while loop, in groups.
 
-    trips: its number of steps, int32 []. table: the position of the state in each slot, and the level of the slot,
-    int32 [slots] each; empty if residuals depend on no state. states: the saved parts of the carry, [slots, ...] each;
-    slot 0 holds the first ones. consts: of the step. linear_consts, carry: of the linear step.
+    trips: its number of steps, int32 []. positions: the number of steps before the state in each slot, int32 [slots];
+    none if residuals depend on no state. states: the saved parts of the carry, [slots, ...] each; slot 0 holds the first
+    ones. consts: of the step. linear_consts, carry: of the linear step.
     """
 
     trips: Sequence[Any]
-    table: Sequence[Any]
+    positions: Sequence[Any]
     states: Sequence[Any]
     consts: Sequence[Any]
     linear_consts: Sequence[Any]
@@ -43,18 +43,25 @@ def group_operands(
     operands: Sequence[Any], n_states: int, n_consts: int, n_linear_consts: int, **_: Any
 ) -> LinearWhileOperands:
     """Split the operands of a linear while loop into groups, by its params."""
-    return LinearWhileOperands(*split_list(operands, 1, 2 if n_states else 0, n_states, n_consts, n_linear_consts))
+    return LinearWhileOperands(*split_list(operands, 1, bool(n_states), n_states, n_consts, n_linear_consts))
 
 
 def _linear_while_type(
-    *avals: ShapedArray, step: Jaxpr, linear: Jaxpr, n_states: int, n_consts: int, n_linear_consts: int
+    *avals: ShapedArray,
+    step: Jaxpr,
+    linear: Jaxpr,
+    n_states: int,
+    n_consts: int,
+    n_linear_consts: int,
+    saving: c.Saving = c.Saving(),
 ) -> tuple[ShapedArray, ...]:
     given = group_operands(avals, n_states, n_consts, n_linear_consts)
-    slots: tuple[int, ...] = given.table[0].shape if given.table else ()
-    check_types("linear_while", "takes", [*given.trips, *given.table], [_ints(()), *[_ints(slots)] * len(given.table)])
+    slots: tuple[int, ...] = given.positions[0].shape if given.positions else ()
+    ints = [_ints(()), *[_ints(slots)] * len(given.positions)]
+    check_types("linear_while", "takes", [*given.trips, *given.positions], ints)
     for x in given.states:
         if x.shape[:1] != slots:
-            raise TypeError(f"linear_while: a state is {x}, but the slots are {given.table[0]}.")
+            raise TypeError(f"linear_while: a state is {x}, but the slots are {given.positions[0]}.")
     state = [x.update(shape=x.shape[1:]) for x in given.states]
     check_types("linear_while: step", "takes", step.in_avals, [*given.consts, *state])
     check_types("linear_while: step", "gives", step.out_avals[:n_states], state)
@@ -82,11 +89,13 @@ linear_vars.rules[linear_while_p] = _mark
 def as_program(avals: Sequence[ShapedArray], params: dict[str, Any]) -> Jaxpr:
     """Write a linear while loop of operands of these types as a program: a while loop on states and tangents."""
     counts = params["n_states"], params["n_consts"], params["n_linear_consts"]
-    return _as_program(params["step"], params["linear"], tuple(avals), counts)
+    return _as_program(params["step"], params["linear"], tuple(avals), counts, params.get("saving", c.Saving()))
 
 
 @core.memoize_by_program
-def _as_program(step: Jaxpr, linear: Jaxpr, avals: tuple[ShapedArray, ...], counts: tuple[int, int, int]) -> Jaxpr:
+def _as_program(
+    step: Jaxpr, linear: Jaxpr, avals: tuple[ShapedArray, ...], counts: tuple[int, int, int], saving: c.Saving
+) -> Jaxpr:
     n_states = counts[0]
 
     def forwards(*operands: Any) -> Any:
@@ -94,7 +103,7 @@ def _as_program(step: Jaxpr, linear: Jaxpr, avals: tuple[ShapedArray, ...], coun
         carry = [np.int32(0), *[dynamic_index_in_dim(x, 0, keepdims=False) for x in given.states], *given.carry]
         taken = [*given.consts, *given.linear_consts]
         test, body = _loop(step, linear, tuple(map(aval_of, taken)), tuple(map(aval_of, carry)), counts)
-        return c.while_loop(test, body, (given.trips, taken), carry)[1 + n_states :]
+        return c.while_loop(test, body, (given.trips, taken), carry, saving)[1 + n_states :]
 
     return trace_closed(forwards, avals, what="linearize", function=linear).replace(name=linear.name)
 
