@@ -140,7 +140,7 @@ def select_while(
     body: Jaxpr,
     consts: tuple[Sequence[Any], Sequence[Any]],
     carry: Sequence[Any],
-    saving: c.Saving = c.Saving(),
+    saving: c.Saving = c.BY_DEFAULT,
 ) -> tuple[Any, ...]:
     """Run a batched while loop until all examples are done; examples whose condition is false keep their carry.
 

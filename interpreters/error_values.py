@@ -274,7 +274,7 @@ def _while(
     body: Jaxpr,
     n_condition: int,
     n_body: int,
-    saving: c.Saving = c.Saving(),
+    saving: c.Saving = c.BY_DEFAULT,
 ) -> Any:
     """Detect errors in a `while` loop; in its condition, before the loop and after every step."""
     of_test, consts, carry = split_list(args, n_condition, n_body)

@@ -25,7 +25,10 @@ def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> list
 
 
 def while_loop(
-    condition: TracedBody, body: TracedBody, carry: Sequence[Any], loop: Callable[..., tuple[Any, ...]] = primitives.while_loop
+    condition: TracedBody,
+    body: TracedBody,
+    carry: Sequence[Any],
+    loop: Callable[..., tuple[Any, ...]] = primitives.while_loop,
 ) -> tuple[Any, ...]:
     """Bind `while` without the parts of the carry that its body returns unchanged: they become constants."""
     constant = _constant(body, len(carry))

@@ -87,7 +87,7 @@ def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tu
     # The residuals are the first inputs.
     bound: dict[Any, Any] = {r: fresh.get(v, v) for r, v in zip(linear.invars, plan.wanted)}
     eqns = [
-        *[_renamed(_spending_nothing(eqn), fresh) for eqn in plan.again],
+        *[_renamed(_repeated(eqn), fresh) for eqn in plan.again],
         *[_renamed(eqn, bound) for eqn in linear.eqns],
     ]
     inputs = [*[fresh[v] for v in plan.saved], *linear.invars[len(plan.wanted) :]]
@@ -95,17 +95,21 @@ def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tu
     return check_if_configured(new_primal), check_if_configured(new_linear), len(plan.saved)
 
 
-def _spending_nothing(eqn: Equation) -> Equation:
-    """Mark a rematerialized equation as no further use of its random keys, for `tracer.keys.key_reuse`; bodies, too."""
+def _repeated(eqn: Equation) -> Equation:
+    """Write a rematerialized equation; its programs do without what only observes values.
+
+    It is no further use of its random keys, for `tracer.keys.key_reuse`.
+    """
     if eqn.primitive is random_unwrap_p:
         return eqn.replace(params={"spends": False})
-    params = map_carried(_program_spending_nothing, eqn)
+    params = map_carried(_repeated_program, eqn)
     return eqn if params is eqn.params else eqn.replace(params=params)
 
 
-def _program_spending_nothing(jaxpr: Jaxpr) -> Jaxpr:
-    eqns = [_spending_nothing(eqn) for eqn in jaxpr.eqns]
-    return jaxpr if all(map(operator.is_, eqns, jaxpr.eqns)) else jaxpr.replace(eqns=eqns)
+def _repeated_program(jaxpr: Jaxpr) -> Jaxpr:
+    eqns = [_repeated(eqn) for eqn in jaxpr.eqns if eqn.primitive.effect != "debug"]
+    same = len(eqns) == len(jaxpr.eqns) and all(map(operator.is_, eqns, jaxpr.eqns))
+    return jaxpr if same else jaxpr.replace(eqns=eqns)
 
 
 def _renamed(eqn: Equation, new: dict[Any, Any]) -> Equation:

@@ -1,17 +1,17 @@
-"""Saved states of while loops: a fixed number of slots, filled in the forward pass, read and filled in the backward one.
+"""Saved states of while loops: a fixed number of slots, filled in the forward pass, read and filled backwards.
 
 Search terms: dynamic checkpointing, treeverse, revolve, recomputation, reverse mode of while loops. Sources: Wang, Moin
 & Iaccarino 2009 (minimal repetition dynamic checkpointing); Stumm & Walther 2010; Griewank & Walther 2000.
 
-Forwards, a loop of a known number of steps saves the states of `schedules.next_position`. Else a state is saved
-before each step, at level 0, while there is a slot for it. If none is free, the last state moves to the next step, one
-level up, and gives free all slots of lower levels: those are read if the loop ends there, and taken by the next steps.
-Backwards, the last saved state before a step is the one to go on from, and the slots of later states are free. On the way
-states are saved at those positions, too, for the distance is known. The first state stays.
+Forwards, a loop of a known number of steps saves the states of `schedules.next_position`. Else a state is saved before
+each step, at level 0, while there is a slot for it. If none is free, the last state moves to the next step, one level
+up, and gives free all slots of lower levels: those are read if the loop ends there, and taken by the next steps.
+Backwards, the last saved state before a step is the one to go on from, and the slots of later states are free. On the
+way states are saved at the positions of `schedules`, for the distance is known. The first state stays.
 
 With s slots, the steps of a known number are computed again as often as the binomial optimum says. Of an unknown number
-n, if s >= 2, each is computed again at most r times if n <= binomial(s + r, r + 1): never for n <= s. With one slot it is
-n - 1 times. Besides, every step backwards computes its own residuals. Left out: slots on disk.
+n, if s >= 2, each is computed again at most r times if n <= binomial(s + r, r + 1): never for n <= s. With one slot it
+is n - 1 times. Besides, every step backwards computes its own residuals. Left out: slots on disk.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from tapeless.interpreters.residuals.repeated_step import RepeatedStep, stacking
 from tapeless.interpreters.residuals.schedules import next_position
+from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, passes
 from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
@@ -115,65 +117,74 @@ def _replaced(x: Any, slot: Any, value: Any) -> Any:
 
 
 class SavedLoop(NamedTuple):
-    """A while loop that has run: its last carry, its number of steps, and the saved states, if any part is saved."""
+    """A while loop that has run.
+
+    carry, trips: the last carry, and the number of steps. saved: the saved states, if any part is saved. kept: values
+    of each step that are not computed again. step: what is: constants, kept values, state -> state, residuals.
+    """
 
     carry: Sequence[Any]
     trips: Any
     saved: SavedStates | None
+    kept: Sequence[Any]
+    step: Jaxpr
 
     def residuals(self) -> list[Any]:
-        """List what a `linear_while` reads of it."""
+        """List what a `linear_while` reads of it, before the constants of its step."""
         return [self.trips, *(self.saved.flat() if self.saved else [])]
-
-
-def needed_parts(primal: Jaxpr, n_consts: int, n_carry: int) -> tuple[int, ...]:
-    """List the parts of the carry that residuals of some step depend on.
-
-    Args:
-      primal: a step: constants, carry -> carry, residuals.
-    """
-    needed, before = set[int](), None
-    while needed != before:
-        before = needed
-        outs = [*[primal.outvars[k] for k in sorted(needed)], *primal.outvars[n_carry:]]
-        read = passes.live(primal.eqns, outs)[1] | set(outs)
-        needed = needed | {k for k in range(n_carry) if primal.invars[n_consts + k] in read}
-    return tuple(sorted(needed))
 
 
 def run_saving(
     condition: Jaxpr,
-    body: Jaxpr,
+    step: RepeatedStep,
     consts: tuple[Sequence[Any], Sequence[Any]],
     carry: Sequence[Any],
-    saved: tuple[int, ...],
     saving: c.Saving,
 ) -> SavedLoop:
-    """Run a while loop that saves the parts of its carry numbered in `saved`, and counts its steps."""
-    if saved and saving.trips is not None:
-        return _run_known(body, consts[1], carry, saved, saving.slots, saving.trips)
+    """Run a while loop that saves the parts of its carry that its step needs, and counts its steps."""
+    n, trips = len(carry), saving.trips
+    to_keep = step.forwards.out_avals[n:]
+    if trips is None or not (step.saved or to_keep):
+        last, count, saved = _run_unknown(condition, step, consts, carry, saving)
+        return SavedLoop(last, count, saved, (), step.again)
+    if to_keep:
+        step = stacking(*step, len(consts[1]), trips)
+        arrays = [instantiate(Zero(c.stacked_type(aval, trips))) for aval in to_keep]
+        carry = [np.int32(0), *carry, *arrays]
+    last, saved = _run_known(step, consts[1], carry, saving.slots, trips)
+    own, kept = (last[1 : 1 + n], last[1 + n :]) if to_keep else (last, ())
+    return SavedLoop(own, np.int32(trips), saved, kept, step.again)
+
+
+def _run_unknown(
+    condition: Jaxpr,
+    step: RepeatedStep,
+    consts: tuple[Sequence[Any], Sequence[Any]],
+    carry: Sequence[Any],
+    saving: c.Saving,
+) -> tuple[Sequence[Any], Any, SavedStates | None]:
     of_condition, of_body = consts
-    n, n_slots = len(of_condition), saving.slots
+    n, n_slots, saved = len(of_condition), saving.slots, step.saved
     table = [full((n_slots,), fill, INT) for fill in (_NEVER, _FREE)] if saved else []
     begun = [np.int32(0), *([np.int32(0)] if saved else []), *table, *[_repeated(carry[k], n_slots) for k in saved]]
     if saved and n_slots == 1:
         begun[2:4] = [full((1,), 0, INT), full((1,), _NEVER, INT)]
     avals = [aval_of(x) for x in begun]
     test = passes.rearrange_program(condition, [*range(n), *avals, *range(n, n + len(carry))], [0])
-    program = _saving_body(body, saved, len(of_body), tuple(avals))
+    program = _saving_body(step.forwards, saved, len(of_body), tuple(avals))
     outs = c.while_loop(test, program, consts, [*begun, *carry], saving)
-    return SavedLoop(outs[len(begun) :], outs[0], SavedStates(outs[2], outs[4 : len(begun)]) if saved else None)
+    return outs[len(begun) :], outs[0], SavedStates(outs[2], outs[4 : len(begun)]) if saved else None
 
 
 def _run_known(
-    body: Jaxpr, consts: Sequence[Any], carry: Sequence[Any], saved: tuple[int, ...], slots: int, trips: int
-) -> SavedLoop:
+    step: RepeatedStep, consts: Sequence[Any], carry: Sequence[Any], slots: int, trips: int
+) -> tuple[Sequence[Any], SavedStates]:
     """Run a known number of steps: a scan over the saved states, of loops from each to the next."""
     number = max(1, min(slots, trips))
-    program = _to_next_state(body, saved, len(consts), slots)
+    program = _to_next_state(step.forwards, step.saved, len(consts), slots)
     outs = c.scan(program, [np.int32(trips), *consts], [np.int32(number - 1), np.int32(0), *carry], (), length=number)
     n = 2 + len(carry)
-    return SavedLoop(outs[2:n], np.int32(trips), SavedStates(outs[n], outs[n + 1 :]))
+    return outs[2:n], SavedStates(outs[n], outs[n + 1 :])
 
 
 @core.memoize_by_program
@@ -247,7 +258,9 @@ def state_before(
     avals, n = tuple([aval_of(x) for x in carry]), len(saved.states)
     program = _save_next(step, len(consts), n, avals)
     slots = aval_of(saved.positions).shape[0]
-    outs = c.while_loop(_before_end(program, 1 + len(consts)), program, ([position], [position, *consts]), carry, c.Saving(slots))
+    outs = c.while_loop(
+        _before_end(program, 1 + len(consts)), program, ([position], [position, *consts]), carry, c.Saving(slots)
+    )
     return outs[2 + n :], SavedStates(outs[1], outs[2 : 2 + n])
 
 

@@ -1,11 +1,11 @@
 """Schedules of loops: which states to save, so that the fewest steps are computed again (Revolve, treeverse).
 
-A state is a carry that is saved; the first one counts. Backwards, the last saved state before a step is the one to go on
-from. To reverse l steps from a saved state with s states, including it, the loop goes on some steps, saves, reverses what
-is behind with s - 1 states, and what is before with s, as the others are free then. With s states and at most r
+A state is a carry that is saved; the first one counts. Backwards, the last saved state before a step is the one to go
+on from. To reverse l steps from a saved state with s states, including it, the loop goes on some steps, saves, reverses
+what is behind with s - 1 states, and what is before with s, as the others are free then. With s states and at most r
 repetitions of a step, binomial(s + r, s) steps are reversed. The fewest repetitions of l steps together are
-r l - binomial(s + r, r - 1), for the least such r. They are reached if what is before has from binomial(s + r - 2, s) to
-binomial(s + r - 1, s) steps, and what is behind from binomial(s + r - 2, s - 1) to binomial(s + r - 1, s - 1).
+r l - binomial(s + r, r - 1), for the least such r. They are reached if what is before has from binomial(s + r - 2, s)
+to binomial(s + r - 1, s) steps, and what is behind from binomial(s + r - 2, s - 1) to binomial(s + r - 1, s - 1).
 Source: Griewank 1992, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
 differentiation"; Griewank & Walther 2000, "Algorithm 799: revolve".
 """
@@ -61,5 +61,5 @@ def _scaled(x: Any, by: Any, over: Any) -> Any:
 
 
 def logarithmic(length: int) -> int:
-    """Return log2(length), rounded up, as the number of states; steps are computed 2 + log2(length) / 2 times at most."""
+    """Return log2(length), rounded up, as the number of states: steps are computed at most 2 + log2(length) / 2 times."""
     return (length - 1).bit_length() or 1

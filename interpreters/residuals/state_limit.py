@@ -1,7 +1,8 @@
 """A limit on the saved states of scans: the policy that reverses them from so many states, in the optimal order.
 
-A scan becomes a while loop of a known number of steps (`saved_states`, `schedules`): the elements of a step are read from
-the arrays that hold them, and results are written where they belong, so that neither are copied, nor their cotangents.
+A scan becomes a while loop of a known number of steps (`saved_states`, `schedules`): the elements of a step are read
+from the arrays that hold them, and results are written where they belong, so that neither are copied, nor their
+cotangents.
 Left out: loops inside of the program's equations, and those without a carry, which have no states.
 """
 
@@ -65,7 +66,10 @@ def _as_while(
         at = sub(np.int32(length - 1), k) if reverse else k
         x = [dynamic_index_in_dim(array, at, 0, keepdims=False, allow_negative_indices=False) for array in arrays]
         outs = eval_jaxpr(body, [*consts, *carry, *x])
-        written = [dynamic_update_index_in_dim(y, row, at, 0, allow_negative_indices=False) for y, row in zip(ys, outs[n_carry:])]
+        written = [
+            dynamic_update_index_in_dim(y, row, at, 0, allow_negative_indices=False)
+            for y, row in zip(ys, outs[n_carry:])
+        ]
         return [add(k, np.int32(1)), *outs[:n_carry], *written]
 
     carried = [count, *avals[n_consts : n_consts + n_carry], *stacked]
@@ -78,4 +82,3 @@ def _as_while(
         return while_loop(test, program, ((), [*consts, *xs]), begun, Saving(states, length))[1:]
 
     return trace_closed(loop, avals)
-

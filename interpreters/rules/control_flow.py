@@ -22,6 +22,7 @@ from tapeless.interpreters.index_rows import core, rows, without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.residuals import locations, rematerialization, rematerialization_control_flow, saved_states
 from tapeless.interpreters.residuals.cut import Loop
+from tapeless.interpreters.residuals.repeated_step import repeated_step
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
 from tapeless.tracer import passes
@@ -189,7 +190,7 @@ def _run_primal_while(
     body: Jaxpr,
     n_condition: int,
     n_body: int,
-    saving: c.Saving = c.Saving(),
+    saving: c.Saving = c.BY_DEFAULT,
 ) -> _RunWhile:
     of_test, of_consts, of_carry = split_list(linear, n_condition, n_body)
 
@@ -205,20 +206,18 @@ def _run_primal_while(
     n_consts, n_carry = len(kept), len(before)
     going = [*range(n_condition), *[n_condition + k for k in where_false(of_carry, range(len(of_carry)))]]
     test = passes.rearrange_program(condition, going, [0])
-    program = passes.rearrange_program(halves.primal, range(n_consts + n_carry), range(n_carry))
-    saved = saved_states.needed_parts(halves.primal, n_consts, n_carry)
-    ran = saved_states.run_saving(test, program, (test_consts, kept), before, saved, saving)
-    ins = [*range(n_consts), *[n_consts + k for k in saved]]
+    again = repeated_step(halves.primal, n_consts, n_carry, saving.trips is not None)
+    ran = saved_states.run_saving(test, again, (test_consts, kept), before, saving)
     params = {
-        "step": passes.rearrange_program(halves.primal, ins, [*saved, *range(n_carry, len(halves.primal.outvars))]),
+        "step": ran.step,
         "linear": halves.linear,
-        "n_states": len(saved),
-        "n_consts": n_consts,
+        "n_states": len(ran.saved.states) if ran.saved else 0,
+        "n_consts": n_consts + len(ran.kept),
         "n_linear_consts": sum(of_consts),
-        **({} if saving == c.Saving() else {"saving": saving}),
+        **({} if saving == c.BY_DEFAULT else {"saving": saving}),
     }
     pushed = [*where_true(of_consts, consts), *where_true(of_carry, carry)]
-    return _RunWhile(of_carry, ran.carry, [*ran.residuals(), *kept], pushed, params)
+    return _RunWhile(of_carry, ran.carry, [*ran.residuals(), *kept, *ran.kept], pushed, params)
 
 
 def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
@@ -362,7 +361,7 @@ def _while_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
         program = vmap.batch_jaxpr(body, size, transformed_bodies.dims_of((*of_consts, *of_carry)))
         test_consts, consts, carry = split_list(given, *counts)
         outs = batched_control_flow.select_while(
-            size, test, program, (test_consts, consts), carry, params.get("saving", c.Saving())
+            size, test, program, (test_consts, consts), carry, params.get("saving", c.BY_DEFAULT)
         )
     return outs, [0] * len(outs)
 

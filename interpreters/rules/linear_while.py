@@ -53,7 +53,7 @@ def _transpose(
     n_states: int,
     n_consts: int,
     n_linear_consts: int,
-    saving: c.Saving = c.Saving(),
+    saving: c.Saving = c.BY_DEFAULT,
 ) -> Any:
     """Transpose a linear while loop: from the last step to the first, from saved states.
 

@@ -68,12 +68,15 @@ class Saving(NamedTuple):
     trips: int | None = None
 
 
+BY_DEFAULT: Final = Saving()
+
+
 def while_loop(
     condition: Jaxpr,
     body: Jaxpr,
     consts: tuple[Sequence[Any], Sequence[Any]],
     carry: Sequence[Any],
-    saving: Saving = Saving(),
+    saving: Saving = BY_DEFAULT,
 ) -> tuple[Any, ...]:
     """Apply `body` to the carry while `condition` holds, and return the last carry.
 
@@ -93,12 +96,12 @@ def while_loop(
         body=body,
         n_condition=len(of_condition),
         n_body=len(of_body),
-        **({} if saving == Saving() else {"saving": saving}),
+        **({} if saving == BY_DEFAULT else {"saving": saving}),
     )
 
 
 def _while_type(
-    *avals: ShapedArray, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, saving: Saving = Saving()
+    *avals: ShapedArray, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, saving: Saving = BY_DEFAULT
 ) -> tuple[ShapedArray, ...]:
     of_condition, of_body = avals[:n_condition], avals[n_condition : n_condition + n_body]
     carry = avals[n_condition + n_body :]
@@ -187,9 +190,7 @@ def _scan_bodies(jaxpr: Jaxpr, n_consts: int, n_carry: int, length: int, reverse
     return Bodies((body,), range(length)[::-1] if reverse else range(length))
 
 
-def _while_bodies(
-    condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, saving: Saving = Saving()
-) -> Bodies:
+def _while_bodies(condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, saving: Saving = BY_DEFAULT) -> Bodies:
     n_carry = len(body.outvars)
     carry = range(n_condition + n_body, n_condition + n_body + n_carry)
     ins = (*[CONST] * n_condition, *[CARRY] * n_carry)

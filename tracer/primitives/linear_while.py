@@ -53,7 +53,7 @@ def _linear_while_type(
     n_states: int,
     n_consts: int,
     n_linear_consts: int,
-    saving: c.Saving = c.Saving(),
+    saving: c.Saving = c.BY_DEFAULT,
 ) -> tuple[ShapedArray, ...]:
     given = group_operands(avals, n_states, n_consts, n_linear_consts)
     slots: tuple[int, ...] = given.positions[0].shape if given.positions else ()
@@ -89,7 +89,7 @@ linear_vars.rules[linear_while_p] = _mark
 def as_program(avals: Sequence[ShapedArray], params: dict[str, Any]) -> Jaxpr:
     """Write a linear while loop of operands of these types as a program: a while loop on states and tangents."""
     counts = params["n_states"], params["n_consts"], params["n_linear_consts"]
-    return _as_program(params["step"], params["linear"], tuple(avals), counts, params.get("saving", c.Saving()))
+    return _as_program(params["step"], params["linear"], tuple(avals), counts, params.get("saving", c.BY_DEFAULT))
 
 
 @core.memoize_by_program
