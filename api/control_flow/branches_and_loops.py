@@ -181,7 +181,7 @@ def while_loop(
     body_fun: Callable[[Array], Any],
     init_val: Number,
     *,
-    checkpoints: int | None = None,
+    checkpoints: Checkpoints = None,
 ) -> Array: ...
 @overload
 def while_loop(
@@ -189,24 +189,28 @@ def while_loop(
     body_fun: Callable[[Carry], Carry],
     init_val: Carry,
     *,
-    checkpoints: int | None = None,
+    checkpoints: Checkpoints = None,
 ) -> Carry: ...
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, *, checkpoints: int | None = None
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, *, checkpoints: Checkpoints = None
 ) -> Any:
     """Apply `body_fun` to the carry while `cond_fun` of the carry is true.
 
     Reverse mode saves the carry of at most `checkpoints` steps, however many there are, and computes the others again
     from these: never if there are at most that many steps; at most r times each if there are at most
-    binomial(checkpoints + r, r + 1). Source: Wang, Moin & Iaccarino 2009.
+    binomial(checkpoints + r, r + 1). Besides, it computes each step once more, for its residuals. Source: Wang, Moin &
+    Iaccarino 2009.
 
     Args:
       cond_fun: carry -> boolean scalar.
       body_fun: carry -> carry, of the same structure and types.
       init_val: the carry to begin with, a pytree of arrays. Bare numbers take the type that `body_fun` gives them.
-      checkpoints: how many states reverse mode saves, at least 1; 32 if None.
+      checkpoints: how many states reverse mode saves, at least 1; 32 if None. A text such as "2GB", or
+        `tl.checkpoint_policies.budget(limit)`: as many as fit in so many bytes, 1024 at most; a part from 0.0 to 1.0: in
+        that part of the bytes that 32 need.
     Raises: TypeError if `cond_fun` gives anything else, the carry changes, when every leaf is named, or `checkpoints`
-      is no integer; ValueError if it is less than 1.
+      is none of these; ValueError if it is less than 1. In reverse mode, NotImplementedError if a step needs the
+      result of an `io_callback`, which happens once; ValueError for a budget that one state exceeds.
 
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     Array(192, dtype=int32, weak_type=True)
@@ -214,7 +218,7 @@ def while_loop(
     check_callable("while_loop", cond_fun, "cond_fun")
     check_callable("while_loop", body_fun, "body_fun")
     check_arrays("while_loop: init_val{}", init_val, CLOSE_OVER)
-    slots = _slots("while_loop", checkpoints)
+    how = _saving("while_loop", checkpoints)
     if config.disable_jit:
         first = without_jit.make_arrays(init_val)
         if without_jit.runs_in_python(more := cond_fun(first)):
@@ -231,27 +235,13 @@ def while_loop(
     _check_condition(cond_fun, condition)
     condition, body = references.align_references([condition, body])
     test = references.verdict_only(cond_fun, condition)
-    outs = forwarding.while_loop(test, body, [*carry, *values_of(body.references)], **_saving(slots))
+    outs = forwarding.while_loop(test, body, [*carry, *values_of(body.references)], **how)
     return pytree.unflatten(tree, references.put_back([body], outs))
 
 
-def _slots(who: str, checkpoints: Any) -> int | None:
-    """Check the number of states that a loop saves; None if it is not given."""
-    if checkpoints is None:
-        return None
-    if isinstance(checkpoints, bool) or not hasattr(checkpoints, "__index__"):
-        raise TypeError(
-            f"{who}: checkpoints must be None or a number of states, not {checkpoints!r} of type "
-            f"{type(checkpoints).__name__}."
-        )
-    n = index_of(checkpoints)
-    if n < 1:
-        raise ValueError(f"{who}: checkpoints must be at least 1, for the first state is saved, not {n}.")
-    return n
-
-
-def _saving(slots: int | None) -> dict[str, Any]:
-    return {} if slots is None else {"loop": partial(primitives.while_loop, saving=primitives.Saving(slots))}
+def _saving(who: str, checkpoints: Any) -> dict[str, Any]:
+    """Return the argument of `forwarding.while_loop` that runs a loop with checkpoints; none if none are asked for."""
+    return {} if checkpoints is None else {"loop": loop_checkpoints.while_with(who, checkpoints)}
 
 
 def _check_condition(cond_fun: Any, condition: TracedBody) -> None:
@@ -277,7 +267,7 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
     checkpoint: Checkpoints = None,
-    checkpoints: int | None = None,
+    checkpoints: Checkpoints = None,
 ) -> Array: ...
 @overload
 def fori_loop(
@@ -288,7 +278,7 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
     checkpoint: Checkpoints = None,
-    checkpoints: int | None = None,
+    checkpoints: Checkpoints = None,
 ) -> Carry: ...
 def fori_loop(
     lower: Any,
@@ -298,11 +288,11 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
     checkpoint: Checkpoints = None,
-    checkpoints: int | None = None,
+    checkpoints: Checkpoints = None,
 ) -> Any:
     """Run a counted loop: `for i in range(lower, upper): val = body_fun(i, val)`.
 
-    If both bounds are known it is a scan; with a traced bound, or `checkpoints`, it is a `while_loop`.
+    If both bounds are known it is a scan, else a `while_loop`.
 
     Args:
       lower, upper: integer scalars; or both floats, whole numbers if they are known.
@@ -310,24 +300,24 @@ def fori_loop(
         it is an integer, as in JAX.
       init_val: what to begin with, a pytree of arrays. Bare numbers take the type that `body_fun` gives them.
       unroll, checkpoint: as of `scan`, if both bounds are known.
-      checkpoints: as of `while_loop`: how many states reverse mode saves.
+      checkpoints: as of `while_loop`: how many states reverse mode saves; with known bounds as `checkpoint`.
     Raises: TypeError if bounds are not integers of one dtype, or floats of one, or the carry changes: every leaf is
-      named; ValueError for `unroll` or `checkpoint` with a traced bound or `checkpoints`, for `checkpoints` below 1,
-      for known floats that are not whole; both as `scan` for `checkpoint`; OverflowError if the last step is known and
-      does not fit the bounds' dtype.
+      named; ValueError for `unroll` or `checkpoint` with a traced bound, for both `checkpoint` and `checkpoints`, for
+      known floats that are not whole; both as `scan` for `checkpoint`, as `while_loop` for `checkpoints`; OverflowError
+      if the last step is known and does not fit the bounds' dtype.
 
     >>> fori_loop(0, 10, lambda i, total: total + i, 0)
     Array(45, dtype=int32, weak_type=True)
     """
     check_callable("fori_loop", body_fun, "body_fun")
     check_arrays("fori_loop: init_val{}", init_val, CLOSE_OVER)
-    how, given = options_of("fori_loop", checkpoint), (lower, upper)
-    slots = _slots("fori_loop", checkpoints)
-    if slots is not None:
-        _refuse_options_of_scan(slots, unroll=None if unroll in (False, 1) else unroll, checkpoint=checkpoint)
+    given, saving = (lower, upper), _saving("fori_loop", checkpoints)
+    if checkpoint is not None and checkpoints is not None:
+        raise ValueError(f"fori_loop: give checkpoint={checkpoint!r} or checkpoints={checkpoints!r}, not both.")
+    how = options_of("fori_loop", checkpoints if checkpoint is None else checkpoint)
     lower, upper, index = _integer_bounds(lower, upper)
     counter = _counter_type(lower, upper)
-    if how and any(known_elements(x) is None for x in given):
+    if checkpoint is not None and any(known_elements(x) is None for x in given):
         loop_checkpoints.refuse_traced_bounds(checkpoint, *given)
     _check_last_step(lower, upper, counter)
     if without_jit.runs_in_python(lower, upper):
@@ -341,7 +331,7 @@ def fori_loop(
         return trace("fori_loop", body_fun, step, [counter, *avals], taking_references=True)
 
     body, carry = unify_carry_types("fori_loop", body_fun, init_val, traced, lambda out: out[1], first=1)
-    outs = _counted(lower, upper, counter, body, [*carry, *values_of(body.references)], unroll, how, slots)
+    outs = _counted(lower, upper, counter, body, [*carry, *values_of(body.references)], unroll, how, saving)
     return pytree.unflatten(tree, references.put_back([body], outs)[1:])
 
 
@@ -399,11 +389,11 @@ def _counted(
     carry: Sequence[Any],
     unroll: Any,
     how: dict[str, Any],
-    slots: int | None,
+    saving: dict[str, Any],
 ) -> Any:
     """Return the carry after the loop, a counter first."""
     start, stop = known_elements(lower), known_elements(upper)
-    if start is not None and stop is not None and slots is None:
+    if start is not None and stop is not None:
         length, first = max(int(stop) - int(start), 0), constant(int(start), counter)
         together = steps_at_once("fori_loop", 1 if unroll is None else unroll, length)
         return forwarding.scan(body, [first, *carry], (), length=length, reverse=False, unroll=together, **how)
@@ -417,15 +407,7 @@ def _counted(
         return lt(i, last)
 
     condition = trace("fori_loop", more, more, [counter, *map(aval_of, carry)])
-    return forwarding.while_loop(condition, body, [first, *carry], **_saving(slots))
-
-
-def _refuse_options_of_scan(slots: int, **options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise ValueError(
-                f"fori_loop: {name}={value!r} is of a scan, but with checkpoints={slots} it is a while_loop."
-            )
+    return forwarding.while_loop(condition, body, [first, *carry], **saving)
 
 
 def _which(lower: Any, upper: Any) -> str:

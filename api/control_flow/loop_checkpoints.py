@@ -2,7 +2,8 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -12,15 +13,18 @@ from tapeless.interpreters.residuals.rematerialization import Policy
 from tapeless.interpreters.residuals.schedules import logarithmic
 from tapeless.interpreters.residuals.state_limit import StateLimit
 from tapeless.tracer.core import Tracer
+from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.checkpoint import checkpoint
-from tapeless.tracer.primitives.control_flow import scan
+from tapeless.tracer.primitives.control_flow import BY_DEFAULT, Saving, scan, while_loop
 from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.staging import trace_closed
 from tapeless.tracer.types import aval_of
 
 Loop = Callable[..., tuple[Any, ...]]  # of the arguments of the primitive's function, `scan` or `while_loop`
 States = Callable[[int], int]  # of a number of steps
+
+_MOST_STATES: Final = 1024  # with which 525,000 steps are computed again once at most
 
 
 def loop_with(who: str, given: Any) -> Loop:
@@ -33,38 +37,63 @@ def loop_with(who: str, given: Any) -> Loop:
         return _in_chunks
     if isinstance(given, str) and given == "log":
         return _with_states(logarithmic)
-    if isinstance(given, Budget):
-        return _by_policy(given)
-    if isinstance(given, float | np.floating | str):
-        return _by_policy(_budget(who, given if isinstance(given, str) else float(given)))
-    states = _integer(who, given)
-    if states < 1:
-        _refuse(who, ValueError, f"{states}, and a loop saves one state at least")
+    if (policy := _budget(who, "checkpoint", given)) is not None:
+        return _by_policy(policy)
+    states = _number_of_states(who, "checkpoint", given)
     return _with_states(lambda length: states)
 
 
-def _integer(who: str, given: Any) -> int:
+def while_with(who: str, given: Any) -> Loop:
+    """Return the function that runs a while loop with the checkpoints that a user asks for, a number or a budget.
+
+    Raises: TypeError and ValueError, which begin with `who`, if that is neither.
+    """
+    policy = _budget(who, "checkpoints", given)
+    if policy is None:
+        return partial(while_loop, saving=Saving(_number_of_states(who, "checkpoints", given)))
+    saving = BY_DEFAULT if isinstance(policy.limit, float) else Saving(_MOST_STATES)
+
+    def run(condition: Jaxpr, body: Jaxpr, consts: Any, carry: Sequence[Any]) -> tuple[Any, ...]:
+        def loop(*args: Any) -> tuple[Any, ...]:
+            of_condition, of_body, carried = split_list(args, *map(len, consts))
+            return while_loop(condition, body, (of_condition, of_body), carried, saving)
+
+        operands = [*consts[0], *consts[1], *carry]
+        return checkpoint(trace_closed(loop, [*map(aval_of, operands)]), *operands, policy=policy)
+
+    return run
+
+
+def _number_of_states(who: str, argument: str, given: Any) -> int:
     if isinstance(given, Tracer):
-        _refuse(who, TypeError, f"{aval_of(given)}, traced, for schedules are planned before they run")
+        _refuse(who, argument, TypeError, f"{aval_of(given)}, traced, for states are planned before they run")
+    if isinstance(given, bool) or not hasattr(given, "__index__"):
+        _refuse(who, argument, TypeError, f"{given!r} of type {type(given).__name__}")
     try:
-        if not isinstance(given, bool):
-            return operator.index(given)
+        states = operator.index(given)
     except TypeError:
-        pass
-    return _refuse(who, TypeError, f"{given!r} of type {type(given).__name__}")
+        _refuse(who, argument, TypeError, f"{given!r} of type {type(given).__name__}")
+    if states < 1:
+        _refuse(who, argument, ValueError, f"{states}, and a loop saves one state at least")
+    return states
 
 
-def _budget(who: str, given: float | str) -> Budget:
-    """Return the policy of a limit. Raises: ValueError; it does not advise an integer, which counts states here."""
+def _budget(who: str, argument: str, given: Any) -> Budget | None:
+    """Return the policy of a limit, if it is one. Raises: ValueError; an integer counts states here."""
+    if not isinstance(given, float | np.floating | str):
+        return given if isinstance(given, Budget) else None
     try:
-        return Budget.of(given, f"{who}, checkpoint")
+        return Budget.of(given if isinstance(given, str) else float(given), f"{who}, {argument}")
     except ValueError:
-        return _refuse(who, ValueError, repr(given))
+        return _refuse(who, argument, ValueError, repr(given if isinstance(given, str) else float(given)))
 
 
-def _refuse(who: str, kind: type[Exception], found: str) -> NoReturn:
+_OTHERS: Final = {"checkpoint": "'sqrt', 'log', ", "checkpoints": ""}
+
+
+def _refuse(who: str, argument: str, kind: type[Exception], found: str) -> NoReturn:
     raise kind(
-        f"{who}: checkpoint must be 'sqrt', 'log', a number of states, or a budget, which is a text such as '2GB', a "
+        f"{who}: {argument} must be {_OTHERS[argument]}a number of states, or a budget, which is a text such as '2GB', a "
         f"part from 0.0 to 1.0, or tl.checkpoint_policies.budget(limit); not {found}."
     )
 

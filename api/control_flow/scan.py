@@ -78,13 +78,13 @@ def scan(
       unroll: steps that the compiled loop takes at once, to the same results; True or 0 means all.
       _split_transpose: accepted for compatibility.
       checkpoint: which carries are saved for reverse mode; the others, and residuals, are computed again. "sqrt": at
-        most 2 sqrt(length) carries and steps, each computed twice. "log": at most 2 log2(length) carries, each step
-        computed at most 2 + log2(length) / 2 times. An integer: at most so many carries, each step computed as few
-        times as loops of equal chunks allow. A text such as "2GB", a part from 0.0 to 1.0, or
+        most 2 sqrt(length) carries and steps, each computed twice. An integer k >= 1: at most k carries, and the fewest
+        computations of steps that these allow. "log": log2(length) carries, rounded up, so that steps are computed at
+        most 2 + log2(length) / 2 times on average. A text such as "2GB", a part from 0.0 to 1.0, or
         `tl.checkpoint_policies.budget(limit)`: a budget for this loop. Results do not depend on it.
     Raises: TypeError if `f` returns no pair, or changes the carry: every leaf is named, or if `checkpoint` is none of
-      these; ValueError if leading axes differ, there is neither `xs` nor `length`, or `checkpoint` allows too few
-      states, of which the fewest are named.
+      these; ValueError if leading axes differ, there is neither `xs` nor `length`, or `checkpoint` is less than 1. In
+      reverse mode, ValueError for a budget that cannot be kept.
     Source: Griewank & Walther 2000, "Algorithm 799: revolve", for `checkpoint`.
 
     >>> import tapeless.numpy as tnp

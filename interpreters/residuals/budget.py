@@ -1,7 +1,8 @@
 """Memory budget: the policy that bounds the bytes that are live at once in a function and its backward pass.
 
 Calls are inlined. The primal half is cut in segments (`segments`), each of which is computed again when the backward
-pass arrives there. If that does not suffice, loops run in chunks (`chunks`), too.
+pass arrives there. If that does not suffice, loops run in chunks (`chunks`), too, and then loops of an unknown number of
+steps save fewer states (`state_limit`).
 Left out: parts of branches, and of checkpoints inside of the program, are not chosen among.
 """
 
@@ -21,6 +22,7 @@ from tapeless.interpreters.residuals import chunks
 from tapeless.interpreters.residuals.chunks import ChunkedLoop
 from tapeless.interpreters.residuals.rematerialization import ProgramPolicy
 from tapeless.interpreters.residuals.segments import Flow, SegmentPlan, plan_segments
+from tapeless.interpreters.residuals.state_limit import limit_states, most_states
 from tapeless.tracer.jaxpr import Equation, Jaxpr
 from tapeless.tracer.primitives.control_flow import as_scan
 
@@ -97,9 +99,32 @@ class BudgetPlans:
     def plan(self, limit: int) -> SegmentPlan:
         """Plan what is computed again, so that at most `limit` bytes are live at once; else the fewest."""
         plan = plan_segments(self.flow, limit)
-        if plan.peak <= limit or self._in_chunks is None:
+        if plan.peak > limit and self._in_chunks is not None:
+            plan = min(plan, plan_segments(self._in_chunks, limit), key=attrgetter("peak"))
+        return self._with_fewer_states(plan, limit) if plan.peak > limit > 0 else plan
+
+    def _with_fewer_states(self, plan: SegmentPlan, limit: int) -> SegmentPlan:
+        """Plan with the most states of while loops that fit, one at least; `plan` if there are no such loops.
+
+        Not for the fewest bytes: with one state, n steps are computed again n / 2 times each.
+        """
+        fits, too_many = 1, most_states(self._chunked)
+        if too_many <= fits:
             return plan
-        return min(plan, plan_segments(self._in_chunks, limit), key=attrgetter("peak"))
+        best = self._with_states(fits, limit)
+        if best.peak > limit:
+            return min(plan, best, key=attrgetter("peak"))
+        while too_many - fits > 1:
+            states = (fits + too_many) // 2
+            found = self._with_states(states, limit)
+            if found.peak <= limit:
+                fits, best = states, found
+            else:
+                too_many = states
+        return best
+
+    def _with_states(self, states: int, limit: int) -> SegmentPlan:
+        return plan_segments(Flow(self._unzip(limit_states(self._chunked, states))), limit)
 
     @property
     def loops(self) -> tuple[ChunkedLoop, ...]:
@@ -109,8 +134,11 @@ class BudgetPlans:
     @cached_property
     def _in_chunks(self) -> Flow | None:
         """The program with its loops in chunks; None if it has no loops that save residuals."""
-        program = chunks.scans_in_chunks(self._program, self._saved_by)
-        return None if program is self._program else Flow(self._unzip(program))
+        return None if self._chunked is self._program else Flow(self._unzip(self._chunked))
+
+    @cached_property
+    def _chunked(self) -> Jaxpr:
+        return chunks.scans_in_chunks(self._program, self._saved_by)
 
     def _saved_by(self, eqn: Equation) -> int:
         """Count the bytes that the steps of a loop save, by its source and number of steps."""

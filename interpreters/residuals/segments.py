@@ -30,6 +30,7 @@ from tapeless.tracer.check import check_if_configured
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects, subjaxprs
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
 from tapeless.tracer.primitives.control_flow import as_scan, scan_p
+from tapeless.tracer.primitives.linear_while import linear_while_p
 from tapeless.tracer.primitives.shape import reshape_p
 
 
@@ -96,6 +97,14 @@ def recomputed_bytes(linear: Jaxpr) -> int:
     own = sum([v.aval.nbytes for eqn in again for v in eqn.outvars if v in read])
     inside = [recomputed_bytes(program) for eqn in linear.eqns if eqn.linear for program in subjaxprs(eqn.params)]
     return own + max(inside, default=0)
+
+
+def _bytes_at_hand(eqn: Equation) -> int:
+    """Count the bytes of a state and of the cotangents that a while loop carries backwards, beside saved states."""
+    if eqn.primitive is not linear_while_p:
+        return 0
+    state = eqn.params["step"].out_avals[: eqn.params["n_states"]]
+    return sum([aval.nbytes for aval in (*state, *eqn.params["linear"].out_avals)])
 
 
 # ---- the choice of cuts --------------------------------------------------------------------------------------
@@ -355,7 +364,8 @@ class Flow:
         last: dict[Atom, int] = {}
         inner = [0] * (len(self.halves.primal.eqns) + 1)
         for eqn, k in self.place.items():
-            inner[k] = max(inner[k], max([recomputed_bytes(p) for p in subjaxprs(eqn.params)], default=0))
+            own = max([recomputed_bytes(p) for p in subjaxprs(eqn.params)], default=0)
+            inner[k] = max(inner[k], own + _bytes_at_hand(eqn))
             at.update(dict.fromkeys(eqn.outvars, k))
             last.update({v: max(last.get(v, 0), k) for v in eqn.invars if v in at})
         steps = [0] * (len(self.halves.primal.eqns) + 2)

@@ -1,4 +1,4 @@
-"""A limit on the saved states of scans: the policy that reverses them from so many states, in the optimal order.
+"""Limits on the saved states of loops: the policy that reverses scans from so many states, in the optimal order.
 
 A scan becomes a while loop of a known number of steps (`saved_states`, `schedules`): the elements of a step are read
 from the arrays that hold them, and results are written where they belong, so that neither are copied, nor their
@@ -19,7 +19,15 @@ from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core
 from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr
-from tapeless.tracer.primitives.control_flow import Saving, as_scan, scan_p, stacked_type, while_loop
+from tapeless.tracer.primitives.control_flow import (
+    BY_DEFAULT,
+    Saving,
+    as_scan,
+    scan_p,
+    stacked_type,
+    while_loop,
+    while_p,
+)
 from tapeless.tracer.primitives.elementwise import add, lt, sub
 from tapeless.tracer.primitives.indexing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from tapeless.tracer.staging import trace_closed
@@ -44,6 +52,25 @@ class StateLimit(ProgramPolicy):
     def _program(self, loop: Equation) -> Jaxpr:
         others = [loop.params[name] for name in ("n_consts", "n_carry", "length", "reverse")]
         return _as_while(loop.params["jaxpr"], tuple([v.aval for v in loop.invars]), self.states, *others)
+
+
+def most_states(program: Jaxpr) -> int:
+    """Return the most states that a while loop of a program saves; 0 if there is none."""
+    return max([_saving(eqn).slots for eqn in program.eqns if eqn.primitive is while_p], default=0)
+
+
+def limit_states(program: Jaxpr, states: int) -> Jaxpr:
+    """Let while loops of a program save at most so many states."""
+
+    def limited(eqn: Equation) -> Equation:
+        saving = _saving(eqn)
+        return eqn.replace(params={**eqn.params, "saving": saving._replace(slots=min(states, saving.slots))})
+
+    return program.replace(eqns=[limited(eqn) if eqn.primitive is while_p else eqn for eqn in program.eqns])
+
+
+def _saving(eqn: Equation) -> Saving:
+    return eqn.params.get("saving", BY_DEFAULT)
 
 
 @core.memoize_by_program
