@@ -1,8 +1,6 @@
 """Branches and loops, with JAX's names and meanings: cond, switch, while_loop, fori_loop. Scans are in scan.py."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from operator import index as index_of
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
@@ -16,7 +14,6 @@ from tapeless.control_flow.scan import Checkpoints, Number, options_of, steps_at
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.late_imports import LateModule
-from tapeless.tracer.primitives import control_flow as primitives
 from tapeless.tracer.primitives.elementwise import add, ceil, clamp, convert_element_type, lt, ne, sub
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.references import values_of
@@ -206,8 +203,8 @@ def while_loop(
       body_fun: carry -> carry, of the same structure and types.
       init_val: the carry to begin with, a pytree of arrays. Bare numbers take the type that `body_fun` gives them.
       checkpoints: how many states reverse mode saves, at least 1; 32 if None. A text such as "2GB", or
-        `tl.checkpoint_policies.budget(limit)`: as many as fit in so many bytes, 1024 at most; a part from 0.0 to 1.0: in
-        that part of the bytes that 32 need.
+        `tl.checkpoint_policies.budget(limit)`: as many as fit in so many bytes, 1024 at most; a part from 0.0 to 1.0:
+        in that part of the bytes that 32 need.
     Raises: TypeError if `cond_fun` gives anything else, the carry changes, when every leaf is named, or `checkpoints`
       is none of these; ValueError if it is less than 1. In reverse mode, NotImplementedError if a step needs the
       result of an `io_callback`, which happens once; ValueError for a budget that one state exceeds.

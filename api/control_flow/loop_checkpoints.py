@@ -66,7 +66,7 @@ def while_with(who: str, given: Any) -> Loop:
 
 def _number_of_states(who: str, argument: str, given: Any) -> int:
     if isinstance(given, Tracer):
-        _refuse(who, argument, TypeError, f"{aval_of(given)}, traced, for states are planned before they run")
+        _refuse(who, argument, TypeError, f"{aval_of(given)}, traced, for schedules are planned before they run")
     if isinstance(given, bool) or not hasattr(given, "__index__"):
         _refuse(who, argument, TypeError, f"{given!r} of type {type(given).__name__}")
     try:
@@ -93,8 +93,8 @@ _OTHERS: Final = {"checkpoint": "'sqrt', 'log', ", "checkpoints": ""}
 
 def _refuse(who: str, argument: str, kind: type[Exception], found: str) -> NoReturn:
     raise kind(
-        f"{who}: {argument} must be {_OTHERS[argument]}a number of states, or a budget, which is a text such as '2GB', a "
-        f"part from 0.0 to 1.0, or tl.checkpoint_policies.budget(limit); not {found}."
+        f"{who}: {argument} must be {_OTHERS[argument]}a number of states, or a budget, which is a text such as '2GB', "
+        f"a part from 0.0 to 1.0, or tl.checkpoint_policies.budget(limit); not {found}."
     )
 
 

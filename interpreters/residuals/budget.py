@@ -1,8 +1,8 @@
 """Memory budget: the policy that bounds the bytes that are live at once in a function and its backward pass.
 
 Calls are inlined. The primal half is cut in segments (`segments`), each of which is computed again when the backward
-pass arrives there. If that does not suffice, loops run in chunks (`chunks`), too, and then loops of an unknown number of
-steps save fewer states (`state_limit`).
+pass arrives there. If that does not suffice, loops run in chunks (`chunks`), too, and then loops of an unknown number
+of steps save fewer states (`state_limit`).
 Left out: parts of branches, and of checkpoints inside of the program, are not chosen among.
 """
 

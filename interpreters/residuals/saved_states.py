@@ -119,19 +119,21 @@ def _replaced(x: Any, slot: Any, value: Any) -> Any:
 class SavedLoop(NamedTuple):
     """A while loop that has run.
 
-    carry, trips: the last carry, and the number of steps. saved: the saved states, if any part is saved. kept: values
-    of each step that are not computed again. step: what is: constants, kept values, state -> state, residuals.
+    carry, trips: the last carry, and the number of steps. saved: the saved states, if any part is saved. at_hand: the
+    state before the last step, if the number of steps is known. kept: values of each step that are not computed again.
+    step: what is: constants, kept values, state -> state, residuals.
     """
 
     carry: Sequence[Any]
     trips: Any
     saved: SavedStates | None
+    at_hand: Sequence[Any]
     kept: Sequence[Any]
     step: Jaxpr
 
     def residuals(self) -> list[Any]:
         """List what a `linear_while` reads of it, before the constants of its step."""
-        return [self.trips, *(self.saved.flat() if self.saved else [])]
+        return [self.trips, *(self.saved.flat() if self.saved else []), *self.at_hand]
 
 
 def run_saving(
@@ -146,14 +148,15 @@ def run_saving(
     to_keep = step.forwards.out_avals[n:]
     if trips is None or not (step.saved or to_keep):
         last, count, saved = _run_unknown(condition, step, consts, carry, saving)
-        return SavedLoop(last, count, saved, (), step.again)
+        return SavedLoop(last, count, saved, (), (), step.again)
     if to_keep:
         step = stacking(*step, len(consts[1]), trips)
         arrays = [instantiate(Zero(c.stacked_type(aval, trips))) for aval in to_keep]
         carry = [np.int32(0), *carry, *arrays]
-    last, saved = _run_known(step, consts[1], carry, saving.slots, trips)
+    before, saved = _run_known(step, consts[1], carry, saving.slots, trips)
+    last = eval_jaxpr(step.forwards, [*consts[1], *before]) if trips else before
     own, kept = (last[1 : 1 + n], last[1 + n :]) if to_keep else (last, ())
-    return SavedLoop(own, np.int32(trips), saved, kept, step.again)
+    return SavedLoop(own, np.int32(trips), saved, [before[k] for k in step.saved], kept, step.again)
 
 
 def _run_unknown(
@@ -179,7 +182,7 @@ def _run_unknown(
 def _run_known(
     step: RepeatedStep, consts: Sequence[Any], carry: Sequence[Any], slots: int, trips: int
 ) -> tuple[Sequence[Any], SavedStates]:
-    """Run a known number of steps: a scan over the saved states, of loops from each to the next."""
+    """Run all but the last of a known number of steps: a scan over the saved states, of loops from each to the next."""
     number = max(1, min(slots, trips))
     program = _to_next_state(step.forwards, step.saved, len(consts), slots)
     outs = c.scan(program, [np.int32(trips), *consts], [np.int32(number - 1), np.int32(0), *carry], (), length=number)
@@ -195,7 +198,7 @@ def _to_next_state(body: Jaxpr, saved: tuple[int, ...], n_consts: int, slots: in
 
     def run(*operands: Any) -> Any:
         (end,), consts, (free,), before = split_list(operands, 1, n_consts, 1)
-        target = next_position(before[0], end, free)
+        target = min_(next_position(before[0], end, free), sub(end, _i(1)))
         after = c.while_loop(_before_end(program, n_consts), program, ([target], consts), before, c.Saving(slots))
         return [sub(free, _i(1)), *after, before[0], *[before[1 + k] for k in saved]]
 
@@ -245,16 +248,22 @@ def _repeated(x: Any, n: int) -> Any:
 
 
 def state_before(
-    step: Jaxpr, consts: Sequence[Any], position: Any, saved: SavedStates
+    step: Jaxpr, consts: Sequence[Any], position: Any, saved: SavedStates, at_hand: Sequence[Any], trips: int | None
 ) -> tuple[Sequence[Any], SavedStates]:
     """Compute the state before the step at `position` from the last one saved, saving those on the way.
 
     Args:
       step: constants, state -> state, residuals.
+      at_hand: the state before the last of `trips` steps, if that is known.
     """
     later = gt(saved.positions, position)
     last = argmax(select_n(later, saved.positions, full(aval_of(later).shape, _FREE, INT)), 0)
-    carry = [_at(saved.positions, last), *saved.flat(), *[_at(x, last) for x in saved.states]]
+    now, state = _at(saved.positions, last), [_at(x, last) for x in saved.states]
+    if trips is not None:
+        is_last = eq(position, _i(trips - 1))
+        now = select_n(is_last, now, position)
+        state = [select_n(is_last, x, y) for x, y in zip(state, at_hand)]
+    carry = [now, *saved.flat(), *state]
     avals, n = tuple([aval_of(x) for x in carry]), len(saved.states)
     program = _save_next(step, len(consts), n, avals)
     slots = aval_of(saved.positions).shape[0]

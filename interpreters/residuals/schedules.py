@@ -61,5 +61,8 @@ def _scaled(x: Any, by: Any, over: Any) -> Any:
 
 
 def logarithmic(length: int) -> int:
-    """Return log2(length), rounded up, as the number of states: steps are computed at most 2 + log2(length) / 2 times."""
+    """Return log2(length), rounded up, as the number of states: a step is computed 2 + log2(length) / 2 times at most.
+
+    That is the average over all steps.
+    """
     return (length - 1).bit_length() or 1

@@ -59,7 +59,7 @@ def _transpose(
 
     Cotangents of the linear constants are running ones, to which every step adds in place.
     """
-    given = group_operands(args, n_states, n_consts, n_linear_consts)
+    given = group_operands(args, n_states, n_consts, n_linear_consts, saving)
     n_residuals = len(step.outvars) - n_states
     reached = reached_operands(linear, cts, n_residuals + n_linear_consts, len(given.carry))
     added = reached.consts[n_residuals:]
@@ -68,9 +68,9 @@ def _transpose(
     running = [instantiate(Zero(aval)) if total is None else total for total, aval in taken]
     arriving = [instantiate(ct) for ct in where_true(reached.carry, cts)]
     pull = transposed_step(linear, reached, n_residuals, 0)
-    begun = [sub(given.trips[0], np.int32(1)), *given.positions, *given.states]
+    begun = [sub(given.trips[0], np.int32(1)), *given.positions, *given.states, *given.at_hand]
     avals = tuple([aval_of(x) for x in (*begun, *running, *arriving)])
-    test, body = _walk(step, pull, n_consts, n_states, avals)
+    test, body = _walk(step, pull, n_consts, n_states, saving.trips, avals)
     outs = c.while_loop(test, body, ((), given.consts), [*begun, *running, *arriving], saving)
     flags = (*[False] * first, *added, *reached.carry)
     return cotangents_of_operands(outs[len(begun) :], flags, args)
@@ -78,19 +78,22 @@ def _transpose(
 
 @core.memoize_by_program
 def _walk(
-    step: Jaxpr, pull: Jaxpr, n_consts: int, n_states: int, avals: tuple[ShapedArray, ...]
+    step: Jaxpr, pull: Jaxpr, n_consts: int, n_states: int, trips: int | None, avals: tuple[ShapedArray, ...]
 ) -> tuple[Jaxpr, Jaxpr]:
-    """Build the test and the body of the loop backwards. It carries the step's number, saved states and cotangents."""
+    """Build the test and the body of the loop backwards.
+
+    It carries the number of a step, saved states, if the number of steps is known the state at hand, and cotangents.
+    """
+    at_hand = n_states if trips is not None else 0
 
     def body(*operands: Any) -> Any:
-        consts, (position,), saved, cts = split_list(operands, n_consts, 1, n_states + bool(n_states))
-        state: Sequence[Any] = ()
+        consts, (position,), saved, state, cts = split_list(operands, n_consts, 1, n_states + bool(n_states), at_hand)
         if n_states:
             before = saved_states.SavedStates(saved[0], saved[1:])
-            state, now = saved_states.state_before(step, consts, position, before)
+            state, now = saved_states.state_before(step, consts, position, before, state, trips)
             saved = now.flat()
         residuals = eval_jaxpr(step, [*consts, *state])[n_states:]
-        return [sub(position, np.int32(1)), *saved, *eval_jaxpr(pull, [*residuals, *cts])]
+        return [sub(position, np.int32(1)), *saved, *state[:at_hand], *eval_jaxpr(pull, [*residuals, *cts])]
 
     test = trace_closed(lambda k, *_: [ge(k, np.int32(0))], avals, what="transpose", function=step)
     program = trace_closed(body, [*step.in_avals[:n_consts], *avals], what="transpose", function=step)

@@ -11,7 +11,6 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 
-fewest_states = lambda n: 1
 from tests.messages import raises
 from tests.stepping import stepped
 
@@ -100,12 +99,12 @@ def test_short_loops(n: int, reverse: bool, checkpoint: Any):
 
 
 @settings(max_examples=15, deadline=None)  # each is traced and computed step by step
-@given(st.integers(2, 60), st.integers(0, 20), st.booleans(), st.sampled_from([1, 2, True]))
-def test_any_number_of_steps_and_states(n: int, more: int, reverse: bool, unroll: Any):
+@given(st.integers(2, 40), st.integers(1, 20), st.booleans(), st.sampled_from([1, 2, True]))
+def test_any_number_of_steps_and_states(n: int, states: int, reverse: bool, unroll: Any):
     of = lambda **how: stepped(  # noqa: E731
         tl.grad(lambda w, xs: loop(w, xs, reverse=reverse, unroll=unroll, **how), (0, 1)), W, inputs(n)
     )
-    assert_equal(of(checkpoint=fewest_states(n) + more), of())
+    assert_equal(of(checkpoint=states), of())
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "complex64"])
@@ -153,15 +152,15 @@ def states(n: int, checkpoint: Any) -> float:
 
 
 @pytest.mark.parametrize(
-    ("n", "checkpoint", "most"), [(64, "log", 12), (4096, "log", 24), (4096, 48, 48), (1000, 30, 30), (4095, 128, 128)]
+    ("n", "checkpoint", "most"), [(64, "log", 6), (4096, "log", 12), (4096, 1, 1), (4096, 48, 48), (4095, 128, 128)]
 )
 def test_states_of_compiled_programs(n: int, checkpoint: Any, most: int):
-    """With the carry at hand and its cotangent; a twentieth for scalars and copies of them."""
-    assert states(n, checkpoint) <= most + 2.05 + most / 20
+    """With the carry at hand and its cotangent; the rest are scalars, and the positions of the states."""
+    assert states(n, checkpoint) <= most + 2.2
 
 
 @pytest.mark.parametrize(
-    ("n", "checkpoint", "most"), [(128, "log", 14), (127, "log", 14), (1024, 32, 32), (131, 25, 25)]
+    ("n", "checkpoint", "most"), [(128, "log", 7), (127, "log", 7), (1024, 32, 32)]
 )
 @pytest.mark.parametrize("reverse", [False, True])
 def test_elements_are_read_from_the_arrays_that_hold_them(n: int, checkpoint: Any, most: int, reverse: bool):
@@ -173,8 +172,8 @@ def test_elements_are_read_from_the_arrays_that_hold_them(n: int, checkpoint: An
 
     given = tl.ShapeDtypeStruct((), np.float32), tl.ShapeDtypeStruct((n, 4096), np.float32)
     found = tl.jit(tl.grad(f, (0, 1))).lower(*given).compile().memory_analysis().temp_size_in_bytes
-    # Measured are 5 to 8 more: the carry at hand, its cotangent, values of a step in each part; copies would be 128.
-    assert found <= (most + 9) * 4096 * 4
+    # the carry at hand, its cotangent, values of a step; copies would be 128
+    assert found <= (most + 6) * 4096 * 4
 
 
 def test_sqrt_grows_as_the_root():
@@ -186,7 +185,8 @@ def test_sqrt_grows_as_the_root():
 def test_residuals():
     f = lambda w, xs: without_elements(w, xs, checkpoint="log")  # noqa: E731
     found = tl.residual_bytes(tl.unzip(f, W, inputs(256)))
-    assert found <= 5 * W.nbytes  # 4 carries, and w
+    # 8 carries, the last one but one, and w; the positions of the carries, and the number of steps
+    assert found == 10 * W.nbytes + 8 * 4 + 4
 
 
 # ---- effects -------------------------------------------------------------------------------------------------
@@ -257,11 +257,6 @@ def test_numbers_of_states_are_known():
 def test_policies_of_operations_are_none():
     with pytest.raises(TypeError, match=r"not <function dots_saveable .* of type function\."):
         loop(W, inputs(3), checkpoint=tl.checkpoint_policies.dots_saveable)
-
-
-def test_too_few_states():
-    with raises(ValueError, "scan: checkpoint=5 is too few: a loop of 4096 steps needs at least 22 states."):
-        loop(W, inputs(4096), checkpoint=5)
 
 
 def test_budgets_that_cannot_be_kept():

@@ -1,105 +1,118 @@
-"""Schedules of loops: states and evaluations as promised, and how near to the binomial optimum."""
+"""Schedules of saved states: the binomial optimum, as planned and as compiled programs count their steps."""
 
-from functools import partial
-from math import comb, log2, sqrt
+from collections.abc import Callable
+from functools import lru_cache
+from math import comb, log2
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless.interpreters.residuals.chunks import STEP, Schedule
-from tapeless.interpreters.residuals.schedules import fewest_states, logarithmic, of_states, square_root
-from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
-from tapeless.tracer.primitives.control_flow import scan_p
+from tapeless import lax
+from tapeless.interpreters.residuals.schedules import logarithmic, next_position
+from tests.interpreters.residuals.revolve import fewest_repetitions, most_repetitions
+
+LENGTHS, STATES = 60, 8
+LARGE = [(10**6, 20), (2**31 - 2, 2), (2**31 - 2, 31), (10**9, 3), (10**5, 1000)]
 
 
-def binomial(length: int, states: int) -> int:
-    """The fewest evaluations with so many states: Griewank & Walther 2000, theorem 2, and each step once more."""
-    r = 0
-    while comb(states + r, states) < length:
-        r += 1
-    return r * length - comb(states + r, r - 1) + length
+@lru_cache
+def by_search(length: int, states: int) -> int:
+    """The fewest repetitions: of all positions of the next state, the best."""
+    if length < 2 or states == 1:
+        return length * (length - 1) // 2
+    both = [k + by_search(k, states) + by_search(length - k, states - 1) for k in range(1, length)]
+    return min(both)
 
 
-LENGTHS = [*range(2, 400), 1000, 4000, 4096, 99991, 10**6]
+def test_the_binomial_formula_is_the_optimum():
+    for length in range(1, LENGTHS):
+        for states in range(1, STATES):
+            assert fewest_repetitions(length, states) == by_search(length, states)
 
 
-def test_sqrt():
-    """Carries and steps of a chunk, at most 2 sqrt(n) rounded up, and one recomputation."""
-    for n in LENGTHS:
-        found = square_root(n)
-        assert found.length == n
-        assert found.states < 2 * sqrt(n) + 1
-        assert found.evaluations <= 2 * n
+def test_positions_are_optimal():
+    """Those that compiled programs compute: each choice costs what the formula says."""
+    pairs = [(n, s) for n in range(2, 2 * LENGTHS) for s in range(2, 2 * STATES)]
+    n, s = (np.array(x, np.int32) for x in zip(*pairs, strict=True))
+    found = tl.jit(tl.vmap(lambda n, s: next_position(np.int32(7), n + 7, s - 1)))(n, s)
+    for k, length, states in zip(np.asarray(found) - 7, n.tolist(), s.tolist(), strict=True):
+        behind = fewest_repetitions(length - k, states - 1)
+        assert k + fewest_repetitions(k, states) + behind == fewest_repetitions(length, states)
+    assert next_position(np.int32(3), np.int32(9), np.int32(0)) == 9
+    assert next_position(np.int32(3), np.int32(4), np.int32(5)) == 4
+
+
+@pytest.mark.parametrize(("length", "states"), LARGE)
+def test_large_numbers_do_not_overflow(length: int, states: int):
+    """The ranges of steps before and behind the next state, of which any choice is optimal, in Python's integers."""
+    r = most_repetitions(length, states)
+    k = int(tl.jit(next_position)(np.int32(0), np.int32(length), np.int32(states - 1)))
+    assert comb(states + r - 2, states) <= k <= comb(states + r - 1, states)
+    assert comb(states + r - 2, states - 1) <= length - k <= comb(states + r - 1, states - 1)
 
 
 def test_log():
-    for n in LENGTHS:
-        found = logarithmic(n)
-        assert found.length == n
-        assert found.states < 2 * log2(n) + 2
-        assert found.evaluations <= n * (2 + log2(n) / 2)
-    assert (logarithmic(4096).states, logarithmic(4096).evaluations / 4096) == (24, 7)
+    for length in [*range(2, 400), 1000, 4000, 4096, 99991, 10**6]:
+        states = logarithmic(length)
+        assert states < log2(length) + 1
+        assert length + 1 + fewest_repetitions(length, states) <= length * (2 + log2(length) / 2)
+    evaluations = [round((4097 + fewest_repetitions(4096, k)) / 4096, 1) for k in (logarithmic(4096), 16, 24, 48, 128)]
+    assert evaluations == [5.4, 4.7, 4.2, 3.7, 3.0]
 
 
-@given(st.integers(2, 100_000), st.integers(0, 500))
-def test_states(n: int, more: int):
-    """The promised states, the number of steps, and no fewer evaluations than the optimum."""
-    k = fewest_states(n) + more
-    found = of_states(n, k)
-    assert found.length == n
-    assert found.states <= k
-    assert binomial(n, k) <= found.evaluations <= 2.5 * binomial(n, k)
-    with pytest.raises(ValueError, match=f"a loop of {n} steps needs at least {k - more} states"):
-        of_states(n, k - more - 1)
+# ---- compiled programs ---------------------------------------------------------------------------------------
 
 
-# states for 4096 steps: evaluations of a step, over those of the optimum
-@pytest.mark.parametrize(
-    ("states", "evaluations", "ratio"), [(24, 7, 1.67), (32, 5, 1.3), (48, 4, 1.09), (128, 3, 1.02)]
-)
-def test_the_binomial_optimum(states: int, evaluations: int, ratio: float):
-    found = of_states(4096, states)
-    assert found.evaluations == evaluations * 4096
-    assert found.evaluations <= ratio * binomial(4096, states)
+def counting(seen: list[int]) -> Callable[[Any], Any]:
+    """Return a function of a carry that counts its calls, also of batches and of tangents, and changes nothing."""
+
+    def note(x: Any) -> Any:
+        seen.append(1)
+        return np.ones(np.shape(x), np.float32)
+
+    def observed(c: Any) -> Any:
+        shape = tl.ShapeDtypeStruct(c.shape, np.float32)
+        return c * tl.pure_callback(note, shape, lax.stop_gradient(c), vmap_method="broadcast_all")
+
+    return observed
 
 
-def counted(jaxpr: Jaxpr, name: str) -> int:
-    """Count how often a program evaluates a primitive."""
-    inner = [
-        (eqn.params["length"] if eqn.primitive is scan_p else 1) * counted(body, name)
-        for eqn in jaxpr.eqns
-        for body in subjaxprs(eqn.params)
-    ]
-    return sum(inner) + sum([eqn.primitive.name == name for eqn in jaxpr.eqns])
+TRANSFORMS = {
+    "value and gradient": tl.value_and_grad,
+    "vmap": lambda f: lambda c: tl.vmap(tl.value_and_grad(f))(tnp.stack([c, 2 * c])),
+    "of vmap": lambda f: tl.value_and_grad(lambda c: tl.vmap(f)(tnp.stack([c, 2 * c])).sum()),
+    "jvp": lambda f: lambda c: tl.jvp(tl.value_and_grad(f), (c,), (c,)),
+}
 
 
-@pytest.mark.parametrize("checkpoint", ["sqrt", "log", 12, 20, 45])
-@pytest.mark.parametrize("n", [64, 97])
-def test_steps_are_evaluated_as_often_as_planned(checkpoint: Any, n: int):
-    """The derivative of `exp` reads its result, so that each evaluation of a step is one `exp`."""
-    step = lambda c, _: (tnp.exp(-c), c)  # noqa: E731
-    f = lambda c: tl.lax.scan(step, c, None, n, checkpoint=checkpoint)[0]  # noqa: E731
-    planner = {"sqrt": square_root, "log": logarithmic}.get(checkpoint, partial(of_states, states=checkpoint))
-    plan = planner(n, stacked=True)
-    found = counted(tl.make_jaxpr(tl.value_and_grad(f))(0.5).jaxpr, "exp")
-    # results that nobody needs any more are not computed: of the last one of several single checkpoints
-    assert 0.95 * plan.evaluations <= found <= plan.evaluations
+def evaluations(length: int, states: int) -> int:
+    """Of steps in the forward and the backward pass: the last one for the result, too."""
+    return length + 1 + fewest_repetitions(length, states)
 
 
-def test_a_schedule_of_nested_checkpoints():
-    """Equal levels; and digits for numbers of steps that have no such factors."""
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize(("length", "checkpoint"), [(1, 3), (5, 5), (9, 2), (61, "log"), (64, 4)])
+def test_compiled_programs_compute_as_few_steps_as_the_optimum(transform: str, length: int, checkpoint: Any):
+    seen: list[int] = []
+    step = counting(seen)
+    f = lambda c: lax.scan(lambda c, x: (tnp.sin(step(c)) + x, c), c, tnp.ones(length), checkpoint=checkpoint)[0]  # noqa: E731
+    tl.block_until_ready(tl.jit(TRANSFORMS[transform](f))(np.float32(0.5)))
+    states = logarithmic(length) if checkpoint == "log" else checkpoint
+    # a single step is a plain scan, which saves its residuals
+    assert len(seen) == (evaluations(length, states) if length > 1 else 1)
 
-    def nest(*times: int) -> Schedule:
-        return Schedule(((times[0], nest(*times[1:])),)) if times else STEP
 
-    assert of_states(4096, 24) == nest(4, 4, 4, 4, 4, 4)
-    assert of_states(4097, 128) == Schedule(((56, nest(72)), (65, STEP)))
-    # stacked results: one part, though of more evaluations
-    assert of_states(128, 22) == Schedule(((9, nest(13)), (11, STEP)))
-    assert of_states(128, 22, stacked=True) == nest(8, 4, 4)
-    assert square_root(128) == Schedule(((16, Schedule(rest=8)),))
-    assert of_states(7, 7) == of_states(7, 100) == nest(7)
+def test_nested_loops():
+    """Outside, each evaluation of a step runs the loop inside, and each step backwards reverses it, without a result."""
+    seen: list[int] = []
+    step = counting(seen)
+
+    def outer(c: Any, _: Any) -> Any:
+        return lax.fori_loop(0, 6, lambda _, c: tnp.sin(step(c)), c, checkpoints=2), None
+
+    f = tl.value_and_grad(lambda c: lax.scan(outer, c, None, 9, checkpoint=3)[0])
+    tl.block_until_ready(tl.jit(f)(np.float32(0.5)))
+    assert len(seen) == (fewest_repetitions(9, 3) + 1) * 6 + 9 * (evaluations(6, 2) - 1)
