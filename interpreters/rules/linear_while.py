@@ -5,7 +5,6 @@ which stands for a loop of that many steps on states and tangents; its transpose
 states that are not saved again. Both are made of `while`, so that they are differentiated in their turn.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np

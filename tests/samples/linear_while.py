@@ -18,10 +18,10 @@ PARAMS = {"step": STEP, "linear": LINEAR, "n_states": 1, "n_consts": 1, "n_linea
 STATELESS = {**PARAMS, "step": CONSTANT, "n_states": 0}
 W, X, A, T = (f32(3, seed=k).astype(np.float64) for k in range(4))
 TRIPS = np.int32(4)
-POSITIONS, LEVELS = np.array([0, 3], np.int32), np.array([2**31 - 1, 0], np.int32)
+POSITIONS = np.array([0, 3], np.int32)
 
 
-def _looped(trips: Any, positions: Any, levels: Any, states: Any, w: Any, a: Any, t: Any, **_: Any) -> Any:
+def _looped(trips: Any, positions: Any, states: Any, w: Any, a: Any, t: Any, **_: Any) -> Any:
     x = states[0]
     for _k in range(trips):
         x, t = w * x, x * t + a
@@ -35,7 +35,7 @@ def _stateless(trips: Any, w: Any, a: Any, t: Any, **_: Any) -> Any:
 
 
 STATES = np.stack([X, W**3 * X])
-OPERANDS = (TRIPS, POSITIONS, LEVELS, STATES, W, A, T)
+OPERANDS = (TRIPS, POSITIONS, STATES, W, A, T)
 
 ROWS = [
     Sample(
@@ -43,11 +43,11 @@ ROWS = [
         OPERANDS,
         _looped,
         PARAMS,
-        linear_in=(5, 6),
-        differentiable=(5, 6),  # of the saved states only the first counts, which the others must then agree with
+        linear_in=(4, 5),
+        differentiable=(4, 5),  # of the saved states only the first counts, which the others must then agree with
         bad=(
-            ((TRIPS, POSITIONS, LEVELS, STATES[:1], W, A, T), PARAMS, TypeError),
-            ((TRIPS, POSITIONS, LEVELS, STATES, W, A, T[:2]), PARAMS, TypeError),
+            ((TRIPS, POSITIONS, STATES[:1], W, A, T), PARAMS, TypeError),
+            ((TRIPS, POSITIONS, STATES, W, A, T[:2]), PARAMS, TypeError),
         ),
     ),
     Sample(

@@ -17,3 +17,9 @@ def fewest_repetitions(length: int, states: int) -> int:
     """How many steps are computed before their own backward step, at least; the first time counts."""
     r = most_repetitions(length, states)
     return r * length - comb(states + r, r - 1) if r else 0
+
+
+def steps_to_next_state(length: int, states: int) -> int:
+    """How many steps behind the first state the next one is saved, of at least 2 steps and 2 states; one of the best."""
+    r = most_repetitions(length, states)
+    return min(comb(states + r - 1, states), length - comb(states + r - 2, states - 1))

@@ -106,7 +106,7 @@ def test_compiled_programs_compute_as_few_steps_as_the_optimum(transform: str, l
 
 
 def test_nested_loops():
-    """Outside, each evaluation of a step runs the loop inside, and each step backwards reverses it, without a result."""
+    """Outside, each evaluation of a step runs the loop inside; each step backwards reverses it, without a result."""
     seen: list[int] = []
     step = counting(seen)
 
