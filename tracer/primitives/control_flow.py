@@ -58,10 +58,9 @@ cond_p: Final = Primitive("cond", _cond_type, remember=False)
 
 
 class Saving(NamedTuple):
-    """What reverse mode saves of a while loop, and what is known of its length.
+    """The number of states that reverse mode saves of a while loop, and the number of steps, if it is known.
 
-    slots: the number of states; by default, of up to 528 steps each is computed again once at most. trips: the number
-    of steps that it makes, if that is known.
+    slots: the states; by default, of up to 528 steps each is computed again once at most. trips: the steps.
     """
 
     slots: int = 32

@@ -6,7 +6,7 @@ from tests.fuzzing.builder import Builder, Unfit
 from tests.fuzzing.program import Block, Statement, Var
 from tests.fuzzing.sizes import MOST, STEPS
 
-CHECKPOINTS = ("", "", "", ', checkpoint="sqrt"', ', checkpoint="log"')  # how reverse mode keeps states
+CHECKPOINTS = ("", "", ", checkpoint=2", ', checkpoint="sqrt"', ', checkpoint="log"')  # how reverse mode keeps states
 SLOTS = ("", "", ", checkpoints=1", ", checkpoints=2")  # of which fewer than there are steps
 
 

@@ -39,8 +39,9 @@ def _while(run: Run, eqn: Any, *xs: Values) -> Any:
 def _linear_while(run: Run, eqn: Any, *xs: Values) -> Any:
     p = eqn.params
     n_states, n_consts, n_linear = p["n_states"], p["n_consts"], p["n_linear_consts"]
-    first = 3 if n_states else 1
-    state, rest = [x[0] for x in xs[first : first + n_states]], list(xs[first + n_states :])
+    first = 2 if n_states else 1
+    at_hand = n_states if "saving" in p and p["saving"].trips is not None else 0
+    state, rest = [x[0] for x in xs[first : first + n_states]], list(xs[first + n_states + at_hand :])
     consts, linear, tangents = rest[:n_consts], rest[n_consts : n_consts + n_linear], rest[n_consts + n_linear :]
     for _ in range(int(xs[0])):
         after = run.program(p["step"], [*consts, *state])

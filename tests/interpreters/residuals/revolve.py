@@ -20,6 +20,6 @@ def fewest_repetitions(length: int, states: int) -> int:
 
 
 def steps_to_next_state(length: int, states: int) -> int:
-    """How many steps behind the first state the next one is saved, of at least 2 steps and 2 states; one of the best."""
+    """How many steps behind the first state the next one is saved, of 2 steps and 2 states or more: one of the best."""
     r = most_repetitions(length, states)
     return min(comb(states + r - 1, states), length - comb(states + r - 2, states - 1))
