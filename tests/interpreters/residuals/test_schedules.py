@@ -59,8 +59,12 @@ def test_log():
         states = logarithmic(length)
         assert states < log2(length) + 1
         assert length + 1 + fewest_repetitions(length, states) <= length * (2 + log2(length) / 2)
-    evaluations = [round((4097 + fewest_repetitions(4096, k)) / 4096, 1) for k in (logarithmic(4096), 16, 24, 48, 128)]
-    assert evaluations == [5.4, 4.7, 4.2, 3.7, 3.0]
+    assert logarithmic(4096) == 12
+
+
+def test_the_table_of_the_documentation():
+    found = [round(evaluations(4096, k) / 4096, 1) for k in (1, 2, 4, 8, 12, 16, 24, 48, 128)]
+    assert found == [2048.5, 60.3, 13.2, 6.8, 5.4, 4.7, 4.2, 3.7, 3.0]
 
 
 # ---- compiled programs ---------------------------------------------------------------------------------------
