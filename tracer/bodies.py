@@ -79,13 +79,14 @@ class Bodies(NamedTuple):
     each: the bodies; in a step all of them run in this order, or if there is a selector only one. steps: the steps, in
     running order, by the elements that they take; None if their number is not known. selector: the position of the
     operand that chooses one body; no body takes it. fixed: whether a user's rule takes the operands, too, so that they
-    stay.
+    stay. assumed: the number of steps for counts of operations if it is not known, at least 1.
     """
 
     each: tuple[Body, ...]
     steps: range | None = range(1)
     selector: int | None = None
     fixed: bool = False
+    assumed: int = 1
 
     def operands(self, role: Role) -> list[int]:
         """List the positions of the operands that play a role in some body."""
@@ -370,7 +371,9 @@ class _LoopAnalysis(Generic[T]):
         carry, rows, alone = self._first_steps()
         steps = self._bodies.steps
         if alone is None or (self._analysis.joins and steps is not None and alone < len(steps)):
-            carry, rest = self._fixed_point(carry, 1 if steps is None or alone is None else len(steps) - alone)
+            carry, rest = self._fixed_point(
+                carry, self._bodies.assumed if steps is None else 1 if alone is None else len(steps) - alone
+            )
             rows = [rest] if alone is None or steps is None else [rows.get(k, rest) for k in range(len(steps))]
         else:
             self._last_test(carry)

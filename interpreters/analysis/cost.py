@@ -6,7 +6,7 @@ costs all of them: a contraction its multiplications and additions. A mask is a 
 values scales them by 0 or 1 and adds.
 Knowingly simple: readers of parts of a value are assumed to read different parts; indices are assumed to be distinct as
 far as possible; adding to zeros that an array holds counts; a complex number is one scalar; the most expensive branch
-counts, and one step of a `while`.
+counts, and one step of a `while`; of one that reverses a loop of a known number of steps, those that are planned.
 Source: Radul et al. 2023, section 7.
 """
 
@@ -195,7 +195,7 @@ def equation_cost(eqn: Equation) -> Cost:
         return _with_bodies(eqn, bodies)
     programs = list(subjaxprs(eqn.params))
     if programs:
-        return reduce(plus, map(cost, programs))
+        return reduce(plus, map(cost, programs)).times(eqn.params["saving"].trips or 1 if "saving" in eqn.params else 1)
     if eqn.primitive is strict_form.drop:
         return Cost(drops=eqn.invars[0].aval.size)
     if eqn.linear:
@@ -206,14 +206,14 @@ def equation_cost(eqn: Equation) -> Cost:
 
 
 def _with_bodies(eqn: Equation, bodies: Bodies) -> Cost:
-    """Count all steps of a loop, one if their number is not known, and the dearest of branches.
+    """Count all steps of a loop, those that are assumed if their number is not known, and the dearest of branches.
 
     The linear constants of a loop are dropped after the last step.
     """
     each = [cost(body.jaxpr) for body in bodies.each]
     if bodies.selector is not None:
         return max(each, key=lambda found: found.work)
-    total = reduce(plus, each).times(1 if bodies.steps is None else len(bodies.steps))
+    total = reduce(plus, each).times(bodies.assumed if bodies.steps is None else len(bodies.steps))
     constants = bodies.operands(CONST) if bodies.loops else ()
     return total + Cost(drops=sum(_sizes([eqn.invars[at] for at in constants if eqn.invars[at].linear])))
 

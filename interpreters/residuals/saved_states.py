@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapeless.interpreters.residuals.repeated_step import RepeatedStep, stacking
-from tapeless.interpreters.residuals.schedules import next_position
+from tapeless.interpreters.residuals.schedules import computed_again, next_position
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, passes
 from tapeless.tracer.flags import split_list
@@ -184,14 +184,15 @@ def _run_known(
 ) -> tuple[Sequence[Any], SavedStates]:
     """Run all but the last of a known number of steps: a scan over the saved states, of loops from each to the next."""
     number = max(1, min(slots, trips))
-    program = _to_next_state(step.forwards, step.saved, len(consts), slots)
+    between = c.Saving(slots, mean=-(-(trips - 1) // number))
+    program = _to_next_state(step.forwards, step.saved, len(consts), between)
     outs = c.scan(program, [np.int32(trips), *consts], [np.int32(number - 1), np.int32(0), *carry], (), length=number)
     n = 2 + len(carry)
     return outs[2:n], SavedStates(outs[n], outs[n + 1 :])
 
 
 @core.memoize_by_program
-def _to_next_state(body: Jaxpr, saved: tuple[int, ...], n_consts: int, slots: int) -> Jaxpr:
+def _to_next_state(body: Jaxpr, saved: tuple[int, ...], n_consts: int, saving: c.Saving) -> Jaxpr:
     """Write the program of a saved state: it carries the number of free slots, the number of steps, and the carry."""
     carry = body.in_avals[n_consts:]
     program = _counting(body, n_consts)
@@ -199,7 +200,7 @@ def _to_next_state(body: Jaxpr, saved: tuple[int, ...], n_consts: int, slots: in
     def run(*operands: Any) -> Any:
         (end,), consts, (free,), before = split_list(operands, 1, n_consts, 1)
         target = min_(next_position(before[0], end, free), sub(end, _i(1)))
-        after = c.while_loop(_before_end(program, n_consts), program, ([target], consts), before, c.Saving(slots))
+        after = c.while_loop(_before_end(program, n_consts), program, ([target], consts), before, saving)
         return [sub(free, _i(1)), *after, before[0], *[before[1 + k] for k in saved]]
 
     in_avals = [_COUNT, *body.in_avals[:n_consts], _COUNT, _COUNT, *carry]
@@ -265,16 +266,17 @@ def state_before(
         state = [select_n(is_last, x, y) for x, y in zip(state, at_hand)]
     carry = [now, *saved.flat(), *state]
     avals, n = tuple([aval_of(x) for x in carry]), len(saved.states)
-    program = _save_next(step, len(consts), n, avals)
-    slots = aval_of(saved.positions).shape[0]
-    outs = c.while_loop(
-        _before_end(program, 1 + len(consts)), program, ([position], [position, *consts]), carry, c.Saving(slots)
-    )
+    saving = c.Saving(aval_of(saved.positions).shape[0])
+    if trips:
+        saving = saving._replace(mean=round(computed_again(trips, saving.slots) / trips))
+    program = _save_next(step, len(consts), n, avals, saving)
+    test = _before_end(program, 1 + len(consts))
+    outs = c.while_loop(test, program, ([position], [position, *consts]), carry, saving._replace(mean=1))
     return outs[2 + n :], SavedStates(outs[1], outs[2 : 2 + n])
 
 
 @core.memoize_by_program
-def _save_next(step: Jaxpr, n_consts: int, n_states: int, avals: tuple[ShapedArray, ...]) -> Jaxpr:
+def _save_next(step: Jaxpr, n_consts: int, n_states: int, avals: tuple[ShapedArray, ...], saving: c.Saving) -> Jaxpr:
     """Write a program that goes on to the next state that is saved, or to `end` if no slot is free."""
     advance = _counting(passes.rearrange_program(step, range(len(step.invars)), range(n_states)), n_consts)
 
@@ -282,7 +284,6 @@ def _save_next(step: Jaxpr, n_consts: int, n_states: int, avals: tuple[ShapedArr
         (end,), consts, (now, positions), states, state = split_list(operands, 1, n_consts, 2, n_states)
         free = reduce_sum(convert_element_type(gt(positions, end), INT), (0,))
         target = min_(next_position(now, add(end, _i(1)), free), end)
-        saving = c.Saving(aval_of(positions).shape[0])
         now, *state = c.while_loop(_before_end(advance, n_consts), advance, ([target], consts), [now, *state], saving)
         slot, some = argmax(positions, 0), gt(free, _i(0))
         kept = [_written(x, select_n(some, _at(x, slot), y), slot) for x, y in zip(states, state)]

@@ -10,6 +10,7 @@ Source: Griewank 1992, "Achieving logarithmic growth of temporal and spatial com
 differentiation"; Griewank & Walther 2000, "Algorithm 799: revolve".
 """
 
+from math import comb
 from typing import Any, Final
 
 import numpy as np
@@ -58,6 +59,16 @@ def _reversed_before(length: Any, states: Any, free: Any) -> tuple[Any, Any]:
 def _scaled(x: Any, by: Any, over: Any) -> Any:
     """Compute x * by / over, which is whole, from the quotient, as the product may have more than 32 bits."""
     return add(mul(div(x, over), by), div(mul(rem(x, over), by), over))
+
+
+def computed_again(length: int, states: int) -> int:
+    """Return how many steps the backward pass computes again, beside their own, from the step before the last."""
+    if states == 1:
+        return (length - 1) * (length - 2) // 2
+    r = 0
+    while comb(states + r, states) < length:
+        r += 1
+    return r * length - comb(states + r, r - 1) - (length - 1) if r else 0
 
 
 def logarithmic(length: int) -> int:

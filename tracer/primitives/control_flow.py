@@ -60,11 +60,13 @@ cond_p: Final = Primitive("cond", _cond_type, remember=False)
 class Saving(NamedTuple):
     """The number of states that reverse mode saves of a while loop, and the number of steps, if it is known.
 
-    slots: the states; by default, of up to 528 steps each is computed again once at most. trips: the steps.
+    slots: the states; by default, of up to 528 steps each is computed again once at most. trips: the steps. mean: about
+    how many steps the loop makes each time, if that is planned, for counts of operations.
     """
 
     slots: int = 32
     trips: int | None = None
+    mean: int = 1
 
 
 BY_DEFAULT: Final = Saving()
@@ -194,7 +196,8 @@ def _while_bodies(condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int, 
     carry = range(n_condition + n_body, n_condition + n_body + n_carry)
     ins = (*[CONST] * n_condition, *[CARRY] * n_carry)
     test = Body(condition, ins, (*range(n_condition), *carry), (TEST,), (-1,))
-    return Bodies((test, in_groups(body, [(CONST, n_body), (CARRY, n_carry)], [(CARRY, n_carry)], n_condition)), None)
+    step = in_groups(body, [(CONST, n_body), (CARRY, n_carry)], [(CARRY, n_carry)], n_condition)
+    return Bodies((test, step), None, assumed=max(saving.trips or saving.mean, 1))
 
 
 def _scan_with(params: dict[str, Any], bodies: Sequence[Body]) -> dict[str, Any]:
