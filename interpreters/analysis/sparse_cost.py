@@ -7,7 +7,8 @@ are free: booleans and integers, selects, and multiplications by values that are
 from constants alone, and moving, sharing and dropping values.
 Knowingly simple: sums over windows, convolutions, recurrences and triangular systems count as in cost.py, zeros
 included; unknown positions are assumed to be distinct as far as possible; the most expensive branch counts, and one
-step of a `while`, see cost.py; a scan of more than `SCAN_STEPS` steps counts the first, and one that stands for all others.
+step of a `while`, as in cost.py; a scan of more than `SCAN_STEPS` steps counts the first, and one that stands for all
+others.
 Source: Bernstein et al. 2020, section 6.
 """
 
