@@ -99,20 +99,28 @@ def _refuse(who: str, argument: str, kind: type[Exception], found: str) -> NoRet
 
 
 def _in_chunks(
-    jaxpr: Jaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], /, *, length: int, **how: Any
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    carry: Sequence[Any],
+    xs: Sequence[Any],
+    /,
+    *,
+    length: int,
+    reverse: bool,
+    unroll: int,
 ) -> tuple[Any, ...]:
     """Run a scan in checkpoints, whose elements are read by a counter; one of each step if there is no carry."""
     if length < 2:
-        return scan(jaxpr, consts, carry, xs, length=length, **how)
+        return scan(jaxpr, consts, carry, xs, length=length, reverse=reverse, unroll=unroll)
     counters = 1 if xs and carry else 0
     if counters:
-        jaxpr = read_by_index(jaxpr, tuple(map(aval_of, xs)), len(consts), len(carry), how["reverse"])
-        first = np.int32(length - 1 if how["reverse"] else 0)
+        jaxpr = read_by_index(jaxpr, tuple(map(aval_of, xs)), len(consts), len(carry), reverse)
+        first = np.int32(length - 1 if reverse else 0)
         consts, carry, xs = [*consts, *xs], [first, *carry], ()
     steps = square_root(length) if carry else 1
     operands = [*consts, *carry, *xs]
-    params = [len(consts), len(carry), length, how["reverse"], how["unroll"]]
-    program = write_chunks(jaxpr, tuple(map(aval_of, operands)), steps, *params)
+    avals = tuple(map(aval_of, operands))
+    program = write_chunks(jaxpr, avals, steps, len(consts), len(carry), length, reverse, unroll)
     return tuple(eval_jaxpr(program, operands))[counters:]
 
 
