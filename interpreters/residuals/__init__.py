@@ -14,8 +14,8 @@ Who decides, and when:
   again wait for the cotangents.
 - `budget`, if the policy is a limit of bytes: it is given the whole program. `segments` cuts it in segments that the
   linear half computes again one after the other; before that, `chunks` divides loops that save too much.
-- `saved_states`, for a `while`, and for a scan under `state_limit`: carries in a fixed number of slots. `schedules` says
-  which, `repeated_step` what of a step is computed again.
+- `saved_states`, for a `while`, and for a scan under `state_limit`: carries in a fixed number of slots. `schedules`
+  says which, `repeated_step` what of a step is computed again.
 
 Begin with `cut`.
 """
