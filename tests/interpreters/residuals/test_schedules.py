@@ -120,3 +120,14 @@ def test_nested_loops():
     f = tl.value_and_grad(lambda c: lax.scan(outer, c, None, 9, checkpoint=3)[0])
     tl.block_until_ready(tl.jit(f)(np.float32(0.5)))
     assert len(seen) == (fewest_repetitions(9, 3) + 1) * 6 + 9 * (evaluations(6, 2) - 1)
+
+
+def test_counts_of_operations_are_those_of_the_schedule():
+    """Of 64 steps; means of steps are rounded, and the first state of each loop is counted whole."""
+
+    def work(checkpoint: Any) -> int:
+        f = lambda c: lax.scan(lambda c, _: (tnp.sin(tnp.exp(c)), None), c, None, 64, checkpoint=checkpoint)[0]  # noqa: E731
+        return tl.cost(tl.value_and_grad(f), 0.5).sparse.work
+
+    ratios = [work(k) / evaluations(64, logarithmic(64) if k == "log" else k) for k in (1, 2, 4, "log")]
+    assert max(ratios) <= 1.2 * min(ratios)
