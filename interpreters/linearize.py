@@ -15,6 +15,7 @@ from tapeless.interpreters.inline import InliningInTurn
 from tapeless.interpreters.jvp import JVPTrace, JVPTracer
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.residuals import inversion
+from tapeless.interpreters.residuals.rematerialization import repeat_equation
 from tapeless.interpreters.simplify import simplify_program
 from tapeless.interpreters.zero import Zero, are_nonzero
 from tapeless.tracer import core, dtypes, passes, source
@@ -154,8 +155,7 @@ class LinearizeTrace(UnzipTrace):
         again = inversion.plan_inverses(self._invertible, passes.used_variables(jaxpr), given)
         if not again:
             return jaxpr
-        eqns = passes.order_equations([*again, *jaxpr.eqns])
-        return jaxpr.replace(eqns=eqns)
+        return jaxpr.replace(eqns=passes.order_equations([*map(repeat_equation, again), *jaxpr.eqns]))
 
 
 def with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> Jaxpr:

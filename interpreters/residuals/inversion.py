@@ -1,15 +1,20 @@
 """Residuals through inverses: compute the inputs of invertible functions again from their results, not from inputs.
 
 In a chain of invertible functions the inputs of each are the results of the one before. Backwards, the inverse of the
-last gives its inputs, from which the inverse of the one before goes on: only the results of the last are saved.
+last gives its inputs, from which the inverse of the one before goes on: only the results of the last are saved. In a
+loop, the step backwards computes the carry before a step from the carry after it: only the last carry is saved.
 Source: Gomez et al. 2017, "The reversible residual network"; Dinh, Krueger & Bengio 2014.
 """
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from tapeless.interpreters.residuals import rematerialization
-from tapeless.interpreters.residuals.rematerialization import RematerializationPlan
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.interpreters.residuals.rematerialization import RematerializationPlan, repeat_equation
+from tapeless.tracer import core, dtypes, passes
+from tapeless.tracer.check import check_if_configured
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, effects
+from tapeless.tracer.primitives.elementwise import add_p, sub_p
 from tapeless.tracer.primitives.invertible import invert, invertible_p
 
 
@@ -46,16 +51,124 @@ def plan_inverses(eqns: Sequence[Equation], wanted: Collection[Atom], given: Col
     for eqn in reversed(eqns):
         if eqn.primitive is not invertible_p:
             continue
-        n_args = eqn.params["n_args"]
-        xs, ys = eqn.invars[n_args:], eqn.outvars[: len(eqn.params["inverse"].invars) - n_args]
-        fresh = [v for v in dict.fromkeys(xs) if isinstance(v, Var) and v not in done]
+        back = _inverse_equation(eqn, done)
         # What a later inverse reads besides its results may be needed to get here.
-        if needed.isdisjoint(fresh) or not read.isdisjoint(fresh):
+        if needed.isdisjoint(back.outvars) or not read.isdisjoint(back.outvars):
             continue
-        given_ones = [*eqn.invars[:n_args], *ys]
-        outs = [v if v in fresh and i == xs.index(v) else Var(v.aval) for i, v in enumerate(xs)]
-        again.append(eqn.replace(params=invert(**eqn.params), invars=given_ones, outvars=outs))
-        needed.update(given_ones)
-        read.update(given_ones)
-        done.update(fresh)
+        again.append(back)
+        needed.update(back.invars)
+        read.update(back.invars)
+        done.update(back.outvars)
     return again
+
+
+def _inverse_equation(eqn: Equation, done: Collection[Atom]) -> Equation:
+    """Return the equation of the inverse of an invertible one; what is `done` it computes as other variables."""
+    n_args = eqn.params["n_args"]
+    xs, ys = eqn.invars[n_args:], eqn.outvars[: len(eqn.params["inverse"].invars) - n_args]
+    is_new = [isinstance(v, Var) and v not in done and i == xs.index(v) for i, v in enumerate(xs)]
+    outvars = [v if new else Var(v.aval) for v, new in zip(xs, is_new)]
+    return eqn.replace(params=invert(**eqn.params), invars=[*eqn.invars[:n_args], *ys], outvars=outvars)
+
+
+# ---- loops ---------------------------------------------------------------------------------------------------
+
+
+class StepBackwards(NamedTuple):
+    """The step of a loop backwards.
+
+    jaxpr: constants, state after a step, elements, stacked residuals -> state before it, all residuals.
+    state: the parts of the carry that are the state. stacked: numbers of the residuals that are saved for each step.
+    """
+
+    jaxpr: Jaxpr
+    state: tuple[int, ...]
+    stacked: tuple[int, ...]
+
+
+@core.memoize_by_program
+def step_backwards(primal: Jaxpr, n_consts: int, n_carry: int, n_residuals: int) -> StepBackwards | None:
+    """Find how to go back through the steps of a loop by inverses; None if that spares no residual.
+
+    What can be computed from the carry after a step, constants and elements is; of the residuals that cannot be, the
+    smallest are saved for each step, until all can.
+
+    Args:
+      primal: constants, carry, elements -> carry, stacked results, residuals.
+    """
+    if invertible_p not in primal.primitives:
+        return None
+    residuals = primal.outvars[len(primal.outvars) - n_residuals :]
+    by_size = sorted({v for v in residuals if isinstance(v, Var)}, key=lambda v: (v.aval.nbytes, residuals.index(v)))
+    stacked = list[Atom]()
+    while True:
+        state, known, eqns = _known_parts(primal, n_consts, n_carry, stacked)
+        missing = [v for v in by_size if v not in known]
+        if not missing:
+            break
+        stacked.append(missing[0])
+    carry, after = primal.invars[n_consts : n_consts + n_carry], primal.outvars[:n_carry]
+    kept, before = set[int](), None
+    while kept != before:
+        before = kept
+        needed, read = passes.live(eqns, [*residuals, *[carry[k] for k in kept]])
+        read = read.union(residuals)
+        kept = kept | {k for k in state if after[k] in read}
+    if not kept or not any(eqn.primitive is invertible_p for eqn in needed):
+        return None
+    parts = tuple(sorted(kept))
+    inputs = [*primal.invars[:n_consts], *[after[k] for k in parts], *primal.invars[n_consts + n_carry :], *stacked]
+    outs = [*[carry[k] for k in parts], *residuals]
+    numbers = tuple([residuals.index(v) for v in stacked])
+    program = Jaxpr(inputs, list(map(repeat_equation, needed)), outs, f"back_{primal.name.removeprefix('primal_')}")
+    return StepBackwards(check_if_configured(program), parts, numbers)
+
+
+def _known_parts(
+    primal: Jaxpr, n_consts: int, n_carry: int, stacked: Sequence[Atom]
+) -> tuple[list[int], set[Atom], list[Equation]]:
+    """Find the parts of a carry that can be computed from those after the step, and what else is known with them."""
+    carry, after = primal.invars[n_consts : n_consts + n_carry], primal.outvars[:n_carry]
+    free = {*primal.invars[:n_consts], *primal.invars[n_consts + n_carry :], *stacked}
+    state = [k for k, v in enumerate(after) if isinstance(v, Var) and after.index(v) == k and v not in free]
+    while True:
+        known = free | {after[k] for k in state}
+        eqns = _derive(primal.eqns, known)
+        left = [k for k in state if carry[k] in known]
+        if left == state:
+            return state, known, eqns
+        state = left
+
+
+def _derive(eqns: Sequence[Equation], known: set[Atom]) -> list[Equation]:
+    """List equations that compute what follows from `known` values, forwards or by inverses; add it to `known`."""
+    found, before = list[Equation](), -1
+    while len(found) != before:
+        before = len(found)
+        for eqn in [*eqns, *reversed(eqns)]:
+            for step in (_done_again(eqn, known), _undone(eqn, known)):
+                if step and all(v in known for v in step.invars if isinstance(v, Var)):
+                    found.append(step)
+                    known.update(step.outvars)
+    return found
+
+
+def _done_again(eqn: Equation, known: Collection[Atom]) -> Equation | None:
+    """Return the equation itself if not all results are known, and it has no effect; known ones get other variables."""
+    if effects(eqn) or all(v in known for v in eqn.outvars):
+        return None
+    return eqn.replace(outvars=[Var(v.aval) if v in known else v for v in eqn.outvars])
+
+
+def _undone(eqn: Equation, known: Collection[Atom]) -> Equation | None:
+    """Return the equation that computes unknown operands from results: of invertible functions, and of counters."""
+    if all(v in known for v in eqn.invars if isinstance(v, Var)):
+        return None
+    if eqn.primitive is invertible_p:
+        return _inverse_equation(eqn, known)
+    if eqn.primitive is add_p and dtypes.is_integer(eqn.outvars[0].aval.dtype):
+        x, y = eqn.invars
+        x, y = (y, x) if x in known or not isinstance(x, Var) else (x, y)
+        if isinstance(x, Var) and x is not y and x not in known:
+            return eqn.replace(primitive=sub_p, invars=[eqn.outvars[0], y], outvars=[x])
+    return None

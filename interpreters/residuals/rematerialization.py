@@ -87,7 +87,7 @@ def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tu
     # The residuals are the first inputs.
     bound: dict[Any, Any] = {r: fresh.get(v, v) for r, v in zip(linear.invars, plan.wanted)}
     eqns = [
-        *[_renamed(_spending_nothing(eqn), fresh) for eqn in plan.again],
+        *[_renamed(repeat_equation(eqn), fresh) for eqn in plan.again],
         *[_renamed(eqn, bound) for eqn in linear.eqns],
     ]
     inputs = [*[fresh[v] for v in plan.saved], *linear.invars[len(plan.wanted) :]]
@@ -95,16 +95,16 @@ def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tu
     return check_if_configured(new_primal), check_if_configured(new_linear), len(plan.saved)
 
 
-def _spending_nothing(eqn: Equation) -> Equation:
+def repeat_equation(eqn: Equation) -> Equation:
     """Mark a rematerialized equation as no further use of its random keys, for `tracer.keys.key_reuse`; bodies, too."""
     if eqn.primitive is random_unwrap_p:
         return eqn.replace(params={"spends": False})
-    params = map_carried(_program_spending_nothing, eqn)
+    params = map_carried(_repeat_program, eqn)
     return eqn if params is eqn.params else eqn.replace(params=params)
 
 
-def _program_spending_nothing(jaxpr: Jaxpr) -> Jaxpr:
-    eqns = [_spending_nothing(eqn) for eqn in jaxpr.eqns]
+def _repeat_program(jaxpr: Jaxpr) -> Jaxpr:
+    eqns = [repeat_equation(eqn) for eqn in jaxpr.eqns]
     return jaxpr if all(map(operator.is_, eqns, jaxpr.eqns)) else jaxpr.replace(eqns=eqns)
 
 

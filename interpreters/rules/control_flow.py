@@ -20,7 +20,13 @@ from tapeless.interpreters import (
 )
 from tapeless.interpreters.index_rows import core, rows, without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.residuals import locations, rematerialization, rematerialization_control_flow, saved_states
+from tapeless.interpreters.residuals import (
+    inversion,
+    locations,
+    rematerialization,
+    rematerialization_control_flow,
+    saved_states,
+)
 from tapeless.interpreters.residuals.cut import Loop
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
@@ -40,6 +46,7 @@ from tapeless.tracer.primitives import call, linear_while
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.control_flow import platform_index_p
 from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.invertible import linear_scan_p
 from tapeless.tracer.types import aval_of
 
 # ---- jvp -----------------------------------------------------------------------------------------------------
@@ -76,6 +83,10 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     pushed = [trace.as_unknown(x) for x in where_true(linear_in, args)]
     tangents = split_list(pushed, sum(of_consts), sum(of_carry))
     primal = split_list(where_false(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
+    back = trace.linear and inversion.step_backwards(halves.primal, len(primal[0]), len(primal[1]), halves.residuals)
+    if back:
+        results, operands, params = _scan_by_inverses(halves, back, primal, tangents, loop)
+        return merge_lists(halves.linear_out, trace.record(linear_scan_p, operands, params), results)
     results, residuals = _primal_scan(locations.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop)
     in_body = split_list(range(halves.residuals, len(halves.linear.invars)), *map(len, tangents[:2]))
     stacked = [place.stacked for place in residuals]
@@ -92,6 +103,26 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
         **loop,
     }
     return merge_lists(halves.linear_out, trace.record(c.scan_p, operands, params), results)
+
+
+def _scan_by_inverses(
+    halves: partial_eval.UnzippedJaxpr,
+    back: inversion.StepBackwards,
+    primal: Sequence[Any],
+    tangents: Sequence[Any],
+    loop: dict[str, Any],
+) -> tuple[Any, list[Any], dict[str, Any]]:
+    """Run the primal half of a scan whose steps are inverted; return its results, and operands and params of a
+    `linear_scan`."""
+    consts, carry, xs = primal
+    program, n = halves.primal, len(halves.primal.outvars) - halves.residuals
+    saved = passes.rearrange_program(program, range(len(program.invars)), [*range(n), *[n + k for k in back.stacked]])
+    outs = c.scan(saved, consts, carry, xs, **loop)
+    results, stacked = outs[:n], outs[n:]
+    groups = [consts, [results[k] for k in back.state], [*xs, *stacked], *tangents]
+    counts = tuple(map(len, groups[:-1]))
+    params = {"back": back.jaxpr, "linear": locations.apart(halves.linear), "counts": counts, **loop}
+    return results, [x for group in groups for x in group], params
 
 
 class _ScanResidual(NamedTuple):

@@ -1,23 +1,36 @@
 """Rules of invertible functions: their derivative is that of the function, their residuals come from the results.
 
 The tangents are those of a checkpoint that saves nothing, so that its residuals are the function's inputs. These are
-computed from the results by the inverse, where the program is unzipped (`residuals/inversion.py`).
+computed from the results by the inverse, where the program is unzipped (`residuals/inversion.py`). The linear half of a
+loop of such steps is a `linear_scan`, whose transpose goes back from the last state.
 """
 
 from typing import Any
 
 from tapeless.interpreters import jvp, partial_eval, transpose, vmap
+from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.index_rows import without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.residuals.rematerialization import save_none
 from tapeless.interpreters.rules.call import call_partial_eval
-from tapeless.interpreters.zero import are_nonzero, with_zeros, zeros_of
-from tapeless.tracer import passes
-from tapeless.tracer.flags import where_true
-from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.interpreters.rules.control_flow import cotangents_of_operands, reached_operands, transposed_step
+from tapeless.interpreters.rules.linear_while import enter_as_program
+from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
+from tapeless.tracer import core, passes
+from tapeless.tracer.flags import split_list, where_true
+from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr
+from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import checkpoint
-from tapeless.tracer.primitives.invertible import invertible, invertible_p
+from tapeless.tracer.primitives.invertible import (
+    as_program,
+    group_operands,
+    invertible,
+    invertible_p,
+    linear_scan_p,
+)
+from tapeless.tracer.staging import trace_closed
+from tapeless.tracer.types import aval_of
 
 
 def _jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, inverse: Jaxpr, n_args: int) -> Any:
@@ -54,3 +67,69 @@ partial_eval.rules[invertible_p] = _partial_eval
 transpose.rules[invertible_p] = transpose.Accumulating(_transpose)
 vmap.rules[invertible_p] = _vmap
 without_row("its programs have equations, which have rows", invertible_p)
+
+# ---- loops ---------------------------------------------------------------------------------------------------
+
+
+def _linear_scan_transpose(
+    cts: Any,
+    totals: Any,
+    *args: Any,
+    back: Jaxpr,
+    linear: Jaxpr,
+    counts: tuple[int, ...],
+    reverse: bool,
+    **loop: Any,
+) -> Any:
+    """Transpose a linear scan: a scan in the opposite direction of the step backwards and the transposed linear step.
+
+    It carries the state, running cotangents of the linear constants, to which every step adds in place, and those of
+    the carry.
+    """
+    given = group_operands(args, counts)
+    n_residuals = len(back.outvars) - len(given.state)
+    reached = reached_operands(linear, cts, n_residuals + len(given.linear_consts), len(given.carry))
+    added, first = reached.consts[n_residuals:], sum(counts[:3])
+    taken = [(totals.take(first + i), aval_of(x)) for i, (x, yes) in enumerate(zip(given.linear_consts, added)) if yes]
+    running = [instantiate(Zero(aval)) if total is None else total for total, aval in taken]
+    arriving = [instantiate(ct) for ct in where_true(reached.carry, cts[: len(given.carry)])]
+    stacked = where_true(reached.ys, cts[len(given.carry) :])
+    pull = transposed_step(linear, reached, n_residuals, 0)
+    n_carried = len(running) + len(arriving)
+    program = _step_and_pull(back, pull, len(given.consts), len(given.state), n_carried, len(given.xs))
+    outs = c.scan(
+        program,
+        given.consts,
+        [*given.state, *running, *arriving],
+        [*given.xs, *stacked],
+        reverse=not reverse,
+        **loop,
+    )
+    flags = (*[False] * first, *added, *reached.carry, *reached.xs)
+    return cotangents_of_operands(outs[len(given.state) :], flags, args)
+
+
+@core.memoize_by_program
+def _step_and_pull(back: Jaxpr, pull: Jaxpr, n_consts: int, n_state: int, n_carried: int, n_xs: int) -> Jaxpr:
+    """Build the body of the transposed loop: constants, state, cotangents, elements, cotangents of stacked results."""
+
+    def body(*operands: Any) -> Any:
+        consts, state, carried, xs, stacked = split_list(operands, n_consts, n_state, n_carried, n_xs)
+        outs = eval_jaxpr(back, [*consts, *state, *xs])
+        return [*outs[:n_state], *eval_jaxpr(pull, [*outs[n_state:], *carried, *stacked])]
+
+    n = len(back.outvars) - n_state
+    of_pull = pull.in_avals[n:]
+    first = n_consts + n_state
+    avals = [*back.in_avals[:first], *of_pull[:n_carried], *back.in_avals[first:], *of_pull[n_carried:]]
+    return trace_closed(body, avals, what="transpose", function=pull).replace(name=pull.name)
+
+
+def _linear(check: linearity.Check, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
+    first = sum(eqn.params["counts"][:3])
+    return (check.jointly(eqn, facts, range(first, len(facts))),) * len(eqn.outvars)
+
+
+transpose.rules[linear_scan_p] = transpose.Accumulating(_linear_scan_transpose)
+linearity.rules[linear_scan_p] = _linear
+enter_as_program(linear_scan_p, as_program)
