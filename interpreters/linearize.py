@@ -111,7 +111,9 @@ class LinearizeTrace(UnzipTrace):
         if primitive is invertible_p:
             results = [self.primal_atom(y) for y in outs]
             results = [y if isinstance(y, Var) else Var(y.aval) for y in results]
-            self._invertible.append(Equation(primitive, list(map(self.primal_atom, args)), params, results, source.current()))
+            self._invertible.append(
+                Equation(primitive, list(map(self.primal_atom, args)), params, results, source.current())
+            )
         return outs
 
     def note_programs(self, eqn: Equation) -> None:
@@ -141,7 +143,8 @@ class LinearizeTrace(UnzipTrace):
     def closed(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """Close the linear jaxpr over its residuals, its first inputs, and simplify it; return it and their values."""
         values = dict(self._residuals.values())
-        jaxpr = with_inputs(self._with_inverses(self.finish(outs)), values, self._inputs)
+        written = self.finish(outs)
+        jaxpr = with_inputs(self._with_inverses(written) if self._invertible else written, values, self._inputs)
         jaxpr = core.under(
             self.parent, lambda: hoist_primal_equations(simplify_program(check_if_configured(jaxpr)), values)
         )
@@ -276,7 +279,7 @@ def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
     values: of the primal inputs, and of variables computed before. Newly computed ones, under the current trace, are
     added; they are residuals of the returned jaxpr, free variables until `with_inputs` adds inputs for them.
     """
-    late = transpose.after_inverses(jaxpr)
+    late = transpose.after_inverses(jaxpr) if invertible_p in jaxpr.primitives else ()
     known = [eqn for eqn in jaxpr.eqns if _is_known(eqn) and eqn.outvars[0] not in late]
     done = {eqn for eqn in known if eqn.primitive not in _REPEATING} - _made_of_masks(jaxpr, known)
     if not done:

@@ -71,8 +71,8 @@ def backward(
         or None.
     Raises: NotImplementedError naming the equation's line if it is not linear.
     """
-    makers, kept = after_inverses(jaxpr), _of_unchecked_rules(jaxpr)
-    env = _nonlinear_part(jaxpr, residuals, makers)
+    makers = after_inverses(jaxpr) if invertible_p in jaxpr.primitives else {}
+    env, kept = _nonlinear_part(jaxpr, residuals, makers), _of_unchecked_rules(jaxpr)
     additions = find_additions(jaxpr) if dynamic_update_slice_p in jaxpr.primitives else {}
     inputs = [v for v in jaxpr.invars if v.linear]
     running: dict[Var, _Cotangent] = {}
@@ -268,7 +268,7 @@ def after_inverses(jaxpr: Jaxpr) -> Mapping[Atom, Equation]:
     that inverses spare.
     """
     late: dict[Atom, Equation] = {}
-    for eqn in jaxpr.eqns if invertible_p in jaxpr.primitives else ():
+    for eqn in jaxpr.eqns:
         if not eqn.linear and (eqn.primitive is invertible_p or not late.keys().isdisjoint(eqn.invars)):
             late.update(dict.fromkeys(eqn.outvars, eqn))
     return late
@@ -279,9 +279,7 @@ class _LateValues:
 
     __slots__ = ("_env", "_makers", "_pulled", "_running")
 
-    def __init__(
-        self, makers: Mapping[Atom, Equation], env: dict[Var, Any], running: dict[Var, "_Cotangent"]
-    ) -> None:
+    def __init__(self, makers: Mapping[Atom, Equation], env: dict[Var, Any], running: dict[Var, "_Cotangent"]) -> None:
         self._makers, self._env, self._running = makers, env, running
         self._pulled: Sequence[Atom] = ()  # the operands of the equation that read such values last
 
@@ -306,7 +304,9 @@ class _LateValues:
         operands = _read(made, self._env)
         if made.primitive is invertible_p:
             n = made.params["n_args"]
-            found = [x for v in dict.fromkeys(after) if (x := self._running.get(v)) and type(x.value(v.aval)) is not Zero]
+            found = [
+                x for v in dict.fromkeys(after) if (x := self._running.get(v)) and type(x.value(v.aval)) is not Zero
+            ]
             behind = list(optimization_barrier(*operands[n:], *[x.dense for x in found]))
             operands[n:] = behind[: len(operands) - n]
             for x, ct in zip(found, behind[len(operands) - n :], strict=True):

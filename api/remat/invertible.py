@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
 from tapeless.arguments.argument_checks import check_arrays, check_call, check_callable
 from tapeless.arguments.names import argument_name, describe_inputs, shown_attributes
@@ -22,7 +22,9 @@ R = TypeVar("R")
 
 
 @advise_keywords
-def invertible(fun: Callable[P, R], inverse: Callable[..., Any], *, has_aux: bool = False) -> "InvertibleFunction[P, R]":
+def invertible(
+    fun: Callable[P, R], inverse: Callable[..., Any], *, has_aux: bool = False
+) -> "InvertibleFunction[P, R]":
     """Wrap `fun` so that reverse mode saves its result instead of its input, and goes back by `inverse`.
 
     In a chain of such functions, where each takes the result of the one before, only the last result is saved, and in a
@@ -37,8 +39,8 @@ def invertible(fun: Callable[P, R], inverse: Callable[..., Any], *, has_aux: boo
         logarithm of a determinant beside `y`.
     Returns: a function with the same arguments and results, and with an attribute `inverse`. Arrays and traced values
       that `fun` closes over count as `args`.
-    Raises: TypeError if `fun` or `inverse` is no function; of the result, TypeError naming an argument or result that is
-      no array, or every leaf of `x` that the inverse gives back with another shape or dtype, or if it has another
+    Raises: TypeError if `fun` or `inverse` is no function; of the result, TypeError naming an argument or result that
+      is no array, or every leaf of `x` that the inverse gives back with another shape or dtype, or if it gives another
       structure, or if there are no pairs with `has_aux`; ValueError if one of the functions has an effect. Whether the
       inverse gives back the values is not checked here, but by `tl.testing.check_inverse`.
     Source: Gomez et al. 2017, "The reversible residual network"; Maclaurin et al. 2015, section 2.
@@ -59,8 +61,10 @@ class InvertibleFunction(Generic[P, R]):
 
     def __init__(self, fun: Callable[P, R], inverse: Callable[..., Any], has_aux: bool) -> None:
         functools.update_wrapper(self, fun, shown_attributes(fun), updated=())
-        self.fun, self.inverse, self.has_aux = fun, inverse, has_aux
-        self._programs: Recent[Any, _Programs] = Recent(_PROGRAMS_LIMIT)
+        self.fun: Final = fun
+        self.inverse: Final = inverse
+        self.has_aux: Final = has_aux
+        self._programs: Recent[Any, _InvertiblePrograms] = Recent(_PROGRAMS_LIMIT)
 
     def __repr__(self) -> str:
         return f"<invertible {describe_function(self.fun)}>"
@@ -82,14 +86,16 @@ class InvertibleFunction(Generic[P, R]):
                 self._programs.enter(key, found)
         n_xs = len(found.jaxpr.invars) - found.n_args
         operands = [*found.consts, *leaves[n_xs:], *leaves[:n_xs]]
-        return pytree.unflatten(found.out_tree, primitives.invertible(found.jaxpr, found.inverse, found.n_args, *operands))
+        return pytree.unflatten(
+            found.out_tree, primitives.invertible(found.jaxpr, found.inverse, found.n_args, *operands)
+        )
 
 
 _ADVICE = "\n  Close over it, as functools.partial does."
 _PROGRAMS_LIMIT = 256  # of one function
 
 
-class _Programs(NamedTuple):
+class _InvertiblePrograms(NamedTuple):
     """A function and its inverse as programs: constants, args, x -> leaves of the result; constants, args, y -> x."""
 
     jaxpr: Jaxpr
@@ -99,14 +105,14 @@ class _Programs(NamedTuple):
     out_tree: Any
 
 
-def _traced(function: InvertibleFunction[..., Any], tree: Any, avals: list[ShapedArray]) -> _Programs:
+def _traced(function: InvertibleFunction[..., Any], tree: Any, avals: list[ShapedArray]) -> _InvertiblePrograms:
     """Trace a function, and its inverse at the types of the result.
 
     Args:
       tree: the structure of (args, kwargs), whose leaves are of types `avals`; x is the first of args.
     """
-    args, kwargs = pytree.unflatten(tree, avals)
-    x_avals, x_tree = pytree.flatten(args[0])
+    x = pytree.unflatten(tree, avals)[0][0]
+    x_avals, x_tree = pytree.flatten(x)
     n, rest = len(x_avals), avals[len(x_avals) :]
     out: Any = None
 
@@ -130,7 +136,7 @@ def _traced(function: InvertibleFunction[..., Any], tree: Any, avals: list[Shape
         given, named = pytree.unflatten(tree, [*x_avals, *leaves[: len(rest)]])
         again = function.inverse(pytree.unflatten(y_tree, leaves[len(rest) :]), *given[1:], **named)
         check_arrays(f"invertible: the result{{}} of {describe_function(function.inverse)}", again)
-        _check_gives_back(function, args[0], x_tree, again)
+        _check_gives_back(function, x, x_tree, again)
         return [_as_weak(z, aval) for z, aval in zip(pytree.leaves(again), x_avals)]
 
     inverse, of_inverse = trace_to_jaxpr(back, [*rest, *y_avals], what="invertible", function=function.inverse)
@@ -139,7 +145,7 @@ def _traced(function: InvertibleFunction[..., Any], tree: Any, avals: list[Shape
     first, second = jaxpr.in_avals[: len(consts)], inverse.in_avals[: len(of_inverse)]
     takes = [*range(len(first)), *second, *range(len(first), len(jaxpr.invars))]
     takes_back = [*first, *range(len(inverse.invars))]
-    return _Programs(
+    return _InvertiblePrograms(
         passes.rearrange_program(jaxpr, takes, range(len(jaxpr.outvars))),
         passes.rearrange_program(inverse, takes_back, range(len(inverse.outvars))),
         [*consts, *of_inverse],

@@ -25,17 +25,13 @@ def through_inverses(primal: Jaxpr, linear: Jaxpr, n: int) -> tuple[Jaxpr, Jaxpr
       primal: primal inputs -> results, n residuals. linear: the residuals ; linear inputs -> linear results.
     Returns: the two programs for the residuals that are left, and the number of these.
     """
-    if invertible_p not in primal.primitives:
-        return primal, linear, n
     wanted = primal.outvars[len(primal.outvars) - n :]
     again = plan_inverses(primal.eqns, wanted, primal.invars)
     made = {v for eqn in again for v in eqn.outvars}
     needed = {*wanted, *[v for eqn in again for v in eqn.invars]} - made
     available = [*primal.invars, *[v for eqn in primal.eqns for v in eqn.outvars]]
     saved = tuple([v for v in available if v in needed])
-    return rematerialization.with_plan(
-        primal, linear, RematerializationPlan(primal.eqns, saved, tuple(again), wanted)
-    )
+    return rematerialization.with_plan(primal, linear, RematerializationPlan(primal.eqns, saved, tuple(again), wanted))
 
 
 def plan_inverses(eqns: Sequence[Equation], wanted: Collection[Atom], given: Collection[Atom]) -> list[Equation]:
@@ -96,8 +92,6 @@ def step_backwards(primal: Jaxpr, n_consts: int, n_carry: int, n_residuals: int)
     Args:
       primal: constants, carry, elements -> carry, stacked results, residuals.
     """
-    if invertible_p not in primal.primitives:
-        return None
     residuals = primal.outvars[len(primal.outvars) - n_residuals :]
     by_size = sorted({v for v in residuals if isinstance(v, Var)}, key=lambda v: (v.aval.nbytes, residuals.index(v)))
     stacked = list[Atom]()

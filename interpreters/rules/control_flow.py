@@ -42,11 +42,10 @@ from tapeless.tracer.flags import (
     where_true,
 )
 from tapeless.tracer.jaxpr import Jaxpr
-from tapeless.tracer.primitives import call, linear_while
+from tapeless.tracer.primitives import call, invertible, linear_while
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.control_flow import platform_index_p
 from tapeless.tracer.primitives.elementwise import convert_element_type
-from tapeless.tracer.primitives.invertible import linear_scan_p
 from tapeless.tracer.types import aval_of
 
 # ---- jvp -----------------------------------------------------------------------------------------------------
@@ -83,10 +82,11 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     pushed = [trace.as_unknown(x) for x in where_true(linear_in, args)]
     tangents = split_list(pushed, sum(of_consts), sum(of_carry))
     primal = split_list(where_false(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
-    back = trace.linear and inversion.step_backwards(halves.primal, len(primal[0]), len(primal[1]), halves.residuals)
-    if back:
+    counts = len(primal[0]), len(primal[1]), halves.residuals
+    inverted = trace.linear and invertible.invertible_p in jaxpr.primitives
+    if inverted and (back := inversion.step_backwards(halves.primal, *counts)):
         results, operands, params = _scan_by_inverses(halves, back, primal, tangents, loop)
-        return merge_lists(halves.linear_out, trace.record(linear_scan_p, operands, params), results)
+        return merge_lists(halves.linear_out, trace.record(invertible.linear_scan_p, operands, params), results)
     results, residuals = _primal_scan(locations.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop)
     in_body = split_list(range(halves.residuals, len(halves.linear.invars)), *map(len, tangents[:2]))
     stacked = [place.stacked for place in residuals]

@@ -19,8 +19,8 @@ from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zero
 from tapeless.tracer import core, passes
 from tapeless.tracer.flags import split_list, where_true
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr
+from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import control_flow as c
-from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import checkpoint
 from tapeless.tracer.primitives.invertible import (
     as_program,
@@ -45,11 +45,11 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, inverse: Jaxpr, n_args: i
 
 
 def _partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, **_: Any) -> Any:
-    return call_partial_eval(jit_p, trace, args, jaxpr=jaxpr)
+    return call_partial_eval(call.jit_p, trace, args, jaxpr=jaxpr)
 
 
 def _transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **_: Any) -> Any:
-    return transpose.rules[jit_p](cts, totals, *args, jaxpr=jaxpr)
+    return transpose.rules[call.jit_p](cts, totals, *args, jaxpr=jaxpr)
 
 
 def _vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, inverse: Jaxpr, n_args: int) -> Any:

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 from tapeless.tracer import core, linear_vars, passes
 from tapeless.tracer.bodies import Bodies, Description, descriptions
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.flags import split_list
+from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.call import as_called, check_types, result_types
 from tapeless.tracer.primitives.control_flow import stacked_type
