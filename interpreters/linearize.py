@@ -142,8 +142,8 @@ class LinearizeTrace(UnzipTrace):
 
     def closed(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """Close the linear jaxpr over its residuals, its first inputs, and simplify it; return it and their values."""
-        values = dict(self._residuals.values())
         written = self.finish(outs)
+        values = dict(self._residuals.values())
         jaxpr = with_inputs(self._with_inverses(written) if self._invertible else written, values, self._inputs)
         jaxpr = core.under(
             self.parent, lambda: hoist_primal_equations(simplify_program(check_if_configured(jaxpr)), values)

@@ -195,7 +195,7 @@ def equation_cost(eqn: Equation) -> Cost:
         return _with_bodies(eqn, bodies)
     programs = list(subjaxprs(eqn.params))
     if programs:
-        return reduce(plus, map(cost, programs))
+        return reduce(plus, map(cost, programs)).times(eqn.params.get("length", 1))
     if eqn.primitive is strict_form.drop:
         return Cost(drops=eqn.invars[0].aval.size)
     if eqn.linear:
