@@ -160,7 +160,7 @@ def _split_aux(function: InvertibleFunction[..., Any], out: Any) -> tuple[Any, A
     if not isinstance(out, tuple) or len(out) != 2:
         raise TypeError(
             f"invertible: {describe_function(function.fun)} must return a pair (y, aux), as has_aux=True, but returned "
-            f"{pytree.describe_node(pytree.structure(out))}."
+            f"{'one array' if pytree.structure(out) is pytree.LEAF else pytree.describe_node(pytree.structure(out))}."
         )
     return out
 

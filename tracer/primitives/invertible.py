@@ -103,7 +103,8 @@ linear_vars.rules[linear_scan_p] = _mark
 def as_program(avals: Sequence[ShapedArray], params: dict[str, Any]) -> Jaxpr:
     """Write a linear scan of operands of these types as a program: a scan backwards that stacks the residuals, and a
     scan of the linear step."""
-    return _as_program(params["back"], params["linear"], tuple(avals), tuple(params.items())[2:])
+    how = tuple([(name, x) for name, x in params.items() if name not in ("back", "linear")])
+    return _as_program(params["back"], params["linear"], tuple(avals), how)
 
 
 @core.memoize_by_program
