@@ -21,7 +21,7 @@ from tapeless.tracer.flags import split_list, where_true
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import control_flow as c
-from tapeless.tracer.primitives.checkpoint import checkpoint
+from tapeless.tracer.primitives.checkpoint import checkpoint, optimization_barrier
 from tapeless.tracer.primitives.invertible import (
     as_program,
     group_operands,
@@ -96,7 +96,8 @@ def _linear_scan_transpose(
     stacked = where_true(reached.ys, cts[len(given.carry) :])
     pull = transposed_step(linear, reached, n_residuals, 0)
     n_carried = len(running) + len(arriving)
-    program = _step_and_pull(back, pull, len(given.consts), len(given.state), n_carried, len(given.xs))
+    sizes = len(given.consts), len(given.state), n_carried, len(given.xs)
+    program = _step_and_pull(back, pull, sizes, loop["unroll"] > 1)
     outs = c.scan(
         program,
         given.consts,
@@ -110,11 +111,20 @@ def _linear_scan_transpose(
 
 
 @core.memoize_by_program
-def _step_and_pull(back: Jaxpr, pull: Jaxpr, n_consts: int, n_state: int, n_carried: int, n_xs: int) -> Jaxpr:
-    """Build the body of the transposed loop: constants, state, cotangents, elements, cotangents of stacked results."""
+def _step_and_pull(back: Jaxpr, pull: Jaxpr, sizes: tuple[int, ...], tied: bool) -> Jaxpr:
+    """Build the body of the transposed loop: constants, state, cotangents, elements, cotangents of stacked results.
+
+    Args:
+      sizes: numbers of all these but the last.
+      tied: wait for the cotangents, as a step whose loop is unrolled must.
+    """
+    n_consts, n_state, n_carried, _ = sizes
 
     def body(*operands: Any) -> Any:
-        consts, state, carried, xs, stacked = split_list(operands, n_consts, n_state, n_carried, n_xs)
+        consts, state, carried, xs, stacked = split_list(operands, *sizes)
+        if tied:
+            behind = optimization_barrier(*state, *carried)
+            state, carried = behind[:n_state], behind[n_state:]
         outs = eval_jaxpr(back, [*consts, *state, *xs])
         return [*outs[:n_state], *eval_jaxpr(pull, [*outs[n_state:], *carried, *stacked])]
 
