@@ -155,7 +155,7 @@ class LinearizeTrace(UnzipTrace):
     def _with_inverses(self, jaxpr: Jaxpr) -> Jaxpr:
         """Compute the inputs of invertible functions, which the linear jaxpr reads, from their results."""
         given: list[Atom] = [found[0] for x in self._given if (found := self._residuals.get(id(x))) is not None]
-        given += [v for eqn in jaxpr.eqns if not eqn.linear for v in eqn.outvars]  # what is cheap to make again
+        given += [v for eqn in jaxpr.eqns if not eqn.linear for v in (*eqn.invars, *eqn.outvars)]  # of provenances
         again = inversion.plan_inverses(self._invertible, passes.used_variables(jaxpr), given)
         if not again:
             return jaxpr

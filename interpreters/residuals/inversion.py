@@ -59,12 +59,16 @@ def plan_inverses(eqns: Sequence[Equation], wanted: Collection[Atom], given: Col
 
 
 def _inverse_equation(eqn: Equation, done: Collection[Atom]) -> Equation:
-    """Return the equation of the inverse of an invertible one; what is `done` it computes as other variables."""
+    """Return the equation of the inverse of an invertible one.
+
+    What is `done`, or an operand of the inverse, as a part that passes unchanged, it computes as other variables.
+    """
     n_args = eqn.params["n_args"]
     xs, ys = eqn.invars[n_args:], eqn.outvars[: len(eqn.params["inverse"].invars) - n_args]
-    is_new = [isinstance(v, Var) and v not in done and i == xs.index(v) for i, v in enumerate(xs)]
-    outvars = [v if new else Var(v.aval) for v, new in zip(xs, is_new)]
-    return eqn.replace(params=invert(**eqn.params), invars=[*eqn.invars[:n_args], *ys], outvars=outvars)
+    operands = [*eqn.invars[:n_args], *ys]
+    old = [not isinstance(v, Var) or v in done or v in operands or v in xs[:i] for i, v in enumerate(xs)]
+    outvars = [Var(v.aval) if yes else v for v, yes in zip(xs, old)]
+    return eqn.replace(params=invert(**eqn.params), invars=operands, outvars=outvars)
 
 
 # ---- loops ---------------------------------------------------------------------------------------------------
