@@ -281,7 +281,7 @@ class _LateValues:
 
     def __init__(self, makers: Mapping[Atom, Equation], env: dict[Var, Any], running: dict[Var, "_Cotangent"]) -> None:
         self._makers, self._env, self._running = makers, env, running
-        self._pulled: Sequence[Atom] = ()  # the operands of the equation that read such values last
+        self._pulled: Sequence[Any] = ()  # the operands of the equation that read such values last
 
     def compute_for(self, eqn: Equation) -> None:
         """Compute those that a linear equation reads, if its results have cotangents."""
@@ -299,7 +299,7 @@ class _LateValues:
                 self._compute(made, [*eqn.outvars, *self._pulled])
         self._pulled = eqn.invars
 
-    def _compute(self, made: Equation, after: Sequence[Atom]) -> None:
+    def _compute(self, made: Equation, after: Sequence[Any]) -> None:
         """Compute the results of an equation; an inverse after the cotangents of variables, behind a barrier."""
         operands = _read(made, self._env)
         if made.primitive is invertible_p:

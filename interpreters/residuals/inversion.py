@@ -6,7 +6,7 @@ loop, the step backwards computes the carry before a step from the carry after i
 Source: Gomez et al. 2017, "The reversible residual network"; Dinh, Krueger & Bengio 2014.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from tapeless.interpreters.residuals import rematerialization
@@ -66,8 +66,10 @@ def _inverse_equation(eqn: Equation, done: Collection[Atom]) -> Equation:
     n_args = eqn.params["n_args"]
     xs, ys = eqn.invars[n_args:], eqn.outvars[: len(eqn.params["inverse"].invars) - n_args]
     operands = [*eqn.invars[:n_args], *ys]
-    old = [not isinstance(v, Var) or v in done or v in operands or v in xs[:i] for i, v in enumerate(xs)]
-    outvars = [Var(v.aval) if yes else v for v, yes in zip(xs, old)]
+    outvars = list[Var]()
+    for v in xs:
+        is_new = isinstance(v, Var) and v not in done and v not in operands and v not in outvars
+        outvars.append(v if is_new else Var(v.aval))
     return eqn.replace(params=invert(**eqn.params), invars=operands, outvars=outvars)
 
 
@@ -98,44 +100,53 @@ def step_backwards(primal: Jaxpr, n_consts: int, n_carry: int, n_residuals: int)
     """
     residuals = primal.outvars[len(primal.outvars) - n_residuals :]
     by_size = sorted({v for v in residuals if isinstance(v, Var)}, key=lambda v: (v.aval.nbytes, residuals.index(v)))
-    stacked = list[Atom]()
+    stacked = list[Var]()
     while True:
         state, known, eqns = _known_parts(primal, n_consts, n_carry, stacked)
         missing = [v for v in by_size if v not in known]
         if not missing:
             break
         stacked.append(missing[0])
-    carry, after = primal.invars[n_consts : n_consts + n_carry], primal.outvars[:n_carry]
-    kept, before = set[int](), None
-    while kept != before:
-        before = kept
-        needed, read = passes.live(eqns, [*residuals, *[carry[k] for k in kept]])
-        read = read.union(residuals)
-        kept = kept | {k for k in state if after[k] in read}
-    if not kept or not any(eqn.primitive is invertible_p for eqn in needed):
-        return None
-    parts = tuple(sorted(kept))
-    inputs = [*primal.invars[:n_consts], *[after[k] for k in parts], *primal.invars[n_consts + n_carry :], *stacked]
+    carry = primal.invars[n_consts : n_consts + n_carry]
+    parts = _parts_read(state, eqns, carry, residuals)
     outs = [*[carry[k] for k in parts], *residuals]
+    needed, _ = passes.live(eqns, outs)
+    if not parts or not any(eqn.primitive is invertible_p for eqn in needed):
+        return None
+    inputs = [*primal.invars[:n_consts], *[state[k] for k in parts], *primal.invars[n_consts + n_carry :], *stacked]
     numbers = tuple([residuals.index(v) for v in stacked])
     program = Jaxpr(inputs, list(map(repeat_equation, needed)), outs, f"back_{primal.name.removeprefix('primal_')}")
     return StepBackwards(check_if_configured(program), parts, numbers)
 
 
 def _known_parts(
-    primal: Jaxpr, n_consts: int, n_carry: int, stacked: Sequence[Atom]
-) -> tuple[list[int], set[Atom], list[Equation]]:
-    """Find the parts of a carry that can be computed from those after the step, and what else is known with them."""
+    primal: Jaxpr, n_consts: int, n_carry: int, stacked: Sequence[Var]
+) -> tuple[dict[int, Var], set[Atom], list[Equation]]:
+    """Find the parts of a carry that can be computed from those after the step, with these; and what else is known."""
     carry, after = primal.invars[n_consts : n_consts + n_carry], primal.outvars[:n_carry]
-    free = {*primal.invars[:n_consts], *primal.invars[n_consts + n_carry :], *stacked}
-    state = [k for k, v in enumerate(after) if isinstance(v, Var) and after.index(v) == k and v not in free]
+    free: set[Atom] = {*primal.invars[:n_consts], *primal.invars[n_consts + n_carry :], *stacked}
+    state = {k: v for k, v in enumerate(after) if isinstance(v, Var) and after.index(v) == k and v not in free}
     while True:
-        known = free | {after[k] for k in state}
+        known = free.union(state.values())
         eqns = _derive(primal.eqns, known)
-        left = [k for k in state if carry[k] in known]
+        left = {k: v for k, v in state.items() if carry[k] in known}
         if left == state:
             return state, known, eqns
         state = left
+
+
+def _parts_read(
+    state: Mapping[int, Var], eqns: Sequence[Equation], carry: Sequence[Var], residuals: Sequence[Atom]
+) -> tuple[int, ...]:
+    """List the parts of the state after a step from which the residuals, and these parts before it, are computed."""
+    parts: tuple[int, ...] = ()
+    while True:
+        outs = [*residuals, *[carry[k] for k in parts]]
+        read = passes.live(eqns, outs)[1].union(outs)
+        found = tuple([k for k, v in state.items() if k in parts or v in read])
+        if found == parts:
+            return parts
+        parts = found
 
 
 def _derive(eqns: Sequence[Equation], known: set[Atom]) -> list[Equation]:
