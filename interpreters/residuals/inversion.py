@@ -68,8 +68,10 @@ def _inverse_equation(eqn: Equation, done: Collection[Atom]) -> Equation:
     operands = [*eqn.invars[:n_args], *ys]
     outvars = list[Var]()
     for v in xs:
-        is_new = isinstance(v, Var) and v not in done and v not in operands and v not in outvars
-        outvars.append(v if is_new else Var(v.aval))
+        if isinstance(v, Var) and v not in done and v not in operands and v not in outvars:
+            outvars.append(v)
+        else:
+            outvars.append(Var(v.aval))
     return eqn.replace(params=invert(**eqn.params), invars=operands, outvars=outvars)
 
 

@@ -84,7 +84,7 @@ def counted(block: Any) -> Any:
             w = lax.dynamic_index_in_dim(ws, i, keepdims=False)
             return block(x, w * h), tnp.sin(h + x[0].mean())
 
-        y, h = lax.fori_loop(0, N, step, ((x * 2.0, x * 3.0), 0.1 * x.sum()))
+        y, h = lax.fori_loop(0, ws.shape[0], step, ((x * 2.0, x * 3.0), 0.1 * x.sum()))
         return (y[0] * y[1]).sum() + h
 
     return f
