@@ -98,16 +98,17 @@ __all__ = [
     "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "explain",
     "explain_cache_misses", "explain_control_flow", "extend", "flatten_util", "float0", "free_ref", "freeze",
     "from_dlpack", "frontier", "fwd_and_bwd", "grad", "gradient_program", "hessian", "host_count", "host_id",
-    "host_ids", "image", "index", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key",
-    "linear_transpose", "linearize", "live_arrays", "load", "local_device_count", "local_devices", "log_compiles",
-    "make_jaxpr", "make_user_context", "memory", "named_call", "named_scope", "new_ref", "nn", "no_execution",
-    "no_tracing", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optimizers", "parse_jaxpr",
-    "partial_eval", "pmap", "print_environment_info", "print_saved_residuals", "process_count", "process_index",
-    "process_indices", "profile", "profiler", "program_size", "program_text", "pure_callback", "random", "ref", "remat",
-    "residual_bytes", "save", "saved_residuals", "scipy", "set_default_device", "sharding", "softmax_custom_jvp",
-    "sparse", "stages", "stop_gradient", "strict_form", "testing", "threefry_partitionable", "transfer_guard",
-    "transfer_guard_device_to_device", "transfer_guard_device_to_host", "transfer_guard_host_to_device",
-    "transpose_jaxpr", "tree", "tree_util", "typeof", "typing", "unzip", "value_and_grad", "vjp", "vmap", "work",
+    "host_ids", "image", "index", "invertible", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax",
+    "legacy_prng_key", "linear_transpose", "linearize", "live_arrays", "load", "local_device_count", "local_devices",
+    "log_compiles", "make_jaxpr", "make_user_context", "memory", "named_call", "named_scope", "new_ref", "nn",
+    "no_execution", "no_tracing", "numpy", "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "optimizers",
+    "parse_jaxpr", "partial_eval", "pmap", "print_environment_info", "print_saved_residuals", "process_count",
+    "process_index", "process_indices", "profile", "profiler", "program_size", "program_text", "pure_callback",
+    "random", "ref", "remat", "residual_bytes", "save", "saved_residuals", "scipy", "set_default_device", "sharding",
+    "softmax_custom_jvp", "sparse", "stages", "stop_gradient", "strict_form", "testing", "threefry_partitionable",
+    "transfer_guard", "transfer_guard_device_to_device", "transfer_guard_device_to_host",
+    "transfer_guard_host_to_device", "transpose_jaxpr", "tree", "tree_util", "typeof", "typing", "unzip",
+    "value_and_grad", "vjp", "vmap", "work",
 ]  # fmt: skip
 
 _LATE = {
@@ -141,6 +142,7 @@ _LATE = {
     "programs.gradient_programs": "gradient_program",
     "programs.loading": "load",
     "programs.program_parsing": "parse_jaxpr program_text",
+    "remat.invertible": "invertible",
     "saving.trees": "save",
     "tracer.numpy.dynamic_windows": "ds",
     "tracer.settings.scoped_settings": "make_user_context",
@@ -216,6 +218,7 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.programs.gradient_programs import gradient_program
     from tapeless.programs.loading import load
     from tapeless.programs.program_parsing import parse_jaxpr, program_text
+    from tapeless.remat.invertible import invertible
     from tapeless.saving.trees import save
     from tapeless.tracer.numpy.dynamic_windows import ds
     from tapeless.tracer.settings.scoped_settings import make_user_context

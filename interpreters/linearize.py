@@ -14,6 +14,8 @@ from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.inline import InliningInTurn
 from tapeless.interpreters.jvp import JVPTrace, JVPTracer
 from tapeless.interpreters.partial_eval import UnzipTrace
+from tapeless.interpreters.residuals import inversion
+from tapeless.interpreters.residuals.rematerialization import repeat_equation
 from tapeless.interpreters.simplify import simplify_program
 from tapeless.interpreters.zero import Zero, are_nonzero
 from tapeless.tracer import core, dtypes, passes, source
@@ -24,6 +26,7 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, effects, 
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.elementwise import eq_p, select_n_p
+from tapeless.tracer.primitives.invertible import invertible_p
 from tapeless.tracer.primitives.random import GENERATORS
 from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, iota_p, reshape_p, rev_p, transpose_p
@@ -70,7 +73,7 @@ def linearize(
 
     `function` and `what` are for error messages: what the user wrote, and what it is transformed for.
     """
-    unzip = LinearizeTrace(core.current_trace(), function or f)
+    unzip = LinearizeTrace(core.current_trace(), function or f, primals)
     trace = JVPTrace(unzip, function or f, what)
     args = [_dual(trace, unzip, x) for x in primals]
 
@@ -87,14 +90,16 @@ def linearize(
 class LinearizeTrace(UnzipTrace):
     """Unzip while values are computed: the linear jaxpr is closed over values, its residuals."""
 
-    __slots__ = ("_inlining", "_random", "_residuals", "_structure")
+    __slots__ = ("_given", "_inlining", "_invertible", "_random", "_residuals", "_structure")
 
-    def __init__(self, parent: Trace, function: Any) -> None:
+    def __init__(self, parent: Trace, function: Any, given: Sequence[Any]) -> None:
         super().__init__(parent, function)
+        self._given = given
         self._inlining = InliningInTurn()
         self._residuals: dict[int, tuple[Var, Any]] = {}
         self._structure = ResidualProvenance()
         self._random: RandomValues | None = None
+        self._invertible: list[Equation] = []
 
     def process_primal(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         outs = self.parent.process(primitive, args, params)
@@ -103,6 +108,12 @@ class LinearizeTrace(UnzipTrace):
         if self._random is not None or primitive in GENERATORS:
             self._random = self._random or random_bits.RandomValues()
             self._random.note(primitive, params, args, outs)
+        if primitive is invertible_p:
+            results = [self.primal_atom(y) for y in outs]
+            results = [y if isinstance(y, Var) else Var(y.aval) for y in results]
+            self._invertible.append(
+                Equation(primitive, list(map(self.primal_atom, args)), params, results, source.current())
+            )
         return outs
 
     def note_programs(self, eqn: Equation) -> None:
@@ -133,13 +144,22 @@ class LinearizeTrace(UnzipTrace):
         """Close the linear jaxpr over its residuals, its first inputs, and simplify it; return it and their values."""
         written = self.finish(outs)
         values = dict(self._residuals.values())
-        jaxpr = with_inputs(written, values, self._inputs)
+        jaxpr = with_inputs(self._with_inverses(written) if self._invertible else written, values, self._inputs)
         jaxpr = core.under(
             self.parent, lambda: hoist_primal_equations(simplify_program(check_if_configured(jaxpr)), values)
         )
         closed = with_inputs(jaxpr, values, self._inputs)
         residuals = [values[v] for v in closed.invars if not v.linear]
         return checked_linear(check_if_configured(closed), residuals), residuals
+
+    def _with_inverses(self, jaxpr: Jaxpr) -> Jaxpr:
+        """Compute the inputs of invertible functions, which the linear jaxpr reads, from their results."""
+        given: list[Atom] = [found[0] for x in self._given if (found := self._residuals.get(id(x))) is not None]
+        given += [v for eqn in jaxpr.eqns if not eqn.linear for v in (*eqn.invars, *eqn.outvars)]  # of provenances
+        again = inversion.plan_inverses(self._invertible, passes.used_variables(jaxpr), given)
+        if not again:
+            return jaxpr
+        return jaxpr.replace(eqns=passes.order_equations([*map(repeat_equation, again), *jaxpr.eqns]))
 
 
 def with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> Jaxpr:
@@ -260,7 +280,8 @@ def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
     values: of the primal inputs, and of variables computed before. Newly computed ones, under the current trace, are
     added; they are residuals of the returned jaxpr, free variables until `with_inputs` adds inputs for them.
     """
-    known = [eqn for eqn in jaxpr.eqns if _is_known(eqn)]
+    late = transpose.after_inverses(jaxpr) if invertible_p in jaxpr.primitives else ()
+    known = [eqn for eqn in jaxpr.eqns if _is_known(eqn) and eqn.outvars[0] not in late]
     done = {eqn for eqn in known if eqn.primitive not in _REPEATING} - _made_of_masks(jaxpr, known)
     if not done:
         return jaxpr

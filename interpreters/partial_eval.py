@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.inline import inline_calls
-from tapeless.interpreters.residuals import rematerialization
+from tapeless.interpreters.residuals import inversion, rematerialization
 from tapeless.interpreters.residuals.rematerialization import Asked, Policy, ProgramPolicy, save_all
 from tapeless.interpreters.simplify import simplify_body, simplify_program
 from tapeless.interpreters.zero import Zero, instantiate
@@ -24,6 +24,7 @@ from tapeless.tracer.errors import InternalError
 from tapeless.tracer.flags import split_list, where_false, where_true
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.late_imports import LateModule
+from tapeless.tracer.primitives.invertible import invertible_p
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
@@ -259,6 +260,8 @@ def _unzip(
     whole, linear_out = _separated(jaxpr, linear_in, must)
     whole = common_subexpressions.without_common_subexpressions(simplify(whole))
     primal, linear, n = _halves(whole, sum(linear_out), jaxpr.name.removeprefix("jvp_"))
+    if invertible_p in jaxpr.primitives:
+        primal, linear, n = inversion.through_inverses(primal, linear, n)
     saving = residual_cut.cheapest(primal, n, loop)
     if policy is save_all:  # with another, what is saved is chosen again
         saving = residual_cut.save_masked(saving, primal, n, loop)

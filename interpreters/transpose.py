@@ -6,7 +6,7 @@ dense array of mostly zeros. That is what makes transposition preserve work.
 Source: Radul et al. 2023, section 6 and theorem 7.1.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
@@ -16,9 +16,11 @@ from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.primitives.checkpoint import optimization_barrier
 from tapeless.tracer.primitives.custom import custom_linear_p, holds_unchecked_rules, is_unchecked
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.primitives.indexing import dynamic_slice, dynamic_update_slice_p
+from tapeless.tracer.primitives.invertible import invertible_p
 from tapeless.tracer.primitives.shape import concatenate
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
@@ -69,10 +71,12 @@ def backward(
         or None.
     Raises: NotImplementedError naming the equation's line if it is not linear.
     """
-    env, kept = _nonlinear_part(jaxpr, residuals), _of_unchecked_rules(jaxpr)
+    makers = after_inverses(jaxpr) if invertible_p in jaxpr.primitives else {}
+    env, kept = _nonlinear_part(jaxpr, residuals, makers), _of_unchecked_rules(jaxpr)
     additions = find_additions(jaxpr) if dynamic_update_slice_p in jaxpr.primitives else {}
     inputs = [v for v in jaxpr.invars if v.linear]
     running: dict[Var, _Cotangent] = {}
+    late = _LateValues(makers, env, running) if makers else None
     for v, total in zip(inputs, totals or ()):
         if total is not None:
             _accumulate(running, v, total)
@@ -84,6 +88,8 @@ def backward(
         for eqn in reversed(jaxpr.eqns):
             if eqn.linear:
                 source.override.set(source.transpose_source(eqn.source) or before)
+                if late:
+                    late.compute_for(eqn)
                 if eqn in additions:
                     _pull_back_addition(eqn, additions[eqn], env, running)
                 else:
@@ -199,27 +205,27 @@ def no_transpose(ct: Any, /, *args: Any, **params: Any) -> Any:
 class _Cotangent:
     """A running cotangent: a dense array, or none yet, and pending `Update`s with their source lines."""
 
-    __slots__ = ("_dense", "_updates")
+    __slots__ = ("_updates", "dense")
 
     def __init__(self) -> None:
-        self._dense: Any = None
+        self.dense: Any = None
         self._updates: list[tuple[Update, Source | None]] = []
 
     def add(self, ct: Any) -> None:
         if type(ct) is Update:
             self._updates.append((ct, source.current()))
         else:
-            self._dense = ct if self._dense is None else add(self._dense, ct)
+            self.dense = ct if self.dense is None else add(self.dense, ct)
 
     def value(self, aval: ShapedArray) -> Any:
         """Return the sum of what was added, of type `aval`; `Zero` if nothing was."""
-        total, updates = self._dense, self._updates
+        total, updates = self.dense, self._updates
         if total is None and len(updates) > 1 and all(update.window for update, _ in updates):
             total = source.at(updates[0][1], joined, [update.window for update, _ in updates], aval.shape)
             updates = updates if total is None else []
         for update, place in updates:
             total = source.at(place, update.dense) if total is None else source.at(place, update.onto, total)
-        self._dense, self._updates = total, []
+        self.dense, self._updates = total, []
         return Zero(aval) if total is None else total
 
 
@@ -240,11 +246,11 @@ def joined(windows: Sequence[Any], shape: tuple[int, ...]) -> Any:
     return concatenate([ct for ct, _ in order], d)
 
 
-def _nonlinear_part(jaxpr: Jaxpr, residuals: Sequence[Any]) -> dict[Var, Any]:
-    """Evaluate the nonlinear equations of a linear jaxpr; return the values of its nonlinear variables."""
+def _nonlinear_part(jaxpr: Jaxpr, residuals: Sequence[Any], late: Mapping[Atom, Equation]) -> dict[Var, Any]:
+    """Evaluate the nonlinear equations of a linear jaxpr but late ones; return the values of nonlinear variables."""
     env = dict(zip([v for v in jaxpr.invars if not v.linear], residuals, strict=True))
     for eqn in jaxpr.eqns:
-        if not eqn.linear:
+        if not eqn.linear and eqn.outvars[0] not in late:
             outs = source.at(eqn.source, eqn.primitive.apply, *_read(eqn, env), **eqn.params)
             env.update(zip(eqn.outvars, outs, strict=True))
     return env
@@ -252,6 +258,61 @@ def _nonlinear_part(jaxpr: Jaxpr, residuals: Sequence[Any]) -> dict[Var, Any]:
 
 def _read(eqn: Equation, env: dict[Var, Any]) -> list[Any]:
     return [v.value if type(v) is Literal else Linear(v.aval) if v.linear else env[v] for v in eqn.invars]
+
+
+@core.memoize_by_program
+def after_inverses(jaxpr: Jaxpr) -> Mapping[Atom, Equation]:
+    """Map the results of invertible nonlinear equations, and what is computed from them, to their equations.
+
+    They are computed when the cotangents arrive that are to be pulled back with them, as all at once take the memory
+    that inverses spare.
+    """
+    late: dict[Atom, Equation] = {}
+    for eqn in jaxpr.eqns:
+        if not eqn.linear and (eqn.primitive is invertible_p or not late.keys().isdisjoint(eqn.invars)):
+            late.update(dict.fromkeys(eqn.outvars, eqn))
+    return late
+
+
+class _LateValues:
+    """The values of a linear jaxpr that are computed when they are read, one inverse after the other."""
+
+    __slots__ = ("_env", "_makers", "_pulled", "_running")
+
+    def __init__(self, makers: Mapping[Atom, Equation], env: dict[Var, Any], running: dict[Var, "_Cotangent"]) -> None:
+        self._makers, self._env, self._running = makers, env, running
+        self._pulled: Sequence[Any] = ()  # the operands of the equation that read such values last
+
+    def compute_for(self, eqn: Equation) -> None:
+        """Compute those that a linear equation reads, if its results have cotangents."""
+        todo: list[Any] = [v for v in eqn.invars if v in self._makers]
+        if not todo or self._running.keys().isdisjoint(eqn.outvars):
+            return
+        while todo:
+            made = self._makers[todo[-1]]
+            missing = [v for v in made.invars if v in self._makers and v not in self._env]
+            if todo[-1] in self._env:
+                todo.pop()
+            elif missing:
+                todo += missing
+            else:
+                self._compute(made, [*eqn.outvars, *self._pulled])
+        self._pulled = eqn.invars
+
+    def _compute(self, made: Equation, after: Sequence[Any]) -> None:
+        """Compute the results of an equation; an inverse after the cotangents of variables, behind a barrier."""
+        operands = _read(made, self._env)
+        if made.primitive is invertible_p:
+            n = made.params["n_args"]
+            found = [
+                x for v in dict.fromkeys(after) if (x := self._running.get(v)) and type(x.value(v.aval)) is not Zero
+            ]
+            behind = list(optimization_barrier(*operands[n:], *[x.dense for x in found]))
+            operands[n:] = behind[: len(operands) - n]
+            for x, ct in zip(found, behind[len(operands) - n :], strict=True):
+                x.dense = ct  # read, as else a compiler drops it from the barrier
+        outs = source.at(made.source, made.primitive.apply, *operands, **made.params)
+        self._env.update(zip(made.outvars, outs, strict=True))
 
 
 @core.memoize_by_program

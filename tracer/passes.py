@@ -36,6 +36,21 @@ def live(eqns: Sequence[Equation], outvars: Sequence[Atom]) -> tuple[list[Equati
     return kept[::-1], needed
 
 
+def order_equations(eqns: Sequence[Equation]) -> list[Equation]:
+    """Order equations so that each comes after those whose results it reads, and else as they are."""
+    maker = {v: eqn for eqn in eqns for v in eqn.outvars}
+    done: dict[Equation, None] = {}
+    for eqn in eqns:
+        todo = [eqn]
+        while todo:
+            before = [maker[v] for v in todo[-1].invars if v in maker and maker[v] not in done]
+            if before:
+                todo += before
+            else:
+                done[todo.pop()] = None
+    return list(done)
+
+
 def forwarded_inputs(jaxpr: Jaxpr) -> tuple[int | None, ...]:
     """Map each result to the number of the input that it is, or None if it is computed."""
     position = {v: i for i, v in enumerate(jaxpr.invars)}

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.types import aval_of
 
 # Both sides are exact derivatives, so they differ by roundings only: hundreds of them, for formulas that cancel.
-_TOLERANCE = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
+TOLERANCES: Final = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
 _DOUBLE = 1e-9
 _MODES = ("fwd", "rev")
 
@@ -67,7 +67,7 @@ class _Comparison:
         leaves = [(path, x) for path, x in pytree.leaves_with_path(self._args) if self._varies(path, x)]
         self._names = [f"argument {argument_name(custom.fun, path[0].idx, path[1:])}" for path, _ in leaves]  # type: ignore[union-attr]
         self._primals = [x for _, x in leaves]
-        widest = max([_TOLERANCE.get(aval_of(x).dtype.name, _DOUBLE) for x in self._primals], default=_DOUBLE)
+        widest = max([TOLERANCES.get(aval_of(x).dtype.name, _DOUBLE) for x in self._primals], default=_DOUBLE)
         self._rtol, self._atol = (widest if given is None else given for given in (rtol, atol))
         self._rng = np.random.default_rng(len(leaves))
 

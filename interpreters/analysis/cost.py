@@ -188,6 +188,12 @@ elements_read: Table[Callable[[Equation, int], int]] = Table(
 )
 
 
+def _number_of_steps(eqn: Equation) -> int:
+    """Return how often the programs of a loop that goes back run; 1 if that is computed, or if it is no loop."""
+    saving = eqn.params.get("saving")
+    return eqn.params.get("length", 1) if saving is None else saving.trips or 1
+
+
 def equation_cost(eqn: Equation) -> Cost:
     """Count the operations of one equation and of its bodies, without dropped results."""
     bodies = bodies_of(eqn)
@@ -195,7 +201,7 @@ def equation_cost(eqn: Equation) -> Cost:
         return _with_bodies(eqn, bodies)
     programs = list(subjaxprs(eqn.params))
     if programs:
-        return reduce(plus, map(cost, programs)).times(eqn.params["saving"].trips or 1 if "saving" in eqn.params else 1)
+        return reduce(plus, map(cost, programs)).times(_number_of_steps(eqn))
     if eqn.primitive is strict_form.drop:
         return Cost(drops=eqn.invars[0].aval.size)
     if eqn.linear:

@@ -25,8 +25,8 @@ from tapeless.tracer.types import ShapedArray
 class ProgramPolicy:
     """A policy that sees a whole program, instead of deciding equation by equation."""
 
-    def unzip(self, program: Jaxpr, unzip: Callable[[Jaxpr], Any]) -> Any:
-        """Split a program in two halves, by `unzip`, which saves all residuals."""
+    def unzip(self, program: Jaxpr, unzip: Callable[..., Any]) -> Any:
+        """Split a program in two halves, by `unzip`, which saves all residuals, or those of a policy it is given."""
         raise NotImplementedError
 
     def of_halves(self) -> "Policy":
@@ -87,7 +87,7 @@ def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tu
     # The residuals are the first inputs.
     bound: dict[Any, Any] = {r: fresh.get(v, v) for r, v in zip(linear.invars, plan.wanted)}
     eqns = [
-        *[_renamed(_repeated(eqn), fresh) for eqn in plan.again],
+        *[_renamed(repeat_equation(eqn), fresh) for eqn in plan.again],
         *[_renamed(eqn, bound) for eqn in linear.eqns],
     ]
     inputs = [*[fresh[v] for v in plan.saved], *linear.invars[len(plan.wanted) :]]
@@ -95,19 +95,19 @@ def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tu
     return check_if_configured(new_primal), check_if_configured(new_linear), len(plan.saved)
 
 
-def _repeated(eqn: Equation) -> Equation:
+def repeat_equation(eqn: Equation) -> Equation:
     """Write a rematerialized equation; its programs do without what only observes values.
 
     It is no further use of its random keys, for `tracer.keys.key_reuse`.
     """
     if eqn.primitive is random_unwrap_p:
         return eqn.replace(params={"spends": False})
-    params = map_carried(_repeated_program, eqn)
+    params = map_carried(_repeat_program, eqn)
     return eqn if params is eqn.params else eqn.replace(params=params)
 
 
-def _repeated_program(jaxpr: Jaxpr) -> Jaxpr:
-    eqns = [_repeated(eqn) for eqn in jaxpr.eqns if eqn.primitive.effect != "debug"]
+def _repeat_program(jaxpr: Jaxpr) -> Jaxpr:
+    eqns = [repeat_equation(eqn) for eqn in jaxpr.eqns if eqn.primitive.effect != "debug"]
     same = len(eqns) == len(jaxpr.eqns) and all(map(operator.is_, eqns, jaxpr.eqns))
     return jaxpr if same else jaxpr.replace(eqns=eqns)
 

@@ -20,7 +20,13 @@ from tapeless.interpreters import (
 )
 from tapeless.interpreters.index_rows import core, rows, without_row
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.residuals import locations, rematerialization, rematerialization_control_flow, saved_states
+from tapeless.interpreters.residuals import (
+    inversion,
+    locations,
+    rematerialization,
+    rematerialization_control_flow,
+    saved_states,
+)
 from tapeless.interpreters.residuals.cut import Loop
 from tapeless.interpreters.residuals.repeated_step import repeated_step
 from tapeless.interpreters.transpose import is_linear
@@ -37,7 +43,7 @@ from tapeless.tracer.flags import (
     where_true,
 )
 from tapeless.tracer.jaxpr import Jaxpr
-from tapeless.tracer.primitives import call, linear_while
+from tapeless.tracer.primitives import call, invertible, linear_while
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.control_flow import platform_index_p
 from tapeless.tracer.primitives.elementwise import convert_element_type
@@ -77,6 +83,16 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     pushed = [trace.as_unknown(x) for x in where_true(linear_in, args)]
     tangents = split_list(pushed, sum(of_consts), sum(of_carry))
     primal = split_list(where_false(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
+    apart = trace.linear and loop["unroll"] < loop["length"]
+    linear = locations.apart(halves.linear) if apart else halves.linear
+    counts = len(primal[0]), len(primal[1]), halves.residuals
+    inverted = trace.linear and invertible.invertible_p in jaxpr.primitives
+    if inverted and (back := inversion.step_backwards(halves.primal, *counts)):
+        results, given = _scan_by_inverses(halves, back, primal, loop)
+        groups = [*given, *tangents]
+        params = {"back": back.jaxpr, "linear": linear, "counts": tuple(map(len, groups[:-1])), **loop}
+        pushed = trace.record(invertible.linear_scan_p, [x for group in groups for x in group], params)
+        return merge_lists(halves.linear_out, pushed, results)
     results, residuals = _primal_scan(locations.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop)
     in_body = split_list(range(halves.residuals, len(halves.linear.invars)), *map(len, tangents[:2]))
     stacked = [place.stacked for place in residuals]
@@ -84,8 +100,6 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     ins = [*where_false(stacked, places), *in_body[0], *in_body[1], *where_true(stacked, places), *in_body[2]]
     values = [place.value for place in residuals]
     operands = [*where_false(stacked, values), *tangents[0], *tangents[1], *where_true(stacked, values), *tangents[2]]
-    apart = trace.linear and loop["unroll"] < loop["length"]
-    linear = locations.apart(halves.linear) if apart else halves.linear
     params = {
         "jaxpr": passes.rearrange_program(linear, ins, range(len(halves.linear.outvars))),
         "n_consts": len(stacked) - sum(stacked) + len(tangents[0]),
@@ -93,6 +107,18 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
         **loop,
     }
     return merge_lists(halves.linear_out, trace.record(c.scan_p, operands, params), results)
+
+
+def _scan_by_inverses(
+    halves: partial_eval.UnzippedJaxpr, back: inversion.StepBackwards, primal: Sequence[Any], loop: dict[str, Any]
+) -> tuple[Any, list[Sequence[Any]]]:
+    """Run the primal half of a scan whose steps are inverted; return its results, and the primal operands of a
+    `linear_scan`, in groups: constants, last state, elements."""
+    (consts, carry, xs), program = primal, halves.primal
+    n = len(program.outvars) - halves.residuals
+    saved = passes.rearrange_program(program, range(len(program.invars)), [*range(n), *[n + k for k in back.stacked]])
+    outs = c.scan(saved, consts, carry, xs, **loop)
+    return outs[:n], [consts, [outs[k] for k in back.state], [*xs, *outs[n:]]]
 
 
 class _ScanResidual(NamedTuple):

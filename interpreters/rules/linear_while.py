@@ -5,6 +5,7 @@ which stands for a loop of that many steps on states and tangents; its transpose
 states that are not saved again. Both are made of `while`, so that they are differentiated in their turn.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tapeless.interpreters.rules.call import call_jvp
 from tapeless.interpreters.rules.control_flow import cotangents_of_operands, reached_operands, transposed_step
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import split_list, where_true
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call
@@ -29,15 +31,20 @@ from tapeless.tracer.types import ShapedArray, aval_of
 # ---- forwards: as the program that it stands for --------------------------------------------------------------
 
 
-def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    return call_jvp(call.jit_p, primals, tangents, jaxpr=as_program([aval_of(x) for x in primals], params))
+def enter_as_program(primitive: Primitive, as_program: Callable[..., Jaxpr]) -> None:
+    """Enter the rules of a primitive that stands for a program, `as_program(operand types, params)`."""
 
+    def push(primals: Any, tangents: Any, **params: Any) -> Any:
+        return call_jvp(call.jit_p, primals, tangents, jaxpr=as_program([aval_of(x) for x in primals], params))
 
-def _vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
-    avals = [aval_of(x).update(shape=vmap.example_shape(x, d)) for x, d in zip(args, dims)]
-    program = as_program(avals, params)
-    batched, mapped = vmap.batch_where_needed(program, size, tuple(dims), (False,) * len(program.outvars))
-    return call.jit(batched, *args), [0 if yes else None for yes in mapped]
+    def batch(size: int, args: Any, dims: Any, **params: Any) -> Any:
+        avals = [aval_of(x).update(shape=vmap.example_shape(x, d)) for x, d in zip(args, dims)]
+        program = as_program(avals, params)
+        batched, mapped = vmap.batch_where_needed(program, size, tuple(dims), (False,) * len(program.outvars))
+        return call.jit(batched, *args), [0 if yes else None for yes in mapped]
+
+    jvp.rules[primitive], vmap.rules[primitive] = push, batch
+    without_row("its programs have equations, which have rows", primitive)
 
 
 # ---- backwards -----------------------------------------------------------------------------------------------
@@ -106,6 +113,4 @@ def _linear(check: linearity.Check, eqn: Equation, facts: linearity.Facts) -> li
 
 transpose.rules[linear_while_p] = transpose.Accumulating(_transpose)
 linearity.rules[linear_while_p] = _linear
-jvp.rules[linear_while_p] = _jvp
-vmap.rules[linear_while_p] = _vmap
-without_row("its programs have equations, which have rows", linear_while_p)
+enter_as_program(linear_while_p, as_program)

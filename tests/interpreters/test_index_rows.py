@@ -55,7 +55,7 @@ def test_every_primitive_has_a_row_or_a_reason():
 
 def test_what_has_no_row_carries_programs_or_leaves_the_program():
     family = {row.primitive: name for name, found in FAMILIES.items() for row in found}
-    programs = {"call", "checkpoint", "control_flow", "custom", "linear_solve", "linear_while"}
+    programs = {"call", "checkpoint", "control_flow", "custom", "invertible", "linear_solve", "linear_while"}
     assert {family[p] for p in reasons} == {*programs, "callback", "collective"}
 
 

@@ -28,7 +28,7 @@ from tests.samples.sample import Sample
 from tests.test_primitives import over
 
 HIGHER = """
-jit checkpoint custom_jvp custom_vjp custom_vmap cond while scan linear_solve optimization_barrier
+jit checkpoint invertible custom_jvp custom_vjp custom_vmap cond while scan linear_solve optimization_barrier
 """.split()
 LINEAR = """
 add sub neg mul div real imag conj complex copy convert_element_type reduce_precision name move materialize select_n
@@ -38,7 +38,7 @@ reduce_sum cumsum linear_recurrence reduce_window_sum select_and_gather_add sele
 dot_general conv_general_dilated triangular_solve tridiagonal_solve fft
 psum all_gather psum_scatter all_to_all ppermute
 """.split()
-GIVEN = ["custom_linear", "ein", "linear_while"]  # linear in what a param says: a map with its transpose, terms, a loop
+GIVEN = ["custom_linear", "ein", "linear_while", "linear_scan"]  # linear in what a param says: a map, terms, loops
 
 
 def names(primitives: Any) -> list[str]:
@@ -146,6 +146,6 @@ def test_every_linear_primitive_is_a_linear_jaxpr():
 
 
 def test_the_checker_knows_what_they_are_linear_in():
-    assert names(p for p in linearity.rules if p in all_primitives()) == sorted(
-        "linear_solve linear_while optimization_barrier custom_linear ein".split()  # and all that describe their bodies
-    )
+    of_their_own = "linear_solve linear_while linear_scan optimization_barrier custom_linear ein".split()
+    # and all that describe their bodies
+    assert names(p for p in linearity.rules if p in all_primitives()) == sorted(of_their_own)

@@ -29,7 +29,7 @@ from tapeless.tracer.settings.config import Scope
 from tests.settings import forget
 
 # Their programs are functions of the user, or the linear map of a rule.
-NOT_DESCRIBED = {"pure_callback", "io_callback", "debug_callback", "custom_linear", "linear_while"}
+NOT_DESCRIBED = {"pure_callback", "io_callback", "debug_callback", "custom_linear", "linear_while", "linear_scan"}
 
 
 def test_every_primitive_that_carries_programs_describes_them():

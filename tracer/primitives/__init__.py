@@ -19,6 +19,7 @@ FAMILIES = (
     "gamma_functions",
     "indexing",
     "integrals",
+    "invertible",
     "linalg",
     "linear_solve",
     "linear_while",

@@ -9,7 +9,7 @@ from tests.fuzzing.oracle.interpreter import NotHolomorphicError, Run, is_steppe
 from tests.fuzzing.oracle.values import Values, kind_of, widened, zeros
 
 
-@meaning("jit", "checkpoint", "custom_jvp", "custom_vjp", "custom_vmap")
+@meaning("jit", "checkpoint", "invertible", "custom_jvp", "custom_vjp", "custom_vmap")
 def _call(run: Run, eqn: Any, *xs: Values) -> Any:
     """What the program computes; rules for derivatives and examples have no say in that."""
     return run.program(eqn.params["jaxpr"], xs)

@@ -50,6 +50,27 @@ def _linear_while(run: Run, eqn: Any, *xs: Values) -> Any:
     return tangents
 
 
+@meaning("linear_scan")
+def _linear_scan(run: Run, eqn: Any, *xs: Values) -> Any:
+    """Go back from the last state for the residuals, and forwards with them."""
+    p = eqn.params
+    groups, first = [], 0
+    for n in (*p["counts"], len(xs)):
+        groups.append(list(xs[first : first + n]))
+        first += n
+    consts, state, elements, linear, tangents, linear_elements = groups
+    steps = list(range(p["length"])[:: -1 if p["reverse"] else 1])
+    residuals, rows = {}, {}
+    for i in reversed(steps):
+        outs = run.program(p["back"], [*consts, *state, *[x[i] for x in elements]])
+        state, residuals[i] = outs[: len(state)], outs[len(state) :]
+    for i in steps:
+        outs = run.program(p["linear"], [*residuals[i], *linear, *tangents, *[x[i] for x in linear_elements]])
+        tangents, rows[i] = outs[: len(tangents)], outs[len(tangents) :]
+    avals = [v.aval for v in p["linear"].outvars[len(tangents) :]]
+    return [*tangents, *_stacked([rows[i] for i in sorted(rows)], avals)]
+
+
 @meaning("scan")
 def _scan(run: Run, eqn: Any, *xs: Values) -> Any:
     p = eqn.params

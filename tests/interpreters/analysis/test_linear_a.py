@@ -311,6 +311,7 @@ def test_what_has_no_strict_form():
     assert {name for name, row in rows.items() if has_no_strict_form(row)} == {
         "while",
         "linear_while",
+        "linear_scan",
         "linear_solve",
         "adjugate",
     }
