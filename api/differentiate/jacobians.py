@@ -396,8 +396,8 @@ def _empty(t: ShapedArray, total: int, axis: int) -> Any:
 
 
 def apply_to_batch(linear: Callable[..., Any], tangents: Sequence[Any]) -> Any:
-    """Apply a linear function to arrays that have an axis more in front, whose elements are tangents each."""
-    return vmap(linear)(*tangents)
+    """Apply a linear function to arrays that have an axis more at the end, along which are tangents; so do results."""
+    return vmap(linear, in_axes=-1, out_axes=-1)(*tangents)
 
 
 def _nothing(t: ShapedArray, total: int, axis: int) -> Any:

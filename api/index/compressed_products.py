@@ -17,6 +17,7 @@ from tapeless.interpreters.zero import instantiate
 from tapeless.tracer import leaks, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.tracer.primitives.checkpoint import optimization_barrier
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -64,29 +65,35 @@ def tangent_program(who: str, fun: Callable[..., Any], primals: Sequence[Any], t
 
 
 def products_forwards(program: TangentProgram, primals: Sequence[Any], structure: Structure) -> list[Any]:
-    """Compute all products forwards at once: [products, elements] for each result."""
+    """Compute all products forwards at once: [elements, products] for each result."""
     if not structure.forward:
-        return [tnp.zeros((1, t.size), t.dtype) for t in program.outs]
+        return [tnp.zeros((t.size, 1), t.dtype) for t in program.outs]
     seeds = _seeds(program.ins, structure.column_colors, structure.forward)
-    pushed = apply_to_batch(lambda *tangents: program.push(primals, tangents), seeds)
-    return [tnp.reshape(x, (structure.forward, -1)) for x in pushed]
+    return _products(lambda *tangents: program.push(primals, tangents), seeds)
 
 
 def products_backwards(pull: Any, program: TangentProgram, structure: Structure) -> list[Any]:
-    """Compute all products backwards at once: [products, elements] for each argument."""
+    """Compute all products backwards at once: [elements, products] for each argument."""
     seeds = _seeds(program.outs, structure.row_colors, structure.reverse)
     tree = pytree.structure(program.values)
-    pulled = apply_to_batch(lambda *cts: pytree.leaves(pull(pytree.unflatten(tree, cts))), seeds)
-    return [tnp.reshape(x, (structure.reverse, -1)) for x in pulled]
+    return _products(lambda *cts: pytree.leaves(pull(pytree.unflatten(tree, cts))), seeds)
+
+
+def _products(linear: Callable[..., Any], seeds: Sequence[Any]) -> list[Any]:
+    """Apply a linear function to seeds along their last axis, where what they share is computed once for all colors.
+
+    Behind a barrier: else the compiler computes products again, one by one, where entries are read from them.
+    """
+    found = [tnp.reshape(x, (-1, x.shape[-1])) for x in apply_to_batch(linear, seeds)]
+    return list(optimization_barrier(*found))
 
 
 def _seeds(avals: Sequence[ShapedArray], colors: Any, number: int) -> list[Any]:
-    """Make the seed of each leaf, [colors, shape..]: one at the elements of a color."""
+    """Make the seed of each leaf, [shape.., colors]: one at the elements of a color."""
     found, start = list[Any](), 0
     for t in avals:
-        own = colors[start : start + t.size].astype(np.int32)
-        ones = tnp.arange(number, dtype=np.int32)[:, None] == own
-        found.append(weak_as(tnp.reshape(ones.astype(t.dtype), (number, *t.shape)), t))
+        own = colors[start : start + t.size].astype(np.int32).reshape(*t.shape, 1)
+        found.append(weak_as((own == tnp.arange(number, dtype=np.int32)).astype(t.dtype), t))
         start += t.size
     return found
 
@@ -143,7 +150,9 @@ def _block(structure: Structure, out: _Leaf, given: _Leaf, forwards: Any, backwa
 
 def _at(products: Any, product: Any, element: Any) -> Any:
     """Read elements of products, at known places inside of them."""
-    flat = product * products.shape[1] + element
+    flat = element * products.shape[1] + product
+    if len(flat) == products.size and (flat == np.arange(len(flat))).all():
+        return tnp.ravel(products)
     small = flat.astype(np.int32) if products.size < 2**31 else flat
     return tnp.ravel(products).at[small].get(mode="promise_in_bounds")
 
