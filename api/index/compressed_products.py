@@ -55,7 +55,7 @@ def tangent_program(who: str, fun: Callable[..., Any], primals: Sequence[Any], t
     def pushed(*given: Any) -> list[Any]:
         values, tangents = forward.jvp(f, given[: len(avals)], given[len(avals) :], of, who)
         results.extend(map(aval_of, values))
-        check_kind(who, "result", "", f.unflatten(values), of, False)
+        check_kind(who, "result", "", f.unflatten(values), of, None)
         return list(map(instantiate, tangents))
 
     types = [*avals, *[aval.tangent() for aval in avals]]
