@@ -188,7 +188,8 @@ class SparseDerivative:
         return gradient
 
     def _structure(self, program: compressed_products.TangentProgram) -> sparse_structure.Structure:
-        return sparse_structure.Structure(program.pattern(), self._mode == "symmetric", self._mode, self._ordering)
+        is_symmetric = self._mode == "symmetric"
+        return sparse_structure.Structure(program.pattern(), is_symmetric, self._mode, self._ordering, program.grids)
 
 
 def _split(tree: Any) -> tuple[list[Any], tuple[Any, ...], Any]:

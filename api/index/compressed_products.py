@@ -11,7 +11,7 @@ from tapeless.differentiate.linear_maps import weak_as
 from tapeless.index.sparse import SparseArray
 from tapeless.index.sparse_structure import Structure
 from tapeless.interpreters import jvp as forward
-from tapeless.interpreters.analysis.coloring import SparsityPattern
+from tapeless.interpreters.analysis.coloring import Grids, SparsityPattern
 from tapeless.interpreters.analysis.dependence import dependence
 from tapeless.interpreters.zero import instantiate
 from tapeless.tracer import leaks, pytree
@@ -39,6 +39,11 @@ class TangentProgram(NamedTuple):
         n = len(self.ins)
         rows, columns = dependence(self.jaxpr, self.consts, range(len(self.consts) + n, len(self.consts) + 2 * n))
         return SparsityPattern(rows, columns, (_total(self.outs), _total(self.ins)))
+
+    @property
+    def grids(self) -> Grids:
+        """The axes along which rows, and columns, of the matrix are numbered, if leaves are alike."""
+        return _grid(self.outs), _grid(self.ins)
 
     def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Push tangents forwards."""
@@ -155,6 +160,11 @@ def _at(products: Any, product: Any, element: Any) -> Any:
         return tnp.ravel(products)
     small = flat.astype(np.int32) if products.size < 2**31 else flat
     return tnp.ravel(products).at[small].get(mode="promise_in_bounds")
+
+
+def _grid(avals: Sequence[ShapedArray]) -> tuple[int, ...] | None:
+    shapes = {t.shape for t in avals}
+    return (len(avals), *shapes.pop()) if len(shapes) == 1 else None
 
 
 def _total(avals: Sequence[ShapedArray]) -> int:

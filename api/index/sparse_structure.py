@@ -7,6 +7,7 @@ import numpy as np
 
 from tapeless.interpreters.analysis.coloring import (
     Coloring,
+    Grids,
     Ordering,
     SparsityPattern,
     TwoSidedColoring,
@@ -21,22 +22,27 @@ class Structure:
 
     rows, columns: int64[entries], sorted by row: of all results, one after another, and of all arguments.
     shape: of the matrix. forward, reverse: the numbers of products forwards, and backwards.
+
+    Args:
+      grids: of rows and of columns, as for `color_both`.
     """
 
-    def __init__(self, pattern: SparsityPattern, is_symmetric: bool, mode: str, ordering: Ordering | None) -> None:
+    def __init__(
+        self, pattern: SparsityPattern, is_symmetric: bool, mode: str, ordering: Ordering | None, grids: Grids
+    ) -> None:
         self._pattern = _symmetric_part(pattern) if is_symmetric else pattern
         self.rows: Final = self._pattern.rows
         self.columns: Final = self._pattern.columns
         self.shape: Final[tuple[int, int]] = pattern.shape
         self.is_symmetric: Final = is_symmetric
-        both = self._stars(ordering) if is_symmetric else color_both(self._pattern, mode, ordering)
+        both = self._stars(ordering, grids) if is_symmetric else color_both(self._pattern, mode, ordering, grids)
         self._both = both
         self.forward: Final[int] = both.columns.number
         self.reverse: Final[int] = both.rows.number
 
-    def _stars(self, ordering: Ordering | None) -> TwoSidedColoring:
+    def _stars(self, ordering: Ordering | None, grids: Grids) -> TwoSidedColoring:
         no_rows = Coloring(np.zeros(self.shape[0], np.int64), 0)
-        return TwoSidedColoring(np.zeros(self.shape[0], bool), no_rows, color_stars(self._pattern, ordering))
+        return TwoSidedColoring(np.zeros(self.shape[0], bool), no_rows, color_stars(self._pattern, ordering, grids[1]))
 
     def __str__(self) -> str:
         (m, n), entries = self.shape, len(self.rows)
