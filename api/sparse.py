@@ -189,7 +189,8 @@ class SparseDerivative:
 
     def _structure(self, program: compressed_products.TangentProgram) -> sparse_structure.Structure:
         is_symmetric = self._mode == "symmetric"
-        return sparse_structure.Structure(program.pattern(), is_symmetric, self._mode, self._ordering, program.grids)
+        pattern = program.pattern(self._who)
+        return sparse_structure.Structure(pattern, is_symmetric, self._mode, self._ordering, program.grids)
 
 
 def _split(tree: Any) -> tuple[list[Any], tuple[Any, ...], Any]:

@@ -14,11 +14,12 @@ from tapeless.interpreters import jvp as forward
 from tapeless.interpreters.analysis.coloring import Grids, SparsityPattern
 from tapeless.interpreters.analysis.dependence import dependence
 from tapeless.interpreters.zero import instantiate
-from tapeless.tracer import leaks, pytree
+from tapeless.tracer import leaks, pytree, source
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.checkpoint import optimization_barrier
 from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.terms.term_limits import collect_stops
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -34,10 +35,14 @@ class TangentProgram(NamedTuple):
     outs: Sequence[ShapedArray]
     values: Any
 
-    def pattern(self) -> SparsityPattern:
-        """Find the entries of the derivative, as one matrix."""
+    def pattern(self, who: str) -> SparsityPattern:
+        """Find the entries of the derivative, as one matrix. Limits that make more of them are warnings of `who`."""
         n = len(self.ins)
-        rows, columns = dependence(self.jaxpr, self.consts, range(len(self.consts) + n, len(self.consts) + 2 * n))
+        with collect_stops() as stops:
+            rows, columns = dependence(self.jaxpr, self.consts, range(len(self.consts) + n, len(self.consts) + 2 * n))
+        for stop in dict.fromkeys(stops):
+            source.warn(f"{who}: the pattern may have more entries than needed: {stop}.")
+            stop.limit.stop(stop.source)
         return SparsityPattern(rows, columns, (_total(self.outs), _total(self.ins)))
 
     @property
