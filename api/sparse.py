@@ -79,8 +79,8 @@ def hessian(
 ) -> "SparseDerivative":
     """Make a function that computes the second derivatives of a scalar function as sparse arrays.
 
-    The pattern is that of the gradient's Jacobian. A star coloring makes use of its symmetry: rules of derivatives that
-    the user wrote must have symmetric second derivatives, too.
+    The pattern is that of the gradient's Jacobian. A star coloring makes use of its symmetry; where rules of derivatives
+    that the user wrote make a pattern that is not symmetric, columns are colored.
 
     Args: as for `jacobian`; the result of `fun` is a scalar.
     Returns: a function of the same arguments; its result is structured like the argument, each leaf like the argument

@@ -30,12 +30,13 @@ class Structure:
     def __init__(
         self, pattern: SparsityPattern, is_symmetric: bool, mode: str, ordering: Ordering | None, grids: Grids
     ) -> None:
-        self._pattern = _symmetric_part(pattern) if is_symmetric else pattern
+        self._pattern = pattern
         self.rows: Final = self._pattern.rows
         self.columns: Final = self._pattern.columns
         self.shape: Final[tuple[int, int]] = pattern.shape
-        self.is_symmetric: Final = is_symmetric
-        both = self._stars(ordering, grids) if is_symmetric else color_both(self._pattern, mode, ordering, grids)
+        self.is_symmetric: Final = is_symmetric and _is_symmetric(pattern)
+        mode = "forward" if is_symmetric else mode  # of a gradient whose rules have derivatives that are not symmetric
+        both = self._stars(ordering, grids) if self.is_symmetric else color_both(pattern, mode, ordering, grids)
         self._both = both
         self.forward: Final[int] = both.columns.number
         self.reverse: Final[int] = both.rows.number
@@ -78,9 +79,7 @@ class Structure:
         return product, np.where(back, self.columns, self.rows)
 
 
-def _symmetric_part(pattern: SparsityPattern) -> SparsityPattern:
-    """Keep the entries whose mirror images are entries, too: second derivatives do not depend on the order."""
-    n = pattern.shape[1]
-    codes = pattern.rows * n + pattern.columns
-    kept = np.isin(codes, pattern.columns * n + pattern.rows)
-    return SparsityPattern(pattern.rows[kept], pattern.columns[kept], pattern.shape)
+def _is_symmetric(pattern: SparsityPattern) -> bool:
+    """Tell whether each entry has a mirror image, as those of second derivatives have."""
+    other = pattern.transposed
+    return np.array_equal(pattern.rows, other.rows) and np.array_equal(pattern.columns, other.columns)
