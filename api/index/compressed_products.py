@@ -11,6 +11,7 @@ from tapeless.differentiate.linear_maps import weak_as
 from tapeless.index.sparse import SparseArray
 from tapeless.index.sparse_structure import Structure
 from tapeless.interpreters import jvp as forward
+from tapeless.interpreters.analysis.acyclic_coloring import Substitution
 from tapeless.interpreters.analysis.coloring import Grids, SparsityPattern
 from tapeless.interpreters.analysis.dependence import dependence
 from tapeless.interpreters.zero import instantiate
@@ -137,25 +138,57 @@ def entries(
       forwards, backwards: the products, as above; none of the latter if there are none.
     """
     outs, ins = _leaves(program.outs), _leaves(program.ins)
+    if structure.substitution is not None:
+        found = _substituted(structure, structure.substitution, forwards)
+        return [[_read(structure, out, i, lambda kept, t=out.aval: found[kept].astype(t.dtype)) for i in ins]
+                for out in outs]  # fmt: skip
     return [[_block(structure, out, i, x, backwards[k : k + 1]) for k, i in enumerate(ins)]
             for out, x in zip(outs, forwards)]  # fmt: skip
 
 
 def _block(structure: Structure, out: _Leaf, given: _Leaf, forwards: Any, backwards: Sequence[Any]) -> Any:
-    kept = np.flatnonzero(out.holds(structure.rows) & given.holds(structure.columns))
-    rows, columns = structure.rows[kept], structure.columns[kept]
-    product, element = (x[kept] for x in structure.sources)
-    back = structure.is_backward[kept]
-    is_own = bool(backwards) and backwards[0] is forwards  # as of a diagonal block of a Hessian
-    read = ~back | is_own
-    values = _at(forwards, np.where(read, product, 0), np.where(read, element - out.start, 0))
-    if backwards and back.any() and not is_own:
+    def values(kept: Any) -> Any:
+        product, element = (x[kept] for x in structure.sources)
+        back = structure.is_backward[kept]
+        is_own = bool(backwards) and backwards[0] is forwards  # as of a diagonal block of a Hessian
+        read = ~back | is_own
+        found = _at(forwards, np.where(read, product, 0), np.where(read, element - out.start, 0))
+        if not backwards or not back.any() or is_own:
+            return found
         pulled = _at(backwards[0], np.where(back, product, 0), np.where(back, element - given.start, 0))
-        values = pulled.astype(values.dtype) if back.all() else tnp.where(back, pulled.astype(values.dtype), values)
+        pulled = pulled.astype(found.dtype)
+        return pulled if back.all() else tnp.where(back, pulled, found)
+
+    return _read(structure, out, given, values)
+
+
+def _read(structure: Structure, out: _Leaf, given: _Leaf, values: Callable[[Any], Any]) -> Any:
+    """Make the block of two leaves, whose values are a function of the numbers of its entries."""
+    kept = np.flatnonzero(out.holds(structure.rows) & given.holds(structure.columns))
     shape = (*out.aval.shape, *given.aval.shape)
     if not shape:
-        return tnp.sum(values)
-    return SparseArray((*out.coordinates(rows), *given.coordinates(columns)), values, shape)
+        return tnp.sum(values(kept))
+    places = (*out.coordinates(structure.rows[kept]), *given.coordinates(structure.columns[kept]))
+    return SparseArray(places, values(kept), shape)
+
+
+def _substituted(structure: Structure, steps: Substitution, products: Sequence[Any]) -> Any:
+    """Compute all entries of a symmetric matrix from sums of them: those of a level from those of the levels before."""
+    found = {x.dtype for x in products}
+    dtype = found.pop() if len(found) == 1 else np.dtype("float64" if np.dtype("float64") in found else "float32")
+    joined = tnp.concatenate([x.astype(dtype) for x in products])
+    off_diagonal = _at(joined, steps.product, steps.lower)
+    known, sums, start = list[Any](), tnp.zeros(steps.places, dtype), 0
+    for end in steps.levels:
+        own, below, above = (x[start:end] for x in (off_diagonal, steps.below, steps.above))
+        known.append(own - sums[below] if start else own)
+        sums = sums.at[above].add(known[-1], mode="promise_in_bounds")
+        start = end
+    on_diagonal = np.flatnonzero(steps.pairs < 0)
+    at = steps.pairs.copy()
+    at[on_diagonal] = start + np.arange(len(on_diagonal))
+    rows = structure.rows[on_diagonal]
+    return tnp.concatenate([*known, _at(joined, structure.column_colors[rows], rows)])[at]
 
 
 def _at(products: Any, product: Any, element: Any) -> Any:

@@ -70,8 +70,8 @@ def color_columns(
     if regular is not None and regular.number <= least:
         return regular
     starts, rows = _lists(pattern.columns, pattern.rows, n)
-    orders = _orders(lambda: _sharing(pattern, lengths), int((lengths**2).sum()), n, ordering)
-    return _best((_apart(order, starts, rows, pattern.shape[0]) for order in orders), least, regular)
+    orders = orders_to_try(lambda: _sharing(pattern, lengths), int((lengths**2).sum()), n, ordering)
+    return best_coloring((_apart(order, starts, rows, pattern.shape[0]) for order in orders), least, regular)
 
 
 def _on_lattice(
@@ -175,9 +175,9 @@ def color_stars(
     edges = graph(pattern.rows[apart], pattern.columns[apart], n)
     if len(edges.ends) == n * (n - 1):
         return Coloring(np.arange(n), n)
-    orders = _orders(lambda: edges, len(edges.ends), n, ordering)
+    orders = orders_to_try(lambda: edges, len(edges.ends), n, ordering)
     longest = int(edges.degrees.max(initial=0)) + 1
-    return _best((_stars(order, edges) for order in orders), 1, _on_lattice(pattern, ordering, grid, longest))
+    return best_coloring((_stars(order, edges) for order in orders), 1, _on_lattice(pattern, ordering, grid, longest))
 
 
 def _stars(order: Sequence[int], edges: "Adjacency") -> Coloring:
@@ -253,7 +253,7 @@ def _lists(keys: Any, values: Any, n: int) -> tuple[list[int], list[int]]:
     return starts.tolist(), values[order].tolist()
 
 
-def _orders(edges: Callable[[], Adjacency], size: int, n: int, ordering: Ordering | None) -> Any:
+def orders_to_try(edges: Callable[[], Adjacency], size: int, n: int, ordering: Ordering | None) -> Any:
     """Yield the orders of vertices to try: that of the ordering, or of all that are worth it."""
     if ordering in (None, "natural"):
         yield range(n)
@@ -299,7 +299,7 @@ def _by_degree(edges: Adjacency, degrees: list[int], step: int) -> list[int]:
     return order
 
 
-def _best(colorings: Any, least: int, other: Coloring | None = None) -> Coloring:
+def best_coloring(colorings: Any, least: int, other: Coloring | None = None) -> Coloring:
     """Return the coloring of the fewest colors, or the other one; none after one that has the least number."""
     tried = [] if other is None else [other]
     for found in colorings:
