@@ -397,7 +397,7 @@ def _dynamic_update_slice_vmap(size: int, args: Any, dims: Any) -> Any:
         numbers = i.ScatterDimensionNumbers(tuple(range(len(shape))), (), axes)
         given, given_dims = [x, vectors, update], [dim, 0, update_dim]
         return vmap.rules[i.scatter_p](size, given, given_dims, dimension_numbers=numbers, **_ONE_WINDOW)
-    place = update_dim if dim is None else dim
+    place = next((d for d in (dim, update_dim) if d is not None), 0)
     x, update = vmap.move_mapped_axis(x, dim, place, size), vmap.move_mapped_axis(update, update_dim, place, size)
     return (_put(x, update, (*starts[:place], _ZERO, *starts[place:])),), [place]
 
