@@ -23,7 +23,6 @@ from tapeless.differentiate.autodiff import check_scalar, split_aux, vjp_of
 from tapeless.differentiate.jacobians import assemble_blocks, check_kind, differentiated_arguments
 from tapeless.differentiate.tangents import own_array
 from tapeless.index import compressed_products, sparse_structure
-from tapeless.index.sparse_structure import SYMMETRIC
 from tapeless.interpreters.analysis.coloring import ORDERINGS, Ordering
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
@@ -111,7 +110,7 @@ class SparseDerivative:
         self._is_second = who == "sparse.hessian"
         check_callable(who, fun)
         check_argnums(who, argnums)
-        name, modes = ("coloring", SYMMETRIC) if self._is_second else ("mode", MODES)
+        name, modes = ("coloring", sparse_structure.SYMMETRIC) if self._is_second else ("mode", MODES)
         if mode not in modes:
             raise ValueError(f"{who}: {name}={mode!r} is none of {', '.join(map(repr, modes))}.")
         if ordering is not None and ordering not in ORDERINGS:

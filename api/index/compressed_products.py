@@ -11,7 +11,7 @@ from tapeless.differentiate.linear_maps import weak_as
 from tapeless.index.sparse import SparseArray
 from tapeless.index.sparse_structure import Structure
 from tapeless.interpreters import jvp as forward
-from tapeless.interpreters.analysis.acyclic_coloring import Substitution
+from tapeless.interpreters.analysis.acyclic_coloring import SubstitutionSteps
 from tapeless.interpreters.analysis.coloring import Grids, SparsityPattern
 from tapeless.interpreters.analysis.dependence import dependence
 from tapeless.interpreters.zero import instantiate
@@ -172,7 +172,7 @@ def _read(structure: Structure, out: _Leaf, given: _Leaf, values: Callable[[Any]
     return SparseArray(places, values(kept), shape)
 
 
-def _substituted(structure: Structure, steps: Substitution, products: Sequence[Any]) -> Any:
+def _substituted(structure: Structure, steps: SubstitutionSteps, products: Sequence[Any]) -> Any:
     """Compute all entries of a symmetric matrix from sums of them: those of a level from those of the levels before."""
     found = {x.dtype for x in products}
     dtype = found.pop() if len(found) == 1 else np.dtype("float64" if np.dtype("float64") in found else "float32")

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapeless.interpreters.analysis.acyclic_coloring import Substitution, color_acyclic, substitution
+from tapeless.interpreters.analysis.acyclic_coloring import SubstitutionSteps, color_acyclic, substitution
 from tapeless.interpreters.analysis.coloring import (
     Coloring,
     Grids,
@@ -39,7 +39,7 @@ class Structure:
         self.columns: Final = pattern.columns
         self.shape: Final[tuple[int, int]] = pattern.shape
         self.is_symmetric: Final = mode in SYMMETRIC and _is_symmetric(pattern)
-        self.substitution: Substitution | None = None
+        self.substitution: SubstitutionSteps | None = None
         if self.is_symmetric:
             self._both = self._one_sided(color_stars(pattern, ordering, grids[1]))
             if mode == "acyclic":

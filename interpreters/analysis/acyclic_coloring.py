@@ -85,8 +85,8 @@ class _DisjointSets:
         self._parents[self.find(x)] = self.find(y)
 
 
-class Substitution(NamedTuple):
-    """How products give the entries of a symmetric matrix off its diagonal, each pair of mirror images once.
+class SubstitutionSteps(NamedTuple):
+    """The steps by which products give the entries of a symmetric matrix, each pair of mirror images once.
 
     An entry is the element `lower` of the product `product`, minus the entries whose `above` is its `below`.
 
@@ -104,7 +104,7 @@ class Substitution(NamedTuple):
     pairs: Any
 
 
-def substitution(pattern: SparsityPattern, coloring: Coloring) -> Substitution | None:
+def substitution(pattern: SparsityPattern, coloring: Coloring) -> SubstitutionSteps | None:
     """Order the entries so that each is given by those before it; None if that takes more than `MOST_LEVELS` levels.
 
     A place is a vertex in one of its trees. The last edge that is left at a place is given by the sum there.
@@ -131,7 +131,9 @@ def substitution(pattern: SparsityPattern, coloring: Coloring) -> Substitution |
     v, w, at_v, at_w = v[order], w[order], at_v[order], at_w[order]
     product = coloring.colors[np.where(is_v, w, v)]
     sides = np.where(is_v, at_v, at_w), np.where(is_v, at_w, at_v)
-    return Substitution(np.where(is_v, v, w), product, *sides, tuple(ends), len(places), _pairs(pattern, once, order))
+    return SubstitutionSteps(
+        np.where(is_v, v, w), product, *sides, tuple(ends), len(places), _pairs(pattern, once, order)
+    )
 
 
 def _pairs(pattern: SparsityPattern, once: Any, order: Any) -> Any:
