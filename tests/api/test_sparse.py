@@ -1,6 +1,7 @@
 """Sparse Jacobians and Hessians against dense ones; products, bytes and traces counted; messages."""
 
 import enum
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -269,6 +270,30 @@ def test_products_do_not_grow_and_bytes_grow_with_the_entries(name: str):
         temporaries.append(memory.temp_size_in_bytes + memory.output_size_in_bytes)
     assert 3.8 < entries[1] / entries[0] < 4.2
     assert temporaries[1] < 4.5 * temporaries[0] + 4096
+
+
+def _calls(f: Callable[[], Any]) -> int:
+    """Count the functions that are called and left, of Python and of C."""
+    found = [0]
+
+    def count(*_: Any) -> None:
+        found[0] += 1
+
+    sys.setprofile(count)
+    try:
+        f()
+    finally:
+        sys.setprofile(None)
+    return found[0]
+
+
+@pytest.mark.parametrize("name", ["rosenbrock", "five points"])
+def test_calls_that_find_patterns_and_colors_grow_with_the_entries(name: str):
+    counts = list[int]()
+    for n in (200, 400, 800, 1600):  # the first fills caches
+        sparse, args, _ = GROWING[name](n)
+        counts.append(_calls(lambda sparse=sparse, args=args: sparse.structure(*args)))
+    assert 0 < counts[3] - counts[2] < 2.3 * (counts[2] - counts[1]), counts
 
 
 # ---- messages --------------------------------------------------------------------------------------------------
