@@ -102,7 +102,7 @@ def _numbers_later(d: Any, windows: int, operand: int, indices: int) -> Any:
 def _gather_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: Any, slice_sizes: Any, **params: Any) -> Any:
     """Batch a gather: the mapped axis is one more window axis, one more axis of indices, or a batching axis of both."""
     if dims[1] is None:
-        return _gather_more(size, *args, dims[0], dimension_numbers, slice_sizes, params)
+        return _gather_longer(size, args[0], args[1], dims[0], dimension_numbers, slice_sizes, params)
     x, indices = [y if d is None else vmap.to_front(y, d) for y, d in zip(args, dims)]
     mapped = dims[0] is not None
     d = _numbers_later(dimension_numbers, 1, mapped, 1)
@@ -113,7 +113,7 @@ def _gather_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: Any, sli
     return i.gather_p.bind(x, indices, dimension_numbers=d, slice_sizes=slice_sizes, **params), [0]
 
 
-def _gather_more(size: int, x: Any, indices: Any, dim: int, d: Any, slice_sizes: Any, params: Any) -> Any:
+def _gather_longer(size: int, x: Any, indices: Any, dim: int, d: Any, slice_sizes: Any, params: Any) -> Any:
     """Gather windows of one axis more, which is among those of a window where it is among those of the operand."""
     before = sum(axis not in (*d.collapsed_slice_dims, *d.operand_batching_dims) for axis in range(dim))
     last = len(d.offset_dims) + aval_of(indices).ndim - 1
