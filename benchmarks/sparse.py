@@ -2,10 +2,11 @@
 
 Baseline: formulas for the entries, written by hand for NumPy. Printed are the seconds of a compiled call, also over
 those by hand (wanted: at most 3), of the first call, with tracing, pattern, coloring and compiling, the entries and the
-products. They cannot show what a solver does with the entries.
+products. Both sides are timed in turn, and the fastest samples compared: others on the machine slow a call that has two
+threads more than one that has one. They cannot show what a solver does with the entries.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -13,10 +14,11 @@ import numpy as np
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from benchmarks.harness import machine, sample, seconds
+from benchmarks.harness import in_turn, machine, seconds
 
 QUESTION = "Are sparse derivatives as fast as those that one would write by hand for the same pattern?"
 TARGET = 3.0
+CALLS, SAMPLES, BUDGET = 10, 40, 4.0  # calls one after another, as a solver makes them; samples; seconds for them
 RNG = np.random.default_rng(0)
 
 
@@ -59,25 +61,30 @@ def _five_points_by_hand(u: Any) -> Any:
     return rows[inside]
 
 
-N = 8_000
-CAMERA, POINT = np.sort(RNG.integers(0, N // 10, N)), RNG.permutation(N) % (N // 4)
+class Observations(NamedTuple):
+    """Which camera sees which point: ten of each camera, four of each point."""
+
+    camera: Any
+    point: Any
+
+    def residuals(self, cameras: Any, points: Any) -> Any:
+        c, p = cameras[self.camera], points[self.point]
+        turned = p + tnp.cross(c[:, :3], p) + c[:, 3:]
+        return turned[:, :2] / (2 + turned[:, 2:] ** 2)
+
+    def by_hand(self, cameras: Any, points: Any) -> Any:
+        return _reprojection_by_hand(cameras[self.camera], points[self.point])
 
 
-def _reprojection(cameras: Any, points: Any) -> Any:
-    c, p = cameras[CAMERA], points[POINT]
-    turned = p + tnp.cross(c[:, :3], p) + c[:, 3:]
-    return turned[:, :2] / (2 + turned[:, 2:] ** 2)
-
-
-def _reprojection_by_hand(cameras: Any, points: Any) -> Any:
+def _reprojection_by_hand(c: Any, p: Any) -> Any:
     """d(t / w) = dt / w - t dw / w²; a rotation by r moves p by r x p."""
-    c, p = cameras[CAMERA], points[POINT]
-    r, zero, one = c[:, :3], np.zeros(N), np.ones(N)
+    n = len(p)
+    r, zero, one = c[:, :3], np.zeros(n), np.ones(n)
     t = p + np.cross(r, p) + c[:, 3:]
     w = 2 + t[:, 2] ** 2
     by_r = np.stack([zero, p[:, 2], -p[:, 1], -p[:, 2], zero, p[:, 0], p[:, 1], -p[:, 0], zero], 1).reshape(-1, 3, 3)
     by_p = np.stack([one, -r[:, 2], r[:, 1], r[:, 2], one, -r[:, 0], -r[:, 1], r[:, 0], one], 1).reshape(-1, 3, 3)
-    every = np.concatenate([by_r, np.broadcast_to(np.eye(3), (N, 3, 3)), by_p], 2)
+    every = np.concatenate([by_r, np.broadcast_to(np.eye(3), (n, 3, 3)), by_p], 2)
     by_w = (t[:, :2] * (2 * t[:, 2:] / w[:, None] ** 2))[:, :, None]
     return every[:, :2] / w[:, None, None] - by_w * every[:, 2:]
 
@@ -96,44 +103,63 @@ def _collocation_by_hand(y: Any) -> Any:
     return np.stack([first, second], 1).reshape(-1)
 
 
-PROBLEMS = {
-    "Hessian of Rosenbrock, 8,000": Problem(tl.sparse.hessian(_rosenbrock), _rosenbrock_by_hand, (normal(N),)),
-    "five points of a PDE, 300 x 300": Problem(
-        tl.sparse.jacobian(_five_points), _five_points_by_hand, (normal(300, 300),)
-    ),
-    "bundle adjustment, 8,000 observations": Problem(
-        tl.sparse.jacobian(_reprojection, (0, 1)), _reprojection_by_hand, (normal(N // 10, 6), normal(N // 4, 3))
-    ),
-    "collocation of an ODE, 8,000 steps": Problem(
-        tl.sparse.jacobian(_collocation), _collocation_by_hand, (normal(N, 2),)
-    ),
+def rosenbrock(n: int) -> Problem:
+    return Problem(tl.sparse.hessian(_rosenbrock), _rosenbrock_by_hand, (normal(n),))
+
+
+def five_points(n: int) -> Problem:
+    return Problem(tl.sparse.jacobian(_five_points), _five_points_by_hand, (normal(n, n),))
+
+
+def bundle_adjustment(n: int) -> Problem:
+    seen = Observations(np.sort(RNG.integers(0, n // 10, n)), RNG.permutation(n) % (n // 4))
+    derivative = tl.sparse.jacobian(seen.residuals, (0, 1))
+    return Problem(derivative, seen.by_hand, (normal(n // 10, 6), normal(n // 4, 3)))
+
+
+def collocation(n: int) -> Problem:
+    return Problem(tl.sparse.jacobian(_collocation), _collocation_by_hand, (normal(n, 2),))
+
+
+FAMILIES: dict[str, tuple[Callable[[int], Problem], Sequence[int]]] = {
+    "Hessian of Rosenbrock, n": (rosenbrock, (2_000, 8_000, 100_000)),
+    "five points of a PDE, n x n": (five_points, (50, 300, 700)),
+    "bundle adjustment, n observations": (bundle_adjustment, (2_000, 8_000, 50_000)),
+    "collocation of an ODE, n steps": (collocation, (2_000, 8_000, 50_000)),
 }
 
 
-def _seconds_of_a_call(call: Callable[[], Any]) -> float:
-    """Time calls one after another, as a solver makes them: the fastest of 10 samples of 20."""
-    return min(sample(lambda: [call() for _ in range(20)]) for _ in range(10)) / 20
-
-
-def _row(name: str, problem: Problem) -> str:
+def _row(name: str, n: int, problem: Problem) -> str:
     args = list(map(tnp.asarray, problem.args))
     began = perf_counter()
     tl.block_until_ready(problem.derivative(*args))
     first = perf_counter() - began
     structure = problem.derivative.structure(*args)
-    ours = _seconds_of_a_call(lambda: tl.block_until_ready(problem.derivative(*args)))
-    by_hand = _seconds_of_a_call(lambda: problem.by_hand(*problem.args))
+    ours, by_hand = map(
+        min,
+        in_turn(
+            lambda: [tl.block_until_ready(problem.derivative(*args)) for _ in range(CALLS)],
+            lambda: [problem.by_hand(*problem.args) for _ in range(CALLS)],
+            SAMPLES,
+            BUDGET,
+        ),
+    )
     mark = " <--" if ours > TARGET * by_hand else ""
     products = structure.forward + structure.reverse
-    figures = f"{seconds(ours):>8} {ours / by_hand:7.2f} {seconds(first):>8} {len(structure.rows):9,} {products}"
-    return f"{name:38} {figures}{mark}"
+    figures = (
+        f"{seconds(ours / CALLS):>8} {ours / by_hand:7.2f} {seconds(first):>8} {len(structure.rows):9,} {products}"
+    )
+    return f"{name:34} {n:7,} {figures}{mark}"
 
 
 def main() -> None:
-    print(f"{QUESTION}\n{machine()}\n\n{'':38} {'call':>8} {'by hand':>7} {'first':>8} {'entries':>9} products")
+    print(
+        f"{QUESTION}\n{machine()}\n\n{'':34} {'n':>7} {'call':>8} {'by hand':>7} {'first':>8} {'entries':>9} products"
+    )
     with tl.enable_x64(True):
-        for name, problem in PROBLEMS.items():
-            print(_row(name, problem))
+        for name, (make, sizes) in FAMILIES.items():
+            for n in sizes:
+                print(_row(name, n, make(n)), flush=True)
 
 
 if __name__ == "__main__":

@@ -193,7 +193,7 @@ def mapping(
 
 
 def elementwise(primitive: Primitive) -> None:
-    """Register the rule of an elementwise primitive: equal mapped axes stay, others are moved to the front."""
+    """Register the rule of an elementwise primitive: mapped axes of one place stay, others are moved to the front."""
 
     def rule(size: int, args: list[Any], dims: list[Dim], /, **params: Any) -> tuple[Any, Any]:
         found = {(d, aval_of(x).shape) for x, d in zip(args, dims) if d is not None or aval_of(x).ndim}
@@ -201,25 +201,43 @@ def elementwise(primitive: Primitive) -> None:
             outs, dim = primitive.bind(*args, **params), found.pop()[0]
             return outs, [dim] * len(outs)
         shape = max((example_shape(x, d) for x, d in zip(args, dims)), key=len)
-        outs = primitive.bind(*[align_operand(x, d, size, shape) for x, d in zip(args, dims)], **params)
-        return outs, [0] * len(outs)
+        places = {d for x, d in zip(args, dims) if d is not None and example_shape(x, d)}
+        place = places.pop() if len(places) == 1 else 0
+        outs = primitive.bind(*[align_operand(x, d, size, shape, place) for x, d in zip(args, dims)], **params)
+        return outs, [place] * len(outs)
 
     rules[primitive] = rule
 
 
-def front(primitive: Primitive, shift: Callable[..., dict[str, Any]] | None = None) -> None:
+def front(
+    primitive: Primitive,
+    shift: Callable[..., dict[str, Any]] | None = None,
+    last: Callable[..., dict[str, Any]] | None = None,
+) -> None:
     """Register the rule of a primitive that takes leading batch axes: mapped axes go first, `shift` moves the params.
 
     Args:
       shift: `lambda size, **params: params` for operands with the mapped axis first; None if they stay.
+      last: the same for operands whose mapped axes all are last, and stay there.
     """
 
     def rule(size: int, args: list[Any], dims: list[Dim], /, **params: Any) -> tuple[Any, Any]:
+        if last is not None and _are_last(args, dims):
+            outs = primitive.bind(*[_move_last(x, d, size) for x, d in zip(args, dims)], **last(size, **params))
+            return outs, [aval_of(x).ndim - 1 for x in outs]
         given = [move_mapped_axis_first(x, d, size) for x, d in zip(args, dims)]
         outs = primitive.bind(*given, **(shift(size, **params) if shift else params))
         return outs, [0] * len(outs)
 
     rules[primitive] = rule
+
+
+def _are_last(args: Sequence[Any], dims: Sequence[Dim]) -> bool:
+    return all(d is None or 0 < d == aval_of(x).ndim - 1 for x, d in zip(args, dims))
+
+
+def _move_last(x: Any, d: Dim, size: int) -> Any:
+    return move_mapped_axis(x, d, aval_of(x).ndim - (d is not None), size)
 
 
 def to_front(x: Any, d: int) -> Any:
@@ -262,14 +280,14 @@ def example_shape(x: Any, d: Dim) -> tuple[int, ...]:
     return shape if d is None else shape[:d] + shape[d + 1 :]
 
 
-def align_operand(x: Any, d: Dim, size: int, shape: tuple[int, ...]) -> Any:
-    """Put the mapped axis of an operand first, for an elementwise operation on examples of `shape`.
+def align_operand(x: Any, d: Dim, size: int, shape: tuple[int, ...], place: int = 0) -> Any:
+    """Put the mapped axis of an operand at `place`, for an elementwise operation on examples of `shape`.
 
     Operands that are not mapped are repeated, except scalars among arrays; mapped scalars get the axes of `shape`.
     """
     if example_shape(x, d) or not shape:
-        return move_mapped_axis_first(x, d, size)
-    return x if d is None else broadcast_in_dim(x, (size, *shape), (0,))
+        return move_mapped_axis(x, d, place, size)
+    return x if d is None else broadcast_in_dim(x, (*shape[:place], size, *shape[place:]), (place,))
 
 
 def _batch_jaxpr(

@@ -454,7 +454,7 @@ class FlatFunction:
             raise
         aux: list[Any] = []
         if self._has_aux:
-            out, aux = _split_aux(self._who, out, self.__name__)
+            out, aux = split_aux(self._who, out, self.__name__)
             aux, self._aux_tree = pytree.flatten(aux)
         check_arrays(f"{self._who}: the result{{}} of {self.__name__}", out)
         leaves, self.out_tree = pytree.flatten(out)
@@ -507,7 +507,8 @@ def _of_inexact(program: linearization.LinearizedJaxpr) -> linearization.Lineari
 # ---- what users give -----------------------------------------------------------------------------------------
 
 
-def check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorphic: bool) -> None:
+def check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorphic: bool | None) -> None:
+    """Check a result. Raises: TypeError if it is no scalar, or of another kind; holomorphic=None offers no promise."""
     if len(leaves) != 1 or tree.num_nodes != 1:
         raise TypeError(
             f"{who}: {function_name(fun)} must return a scalar, but returned {structure(tree, leaves)}.\n"
@@ -526,7 +527,7 @@ def check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorph
     if not holomorphic and dtypes.is_complex(aval.dtype):
         raise TypeError(
             f"{who}: {function_name(fun)} returned {aval}; a gradient is defined for real results.\n"
-            "  Take the real part or a modulus, or pass holomorphic=True."
+            f"  Take the real part or a modulus{', or pass holomorphic=True' if holomorphic is not None else ''}."
         )
     if not dtypes.is_inexact(aval.dtype):
         raise TypeError(f"{who}: {function_name(fun)} returned {aval}, and {no_derivative(aval)}")
@@ -539,7 +540,8 @@ def _explain_lists(who: str, error: TypeError, args: Sequence[Any]) -> None:
         error.args = (f"{told}\n  {who}: a list is a pytree, whose elements are arguments each. Give an array.",)
 
 
-def _split_aux(who: str, out: Any, name: str) -> tuple[Any, Any]:
+def split_aux(who: str, out: Any, name: str) -> tuple[Any, Any]:
+    """Split the result of a function of this name. Raises: TypeError if it is no (value, aux)."""
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         leaves, tree = pytree.flatten(out)
         raise TypeError(

@@ -396,8 +396,8 @@ def _empty(t: ShapedArray, total: int, axis: int) -> Any:
 
 
 def apply_to_batch(linear: Callable[..., Any], tangents: Sequence[Any]) -> Any:
-    """Apply a linear function to arrays that have an axis more in front, whose elements are tangents each."""
-    return vmap(linear)(*tangents)
+    """Apply a linear function to arrays that have an axis more at the end, along which are tangents; so do results."""
+    return vmap(linear, in_axes=-1, out_axes=-1)(*tangents)
 
 
 def _nothing(t: ShapedArray, total: int, axis: int) -> Any:
@@ -459,8 +459,11 @@ def _without_aux(fun: Any, has_aux: bool) -> Callable[..., Any]:
     return (lambda *args: fun(*args)[0]) if has_aux else fun
 
 
-def check_kind(who: str, what: str, name: str, tree: Any, fun: Any, holomorphic: bool) -> None:
-    """Check leaves. Raises: TypeError if one is not complex and `holomorphic`, or not floating point and not."""
+def check_kind(who: str, what: str, name: str, tree: Any, fun: Any, holomorphic: bool | None) -> None:
+    """Check leaves. Raises: TypeError if one is not complex and `holomorphic`, or not floating point and not.
+
+    holomorphic=None: as False, and not offered.
+    """
     for path, leaf in pytree.leaves_with_path(tree):
         where = f"{what} {name}{pytree.keystr(path)}".rstrip() + f" of {core.describe_function(fun)}"
         aval = aval_of(leaf)
@@ -468,8 +471,12 @@ def check_kind(who: str, what: str, name: str, tree: Any, fun: Any, holomorphic:
             raise TypeError(f"{who}: with holomorphic=True the {where} must be complex, but is {aval}.")
         if not holomorphic and dtypes.is_complex(aval.dtype):
             raise TypeError(
-                f"{who}: the {where} is {aval}, but must be real.\n"
-                "  Pass holomorphic=True if the function is, or use tl.jvp or tl.vjp."
+                f"{who}: the {where} is {aval}, but must be real.\n  "
+                + (
+                    "Give real and imaginary parts, as x.real and x.imag, or use tl.jvp or tl.vjp."
+                    if holomorphic is None
+                    else "Pass holomorphic=True if the function is, or use tl.jvp or tl.vjp."
+                )
             )
         if not dtypes.is_inexact(aval.dtype):
             raise TypeError(f"{who}: the {where} is {aval}, and {no_derivative(aval)}")

@@ -3,6 +3,7 @@
 Search terms: seed matrix, compressed Jacobian, Curtis-Powell-Reid, partial distance-2 coloring, star coloring.
 Greedy algorithms, in the orderings natural, largest first, smallest last and incidence degree. The colors that a vertex
 may not have are the bits of one integer, so that a coloring takes time in proportion to the entries.
+Points of a grid have the colors of a lattice (lattice_coloring.py), if rows have few patterns and these are fewer.
 Sources: Gebremedhin, Manne & Pothen 2005, "What color is your Jacobian?"; Gebremedhin, Tarfulea, Manne & Pothen 2007,
 "New acyclic and star coloring algorithms"; ColPack, for the names of orderings.
 """
@@ -12,8 +13,12 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from tapeless.interpreters.analysis.index_sets import sorted_once
+from tapeless.interpreters.analysis.lattice_coloring import lattice_colors
+
 Ordering = Literal["natural", "largest_first", "smallest_last", "incidence_degree"]
 ORDERINGS: Final[tuple[Ordering, ...]] = get_args(Ordering)
+MOST_TIMES_LEAST: Final = 2  # colors of a lattice over those of the longest row: greedy ones are mostly fewer than that
 MOST_PAIRS: Final = 1 << 19  # of columns that share a row: with more of them orderings are not compared
 
 
@@ -46,16 +51,37 @@ class Coloring(NamedTuple):
 # ---- columns --------------------------------------------------------------------------------------------------
 
 
-def color_columns(pattern: SparsityPattern, ordering: Ordering | None = None) -> Coloring:
-    """Color columns so that no two of one color have an entry in one row; the best ordering if None."""
+def color_columns(
+    pattern: SparsityPattern, ordering: Ordering | None = None, grid: Sequence[int] | None = None
+) -> Coloring:
+    """Color columns so that no two of one color have an entry in one row; the best ordering if None.
+
+    Args:
+      grid: the sizes of the axes along which columns are numbered, in order; None if they are no grid.
+    """
     n = pattern.shape[1]
     lengths = np.bincount(pattern.rows, minlength=pattern.shape[0])
     least = int(lengths.max(initial=0))
     if least == n:
         return Coloring(np.arange(n), n)
+    if least < 2:
+        return Coloring(np.zeros(n, np.int64), 1)
+    regular = _on_lattice(pattern, ordering, grid, least)
+    if regular is not None and regular.number <= least:
+        return regular
     starts, rows = _lists(pattern.columns, pattern.rows, n)
-    orders = _orders(lambda: _sharing(pattern, lengths), int((lengths**2).sum()), n, ordering)
-    return _best((_apart(order, starts, rows, pattern.shape[0]) for order in orders), least)
+    orders = orders_to_try(lambda: _sharing(pattern, lengths), int((lengths**2).sum()), n, ordering)
+    return best_coloring((_apart(order, starts, rows, pattern.shape[0]) for order in orders), least, regular)
+
+
+def _on_lattice(
+    pattern: SparsityPattern, ordering: Ordering | None, grid: Sequence[int] | None, least: int
+) -> Coloring | None:
+    """Color the points of a grid, in no ordering that is asked for."""
+    if ordering is not None or grid is None or len(grid) < 2:
+        return None
+    colors = lattice_colors(pattern.rows, pattern.columns, grid, least, MOST_TIMES_LEAST * least)
+    return None if colors is None else Coloring(colors, int(colors.max(initial=-1)) + 1)
 
 
 def _apart(order: Sequence[int], starts: list[int], groups: list[int], number: int) -> Coloring:
@@ -84,6 +110,9 @@ def _sharing(pattern: SparsityPattern, lengths: Any) -> "Adjacency":
     return graph(np.repeat(columns, repeated), columns[at], pattern.shape[1])
 
 
+Grids = tuple[Sequence[int] | None, Sequence[int] | None]
+
+
 class TwoSidedColoring(NamedTuple):
     """Rows that are computed by products with rows of the seed matrix; the columns of all others by the usual products.
 
@@ -100,10 +129,13 @@ class TwoSidedColoring(NamedTuple):
         return self.rows.number + self.columns.number
 
 
-def color_both(pattern: SparsityPattern, mode: str = "auto", ordering: Ordering | None = None) -> TwoSidedColoring:
+def color_both(
+    pattern: SparsityPattern, mode: str = "auto", ordering: Ordering | None = None, grids: Grids = (None, None)
+) -> TwoSidedColoring:
     """Color columns, rows, or both: the rows that are dense, and columns elsewhere.
 
     Args:
+      grids: those of rows and of columns, as for `color_columns`.
       mode: "forward" for columns, "reverse" for rows, "both" for columns and rows; "auto" for the fewest
         colors, in one direction if there is no difference.
     """
@@ -112,8 +144,8 @@ def color_both(pattern: SparsityPattern, mode: str = "auto", ordering: Ordering 
     for is_row in _choices(lengths, mode):
         if min([x.number for x in tried], default=1 << 62) <= int(lengths[~is_row].max(initial=0)):
             continue
-        columns = color_columns(pattern.part(~is_row), ordering)
-        rows = color_columns(pattern.part(is_row).transposed, ordering)
+        columns = color_columns(pattern.part(~is_row), ordering, grids[1])
+        rows = color_columns(pattern.part(is_row).transposed, ordering, grids[0])
         rows = Coloring(np.where(is_row, rows.colors, -1), rows.number if is_row.any() else 0)
         if is_row.all() and len(is_row):
             columns = Coloring(columns.colors, 0)
@@ -134,15 +166,18 @@ def _choices(lengths: Any, mode: str) -> list[Any]:
 # ---- symmetric matrices ---------------------------------------------------------------------------------------
 
 
-def color_stars(pattern: SparsityPattern, ordering: Ordering | None = None) -> Coloring:
+def color_stars(
+    pattern: SparsityPattern, ordering: Ordering | None = None, grid: Sequence[int] | None = None
+) -> Coloring:
     """Color a symmetric pattern so that each path of four vertices has three colors: each entry is in a sum of one."""
     n = pattern.shape[0]
     apart = pattern.rows != pattern.columns
     edges = graph(pattern.rows[apart], pattern.columns[apart], n)
     if len(edges.ends) == n * (n - 1):
         return Coloring(np.arange(n), n)
-    orders = _orders(lambda: edges, len(edges.ends), n, ordering)
-    return _best((_stars(order, edges) for order in orders), 1)
+    orders = orders_to_try(lambda: edges, len(edges.ends), n, ordering)
+    longest = int(edges.degrees.max(initial=0)) + 1
+    return best_coloring((_stars(order, edges) for order in orders), 1, _on_lattice(pattern, ordering, grid, longest))
 
 
 def _stars(order: Sequence[int], edges: "Adjacency") -> Coloring:
@@ -206,7 +241,7 @@ class Adjacency(NamedTuple):
 
 def graph(tails: Any, heads: Any, n: int) -> Adjacency:
     """Make the graph of these edges, in both directions, each once, without loops."""
-    codes = np.unique(tails[tails != heads] * n + heads[tails != heads])
+    codes = sorted_once(tails[tails != heads] * n + heads[tails != heads])
     tails, heads = np.divmod(codes, max(n, 1))
     return Adjacency(np.r_[0, np.cumsum(np.bincount(tails, minlength=n))], heads)
 
@@ -218,7 +253,7 @@ def _lists(keys: Any, values: Any, n: int) -> tuple[list[int], list[int]]:
     return starts.tolist(), values[order].tolist()
 
 
-def _orders(edges: Callable[[], Adjacency], size: int, n: int, ordering: Ordering | None) -> Any:
+def orders_to_try(edges: Callable[[], Adjacency], size: int, n: int, ordering: Ordering | None) -> Any:
     """Yield the orders of vertices to try: that of the ordering, or of all that are worth it."""
     if ordering in (None, "natural"):
         yield range(n)
@@ -264,9 +299,9 @@ def _by_degree(edges: Adjacency, degrees: list[int], step: int) -> list[int]:
     return order
 
 
-def _best(colorings: Any, least: int) -> Coloring:
-    """Return the coloring of the fewest colors; none after one that has the least number."""
-    tried = list[Coloring]()
+def best_coloring(colorings: Any, least: int, other: Coloring | None = None) -> Coloring:
+    """Return the coloring of the fewest colors, or the other one; none after one that has the least number."""
+    tried = [] if other is None else [other]
     for found in colorings:
         tried.append(found)
         if found.number <= least:

@@ -7,7 +7,7 @@ positions that are read. Accesses of index rows move labels, and what is added u
 Where a value of the program decides, as a predicate, an index or a branch, the result is the union over what it may be.
 A function without a row depends on all elements of its operands. Loops are followed step by step; those of more than
 `DEPENDENCE_STEPS` equations in all steps together are one step that stands for all, after which carries have stopped
-growing.
+growing; if they have no carry, all steps are followed at once.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,9 @@ from tapeless.interpreters.analysis import sparsity
 from tapeless.interpreters.analysis.index_sets import IndexSets, Labels
 from tapeless.interpreters.analysis.sparsity import SparsityFact
 from tapeless.interpreters.index_rows import Combination, IndexRow, index_row
+from tapeless.interpreters.vmap import batch_jaxpr
 from tapeless.tracer import dtypes
-from tapeless.tracer.bodies import Body, ForwardAnalysis, bodies_of
+from tapeless.tracer.bodies import CARRY, EACH, Bodies, Body, ForwardAnalysis, bodies_of
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.terms.affine import Affine, Symbol, variable
 from tapeless.tracer.terms.evaluate import Grids, Semiring, accumulate_first
@@ -79,6 +80,8 @@ class _DependenceAnalysis(ForwardAnalysis[Dependence]):
 
     def _equation(self, eqn: Equation, given: Sequence[Dependence]) -> Sequence[Dependence]:
         bodies, depends = bodies_of(eqn), any(x.labels is not None for x in given)
+        if bodies is not None and depends and _is_long_map(eqn, bodies):
+            return self._steps_at_once(eqn, bodies, given)
         if bodies is not None and (depends or not bodies.loops):
             return self.through(eqn, bodies, given)
         if not depends:
@@ -88,6 +91,14 @@ class _DependenceAnalysis(ForwardAnalysis[Dependence]):
         labels = self._labels(eqn, given)
         pairs = zip(eqn.outvars, labels, strict=True)
         return [Dependence(SparsityFact(v.aval), x if dtypes.is_inexact(v.aval.dtype) else None) for v, x in pairs]
+
+    def _steps_at_once(self, eqn: Equation, bodies: Bodies, given: Sequence[Dependence]) -> Sequence[Dependence]:
+        """Follow a long loop without carry as `vmap` does: no step depends on another."""
+        (body,), size = bodies.each, len(bodies.steps or ())
+        dims = tuple([0 if role is EACH else None for role in body.ins])
+        batched = batch_jaxpr(body.jaxpr, size, dims)
+        found = dict(zip(body.results, self.results(batched, [given[at] for at in body.operands])))
+        return [found[k] for k in range(len(eqn.outvars))]
 
     def _labels(self, eqn: Equation, given: Sequence[Dependence]) -> list[Labels]:
         row = index_row(eqn)
@@ -120,8 +131,7 @@ class _DependenceAnalysis(ForwardAnalysis[Dependence]):
     def peeled(self, eqn: Equation, steps: range | None) -> int | None:
         if steps is None:
             return None
-        equations = sum(len(program.eqns) for program in subjaxprs(eqn.params))
-        return None if limits.DEPENDENCE_STEPS.is_passed(len(steps) * equations, eqn.source) else len(steps)
+        return None if limits.DEPENDENCE_STEPS.is_passed(len(steps) * _equations(eqn), eqn.source) else len(steps)
 
     def element(self, x: Dependence, k: int | None) -> Dependence:
         fact = sparsity.joined_elements(x.fact) if k is None else sparsity.element_fact(x.fact, k)
@@ -135,6 +145,16 @@ class _DependenceAnalysis(ForwardAnalysis[Dependence]):
         shape = v.aval.shape[1:]
         labels = [np.zeros(shape, np.int64) if x.labels is None else x.labels for x in elements]
         return Dependence(SparsityFact(v.aval), np.stack(labels))
+
+
+def _is_long_map(eqn: Equation, bodies: Bodies) -> bool:
+    """Tell whether this is a loop of many steps that hand nothing on."""
+    steps = len(bodies.steps or ())
+    return bodies.loops and not bodies.operands(CARRY) and steps * _equations(eqn) > limits.DEPENDENCE_STEPS
+
+
+def _equations(eqn: Equation) -> int:
+    return sum(len(program.eqns) for program in subjaxprs(eqn.params))
 
 
 class _RowLabels:

@@ -101,16 +101,27 @@ def _numbers_later(d: Any, windows: int, operand: int, indices: int) -> Any:
 
 def _gather_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: Any, slice_sizes: Any, **params: Any) -> Any:
     """Batch a gather: the mapped axis is one more window axis, one more axis of indices, or a batching axis of both."""
+    if dims[1] is None:
+        return _gather_longer(size, args[0], args[1], dims[0], dimension_numbers, slice_sizes, params)
     x, indices = [y if d is None else vmap.to_front(y, d) for y, d in zip(args, dims)]
-    mapped, indices_mapped = [d is not None for d in dims]
-    d = _numbers_later(dimension_numbers, 1, mapped, indices_mapped)
-    if not indices_mapped:
-        d, slice_sizes = d._replace(offset_dims=(0, *d.offset_dims)), (size, *slice_sizes)
-    elif mapped:
+    mapped = dims[0] is not None
+    d = _numbers_later(dimension_numbers, 1, mapped, 1)
+    if mapped:
         d, slice_sizes = _batching(d), (min(1, size), *slice_sizes)
     else:
         params |= _NO_PROMISES
     return i.gather_p.bind(x, indices, dimension_numbers=d, slice_sizes=slice_sizes, **params), [0]
+
+
+def _gather_longer(size: int, x: Any, indices: Any, dim: int, d: Any, slice_sizes: Any, params: Any) -> Any:
+    """Gather windows of one axis more, which is among those of a window where it is among those of the operand."""
+    before = sum(axis not in (*d.collapsed_slice_dims, *d.operand_batching_dims) for axis in range(dim))
+    last = len(d.offset_dims) + aval_of(indices).ndim - 1
+    place = d.offset_dims[before] if before < len(d.offset_dims) else last
+    offsets = (*d.offset_dims[:before], place, *[k + 1 for k in d.offset_dims[before:]])
+    of_operand = [tuple([axis + (axis >= dim) for axis in axes]) for axes in d[1:4]]
+    d, sizes = type(d)(offsets, *of_operand, d[4]), (*slice_sizes[:dim], size, *slice_sizes[dim:])
+    return i.gather_p.bind(x, indices, dimension_numbers=d, slice_sizes=sizes, **params), [place]
 
 
 def _batching(d: Any) -> Any:
@@ -386,8 +397,9 @@ def _dynamic_update_slice_vmap(size: int, args: Any, dims: Any) -> Any:
         numbers = i.ScatterDimensionNumbers(tuple(range(len(shape))), (), axes)
         given, given_dims = [x, vectors, update], [dim, 0, update_dim]
         return vmap.rules[i.scatter_p](size, given, given_dims, dimension_numbers=numbers, **_ONE_WINDOW)
-    x, update = vmap.move_mapped_axis_first(x, dim, size), vmap.move_mapped_axis_first(update, update_dim, size)
-    return (_put(x, update, (_ZERO, *starts)),), [0]
+    place = next((d for d in (dim, update_dim) if d is not None), 0)
+    x, update = vmap.move_mapped_axis(x, dim, place, size), vmap.move_mapped_axis(update, update_dim, place, size)
+    return (_put(x, update, (*starts[:place], _ZERO, *starts[place:])),), [place]
 
 
 _ZERO = np.zeros((), np.int32)

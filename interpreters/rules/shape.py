@@ -39,7 +39,11 @@ def _broadcast_in_dim_transpose(cts: Any, x: Any, *, shape: tuple[int, ...], dim
 
 jvp.linear(s.broadcast_in_dim_p)
 transpose.rules[s.broadcast_in_dim_p] = _broadcast_in_dim_transpose
-vmap.front(s.broadcast_in_dim_p, lambda size, *, shape, dims: {"shape": (size, *shape), "dims": (0, *_later(dims))})
+vmap.front(
+    s.broadcast_in_dim_p,
+    lambda size, *, shape, dims: {"shape": (size, *shape), "dims": (0, *_later(dims))},
+    lambda size, *, shape, dims: {"shape": (*shape, size), "dims": (*dims, len(shape))},
+)
 
 jvp.zero(s.iota_p)
 vmap.rules[s.iota_p] = lambda size, args, dims, **params: (s.iota_p.bind(**params), [None])
@@ -52,8 +56,10 @@ for _primitive in (s.reshape_p, s.transpose_p, s.rev_p):
 transpose.unary(s.reshape_p, lambda ct, x, *, shape: s.reshape(ct, x.aval.shape))
 transpose.unary(s.transpose_p, lambda ct, x, *, permutation: s.transpose(ct, argsort(permutation)))
 transpose.unary(s.rev_p, lambda ct, x, *, dimensions: s.rev(ct, dimensions))
-vmap.front(s.reshape_p, lambda size, *, shape: {"shape": (size, *shape)})
-vmap.front(s.rev_p, lambda size, *, dimensions: {"dimensions": _later(dimensions)})
+vmap.front(
+    s.reshape_p, lambda size, *, shape: {"shape": (size, *shape)}, lambda size, *, shape: {"shape": (*shape, size)}
+)
+vmap.front(s.rev_p, lambda size, *, dimensions: {"dimensions": _later(dimensions)}, lambda size, **params: params)
 
 
 def _transpose_vmap(size: int, args: Any, dims: Any, *, permutation: tuple[int, ...]) -> Any:
@@ -82,7 +88,7 @@ def _concatenate_transpose(cts: Any, *xs: Any, dimension: int) -> Any:
 
 jvp.linear(s.concatenate_p)
 transpose.rules[s.concatenate_p] = _concatenate_transpose
-vmap.front(s.concatenate_p, lambda size, *, dimension: {"dimension": dimension + 1})
+vmap.front(s.concatenate_p, lambda size, *, dimension: {"dimension": dimension + 1}, lambda size, **params: params)
 
 
 def _pad_transpose(cts: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
@@ -115,13 +121,17 @@ def _pad_vmap(size: int, args: Any, dims: Any, *, padding_config: Any) -> Any:
     """Batch a pad; a padding value that differs between examples is selected in the place of zeros."""
     x, value = args
     shape = vmap.example_shape(x, dims[0])
+    if dims[1] is None and dims[0] is not None:
+        return (s.pad(x, value, _with_axis(padding_config, dims[0], (0, 0, 0))),), [dims[0]]
     x, config = vmap.move_mapped_axis_first(x, dims[0], size), ((0, 0, 0), *padding_config)
-    if dims[1] is None:
-        return (s.pad(x, value, config),), [0]
     zero = Zero(aval_of(x).update(shape=(), weak_type=False))
     padded = s.pad(x, instantiate(zero) if holds_keys(zero.aval) else 0, config)
     mask = vmap.move_mapped_axis_first(_from_operand(shape, padding_config), None, size)
     return (select_n(mask, s.broadcast_in_dim(value, aval_of(padded).shape, (0,)), padded),), [0]
+
+
+def _with_axis(of_axes: tuple[Any, ...], d: int, item: Any) -> tuple[Any, ...]:
+    return (*of_axes[:d], item, *of_axes[d:])
 
 
 jvp.linear(s.pad_p)
@@ -164,6 +174,11 @@ vmap.front(
         "limit_indices": (size, *limit_indices),
         "strides": (1, *strides),
     },
+    lambda size, *, start_indices, limit_indices, strides: {
+        "start_indices": (*start_indices, 0),
+        "limit_indices": (*limit_indices, size),
+        "strides": (*strides, 1),
+    },
 )
 
 
@@ -187,7 +202,7 @@ def _split_transpose(cts: Any, x: Any, *, sizes: tuple[int, ...], axis: int) -> 
 
 jvp.linear(s.split_p)
 transpose.rules[s.split_p] = transpose.ReadingPart(_split_transpose)
-vmap.front(s.split_p, lambda size, *, sizes, axis: {"sizes": sizes, "axis": axis + 1})
+vmap.front(s.split_p, lambda size, *, sizes, axis: {"sizes": sizes, "axis": axis + 1}, lambda size, **params: params)
 
 # ---- index rows ----------------------------------------------------------------------------------------------
 # Each is a sum of terms of one factor.

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tapeless.interpreters.analysis import coloring
+from tapeless.interpreters.analysis.acyclic_coloring import MOST_LEVELS, color_acyclic, substitution
 from tapeless.interpreters.analysis.coloring import ORDERINGS, SparsityPattern
 
 
@@ -48,6 +49,87 @@ def test_sums_by_stars_give_every_entry_of_a_symmetric_matrix(ordering: Any):
         color = np.where(direct, found.colors[p.columns], found.colors[p.rows])
         given = sums[color, np.where(direct, p.rows, p.columns)]
         np.testing.assert_array_equal(given, h[p.rows, p.columns])
+
+
+@pytest.mark.parametrize("ordering", [None, *ORDERINGS])
+def test_substitution_gives_every_entry_of_a_symmetric_matrix(ordering: Any):
+    for matrix in random_matrices(1):
+        square = matrix[: min(matrix.shape), : min(matrix.shape)]
+        h, p = square + square.T, pattern(square + square.T)
+        found = color_acyclic(p, ordering)
+        assert found.number <= coloring.color_stars(p, ordering).number
+        steps, sums = substitution(p, found), (np.arange(found.number)[:, None] == found.colors) @ h
+        assert steps is not None
+        values, at, start = np.zeros(len(steps.lower)), np.zeros(steps.places), 0
+        for end in steps.levels:
+            own = slice(start, end)
+            values[own] = sums[steps.product[own], steps.lower[own]] - at[steps.below[own]]
+            np.add.at(at, steps.above[own], values[own])
+            start = end
+        apart = p.rows != p.columns
+        assert (steps.pairs >= 0).tolist() == apart.tolist()
+        expected = h[p.rows, p.columns]
+        np.testing.assert_allclose(
+            values[steps.pairs[apart]], expected[apart], atol=1e-13
+        )  # sums of at most 12 entries
+        np.testing.assert_array_equal(sums[found.colors[p.rows], p.rows][~apart], expected[~apart])
+
+
+def test_a_substitution_that_is_too_long_is_none():
+    p = pattern(band(2 * MOST_LEVELS))
+    assert len(substitution(p, color_acyclic(p)).levels) == MOST_LEVELS  # pyright: ignore[reportOptionalMemberAccess]
+    p = pattern(band(2 * MOST_LEVELS + 4))
+    assert substitution(p, color_acyclic(p)) is None
+
+
+def stencil(grid: tuple[int, ...], offsets: Any, wrapped: bool = False) -> SparsityPattern:
+    """The matrix in whose row of a point there are the points at these offsets."""
+    points = np.indices(grid).reshape(len(grid), -1)
+    entries = list[Any]()
+    for offset in offsets:
+        other = points + np.array(offset)[:, None]
+        other = other % np.array(grid)[:, None] if wrapped else other
+        inside = ((other >= 0) & (other < np.array(grid)[:, None])).all(0)
+        rows = np.ravel_multi_index(tuple(points[:, inside]), grid)
+        entries.append(np.stack([rows, np.ravel_multi_index(tuple(other[:, inside]), grid)]))
+    rows, columns = np.unique(np.concatenate(entries, 1), axis=1)
+    return SparsityPattern(rows, columns, (int(np.prod(grid)),) * 2)
+
+
+FIVE = [(0, 0), (0, 1), (1, 0), (0, -1), (-1, 0)]
+NINE = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+SEVEN = [(0, 0, 0), *[tuple(s * (k == axis) for k in range(3)) for axis in range(3) for s in (1, -1)]]
+
+
+@pytest.mark.parametrize(
+    "grid, offsets, wrapped, number",
+    [
+        ((30, 30), FIVE, False, 5),
+        ((20, 20), FIVE, True, 5),
+        ((31, 17), NINE, False, 9),
+        ((9, 8, 7), SEVEN, False, 7),
+        ((12, 12), [*FIVE, (0, 2), (2, 0), (0, -2), (-2, 0)], False, 10),
+        ((40, 2), [(0, 0), (0, 1), (1, 0), (1, 1)], False, 4),
+        ((3, 1), [(0, 0)], False, 1),
+    ],
+)
+def test_stencils_have_the_colors_of_lattices(grid: Any, offsets: Any, wrapped: bool, number: int):
+    p = stencil(grid, offsets, wrapped)
+    found = coloring.color_columns(p, None, grid)
+    codes = p.rows * found.number + found.colors[p.columns]
+    assert len(np.unique(codes)) == len(codes)
+    assert found.number == number
+
+
+def test_patterns_without_a_lattice_are_colored_as_any():
+    rng = np.random.default_rng(0)
+    for matrix in random_matrices(2):
+        p = pattern(matrix)
+        grid = (1, p.shape[1]) if rng.random() < 0.5 or p.shape[1] % 2 else (2, p.shape[1] // 2)
+        found = coloring.color_columns(p, None, grid)
+        codes = p.rows * max(found.number, 1) + found.colors[p.columns]
+        assert len(np.unique(codes)) == len(codes)
+        assert found.number <= coloring.color_columns(p).number
 
 
 def band(n: int) -> Any:

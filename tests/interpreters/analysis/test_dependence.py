@@ -10,7 +10,9 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.index.compressed_products import TangentProgram, tangent_program
+from tapeless.interpreters import vmap as batching
 from tapeless.tracer import dtypes, pytree
+from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 from tests.fuzzing import oracle
 from tests.fuzzing.builder import build
@@ -28,7 +30,7 @@ def program_of(f: Callable[..., Any], args: Sequence[Any]) -> TangentProgram:
 
 
 def found(program: TangentProgram) -> Any:
-    p = program.pattern()
+    p = program.pattern("sparse.jacobian")
     matrix = np.zeros(p.shape, bool)
     matrix[p.rows, p.columns] = True
     assert matrix.sum() == len(p.rows)
@@ -36,17 +38,21 @@ def found(program: TangentProgram) -> Any:
 
 
 def computed(program: TangentProgram, args: Sequence[Any]) -> Any:
-    """The Jacobian by the oracle, column by column."""
-    total, start, columns = sum(t.size for t in program.ins), 0, list[Any]()
-    for k, t in enumerate(program.ins):
-        for j in range(t.size):
-            tangents = [np.zeros(u.shape, u.dtype) for u in program.ins]
-            tangents[k].reshape(-1)[j] = 1
-            outs = oracle.evaluate(program.jaxpr, [*map(np.asarray, program.consts), *args, *tangents], exact=True)
-            columns.append(np.concatenate([np.zeros(0), *[np.ravel(y) for y in outs]]))
-        start += t.size
-    assert start == total
-    return np.stack(columns, 1) if columns else np.zeros((sum(t.size for t in program.outs), 0))
+    """The Jacobian by the oracle, all columns at once: what does not depend on tangents is computed once."""
+    total = sum(t.size for t in program.ins)
+    if not total:
+        return np.zeros((sum(t.size for t in program.outs), 0))
+    parts = np.split(np.eye(total), np.cumsum([t.size for t in program.ins])[:-1])
+    basis = [part.reshape(*t.shape, total).astype(t.dtype) for part, t in zip(parts, program.ins)]
+    avals = [aval_of(x).update(weak_type=t.weak_type) for x, t in zip(basis, program.ins)]
+    pushed = lambda *ts: batching.vmap(lambda *each: program.push(args, each), ts, [x.ndim - 1 for x in ts], total)  # noqa: E731
+    jaxpr, consts = trace_to_jaxpr(lambda *ts: columns_last(*pushed(*ts), total), avals)
+    outs = oracle.evaluate(jaxpr, [*map(np.asarray, consts), *basis], exact=True)
+    return np.concatenate([np.zeros((0, total)), *[y.reshape(-1, total) for y in outs]])
+
+
+def columns_last(outs: Sequence[Any], dims: Sequence[Any], total: int) -> list[Any]:
+    return [batching.move_mapped_axis(y, d, aval_of(y).ndim - (d is not None), total) for y, d in zip(outs, dims)]
 
 
 X = rng.standard_normal(6)
@@ -127,6 +133,56 @@ UNION = {
 def test_patterns_are_unions_where_a_value_decides(name: str):
     f, expected = UNION[name]
     np.testing.assert_array_equal(found(program_of(f, [tnp.asarray(X)])), expected != 0)
+
+
+def chosen(x: Any, n: int = 6) -> Any:
+    """Integers from 0 to n - 1 that values decide."""
+    return (tnp.abs(x) * 10).astype(int) % n
+
+
+DECIDED = {
+    "sort": lambda x: tnp.sort(x) ** 2 * x,
+    "argsort": lambda x: x[tnp.argsort(x)] ** 2,
+    "top_k": lambda x: lax.top_k(x**2, 2)[0],
+    "cummax": lambda x: lax.cummax(x**2),
+    "gather": lambda x: x[chosen(x)] ** 2,
+    "take_along_axis": lambda x: tnp.take_along_axis(x.reshape(2, 3), tnp.argsort(x.reshape(2, 3), 1), 1) ** 2,
+    "scatter": lambda x: (x**2).at[chosen(x[:2])].set(x[2:4] ** 3),
+    "scatter_mul": lambda x: (x**2).at[chosen(x[:2])].mul(x[2:4]),
+    "segment_sum": lambda x: tl.ops.segment_sum(x**2, chosen(x, 3), 4),
+    "segment_max": lambda x: tl.ops.segment_max(x**2, np.array([0, 0, 1, 3, 3, 1]), 4),
+    "dynamic_slice outside": lambda x: lax.dynamic_slice(x**2, (chosen(x[0]) * 3 - 6,), (3,)),
+    "dynamic_update_slice": lambda x: lax.dynamic_update_slice(x**2, x[:2] ** 3, (chosen(x[0], 8) - 1,)),
+    "roll": lambda x: tnp.roll(x, chosen(x[0])) ** 2,
+    "select_n": lambda x: lax.select_n(chosen(x, 3), x * 2, x[::-1] ** 2, tnp.roll(x, 1) ** 2),
+    "switch": lambda x: lax.switch(chosen(x[0], 9), [lambda x: x**2, lambda x: x[::-1], lambda x: tnp.roll(x, 1)], x),
+    "scan of indices": lambda x: lax.scan(lambda c, z: (tnp.where(z > 0, c + 1, c) % 6, x[c] * z), 0, x)[1],
+    "cond in scan": lambda x: lax.scan(
+        lambda c, z: (lax.cond(z > 0, lambda c: c * z, lambda c: c + x[5], c), c), x[0], x
+    )[1],
+    "while": lambda x: lax.while_loop(
+        lambda c: tnp.sum(c**2) > 0.1, lambda c: c.at[0].set(c[1]).at[1].set(c[2]) * 0.5, x
+    ),
+    "traced trips": lambda x: lax.fori_loop(0, (x[0] > 0) + 2, lambda i, c: c * tnp.roll(x, i), x),
+    "associative_scan": lambda x: lax.associative_scan(tnp.multiply, x),
+    "while of vmap": lambda x: tl.vmap(
+        lambda z: lax.while_loop(lambda c: tnp.abs(c) > 0.5, lambda c: c * x[0] * 0.3, z)
+    )(x),
+    "interp": lambda x: tnp.interp(x, np.arange(4.0), x[:4] ** 2),
+    "median": lambda x: tnp.median(x) * x[:2],
+    "index language": lambda x: (lambda p: tl.index.build(6, lambda i: x[i] * x[p[i]]))(chosen(x)),
+    "solve": lambda x: tnp.linalg.solve(3 * np.eye(3) + x[:3, None] * x[None, 3:], x[:3]),
+    "second derivatives": tl.grad(lambda x: tnp.sum(tnp.sort(x) ** 2 * x[chosen(x)])),
+    "bfloat16": lambda x: x.astype("bfloat16") * x[::-1].astype("bfloat16"),
+    "nothing": lambda x: x[:0],
+}
+
+
+@pytest.mark.parametrize("name", DECIDED)
+@pytest.mark.parametrize("order", [1, -1])
+def test_no_entry_is_missing_where_values_decide(name: str, order: int):
+    with tl.enable_x64(True):
+        assert missing(DECIDED[name], [tnp.asarray(X[::order].copy())]) == []
 
 
 MOST = 100  # elements of arguments and results: the oracle evaluates a program for each of the arguments
