@@ -6,22 +6,26 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tapeless.arguments.names import argument_name, shown_attributes
-from tapeless.interpreters.residuals.budget import Budget
+from tapeless.interpreters.residuals.budget import Budget, SurveyPolicy
 from tapeless.remat.checkpoint import checkpoint
 from tapeless.tracer import pytree
 from tapeless.tracer.types import is_arraylike
 
 
-def read_limit(limit: int | float | str | Budget, who: str) -> Budget:
+def read_limit(limit: int | float | str | Budget | SurveyPolicy, who: str) -> Budget | SurveyPolicy:
     """Return the policy of an argument `memory_budget` of `who`.
 
     Raises: TypeError and ValueError, which begin with `who`, if it is no limit.
     """
-    return limit if isinstance(limit, Budget) else Budget.of(limit, f"{who}, memory_budget")
+    return limit if isinstance(limit, Budget | SurveyPolicy) else Budget.of(limit, f"{who}, memory_budget")
 
 
 def within_budget(
-    rest: Callable[..., Any], fun: Callable[..., Any], chosen: Sequence[int], policy: Budget, has_aux: bool
+    rest: Callable[..., Any],
+    fun: Callable[..., Any],
+    chosen: Sequence[int],
+    policy: Budget | SurveyPolicy,
+    has_aux: bool,
 ) -> Callable[..., Any]:
     """Make a function a checkpoint with the policy of a limit. It is traced at each call, as without a limit.
 

@@ -40,7 +40,7 @@ class TracedGradient:
         """Plan it for budgets."""
         policy = SurveyPolicy()
         unzip_body(self._program, self._program.linear_in, policy)
-        return policy.plans
+        return policy.plans[0]
 
 
 def operations(halves: UnzippedJaxpr) -> int:

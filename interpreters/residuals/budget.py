@@ -122,14 +122,15 @@ class BudgetPlans:
 
 
 class SurveyPolicy(ProgramPolicy):
-    """The policy that saves everything, and remembers what budgets would plan."""
+    """The policy that saves everything, and remembers what budgets would plan for each program, in `plans`."""
 
-    plans: BudgetPlans
+    def __init__(self) -> None:
+        self.plans: Final[list[BudgetPlans]] = []
 
     def unzip(self, program: Jaxpr, unzip: Callable[[Jaxpr], UnzippedJaxpr]) -> UnzippedJaxpr:
         """Split a program in halves, as a budget does of which nothing is computed again."""
-        self.plans = BudgetPlans(program, unzip)
-        return self.plans.flow.halves
+        self.plans.append(BudgetPlans(program, unzip))
+        return self.plans[-1].flow.halves
 
 
 def _bytes_or_part(limit: int | float, who: str) -> int | float:
