@@ -156,11 +156,13 @@ class Executable:
         self.out_avals: Final = tuple(out_avals)
         self.in_avals: Final = None if in_avals is None else tuple(in_avals)
         self.restored: bool = False
-        self.program: weakref.ref[Jaxpr] | None = None  # for messages, as is `budget`: see memory_errors.Program
+        self.program: weakref.ref[Jaxpr] | None = (
+            None  # for messages, as is `budget`: see memory_errors.CompiledProgram
+        )
         self.budget: weakref.WeakMethod[Callable[[memory_errors.Exhausted], str]] | None = None
         self._execute = loaded.execute_sharded
         forking.refuse_in_children(self)
-        memory_errors.note_program(self)
+        memory_errors.programs.add(weakref.ref(self, memory_errors.programs.discard))
         self._raw_handlers = [_raw_handler(aval, device) for aval in self.out_avals]
         pairs = zip(self._raw_handlers, self.out_avals, strict=True)
         self._handlers = [handler.wrap(DeviceArray) if is_plain(aval) else handler for handler, aval in pairs]

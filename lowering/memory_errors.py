@@ -34,7 +34,7 @@ class Exhausted(NamedTuple):
     free: int | None
 
 
-class Program(Protocol):
+class CompiledProgram(Protocol):
     """A compiled program.
 
     program: what it was compiled from. budget: says which budget of its gradients would fit. Both are weak references.
@@ -54,17 +54,12 @@ def is_exhausted(error: Exception) -> bool:
     return str(error).startswith("RESOURCE_EXHAUSTED")
 
 
-def note_program(program: Program) -> None:
-    """Remember a compiled program for as long as it lives, so that what is read of its results is explained."""
-    _programs.add(weakref.ref(program, _programs.discard))
-
-
 def explain_read(error: Exception) -> Exception:
     """Return the error for reading a result: as the program raises it that ran out of memory, if it can be told."""
     text = str(error)
     asked = text.removeprefix(_ASKING).removesuffix(" bytes.")
     if text == f"{_ASKING}{asked} bytes." and asked.isdigit():
-        alive = [program for ref in list(_programs) if (program := ref()) is not None]
+        alive = [program for ref in list(programs) if (program := ref()) is not None]
         for program in alive:
             with suppress(RuntimeError, MemoryError):  # of one without figures, or where nothing is left to make them
                 if program.memory_analysis().temp_size_in_bytes == int(asked):
@@ -72,7 +67,7 @@ def explain_read(error: Exception) -> Exception:
     return error
 
 
-def describe_memory(program: Program) -> str:
+def describe_memory(program: CompiledProgram) -> str:
     """Describe the largest values of a program, each kind of value at a line once, and say what bounds them."""
     jaxpr = program.program and program.program()
     if not jaxpr:
@@ -92,7 +87,7 @@ def describe_memory(program: Program) -> str:
     )
 
 
-def _fitting_budget(program: Program) -> Iterator[str]:
+def _fitting_budget(program: CompiledProgram) -> Iterator[str]:
     """Say which budget would fit. What stands in the way of finding one hides no error of memory."""
     budget = program.budget and program.budget()
     if budget:
@@ -119,4 +114,4 @@ def _equations(jaxpr: Jaxpr) -> Iterator[Equation]:
 
 
 _ASKING: Final = "RESOURCE_EXHAUSTED: Out of memory allocating "
-_programs: set["weakref.ref[Program]"] = set()
+programs: set["weakref.ref[CompiledProgram]"] = set()  # all that are alive

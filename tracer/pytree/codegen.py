@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-_FILE: Final = f"{__file__.removesuffix('.py')}_written.py"  # a frame of ours, not the user's, for warnings and errors
+_FILE: Final = "<frozen tapeless>"  # like Python's own modules without files: for warnings no frame of the user's
 
 
 class TreeStructure(Protocol):
