@@ -156,9 +156,7 @@ class Executable:
         self.out_avals: Final = tuple(out_avals)
         self.in_avals: Final = None if in_avals is None else tuple(in_avals)
         self.restored: bool = False
-        self.program: weakref.ref[Jaxpr] | None = (
-            None  # for messages, as is `budget`: see memory_errors.CompiledProgram
-        )
+        self.program: weakref.ref[Jaxpr] | None = None  # for messages; see memory_errors
         self.budget: weakref.WeakMethod[Callable[[memory_errors.Exhausted], str]] | None = None
         self._execute = loaded.execute_sharded
         forking.refuse_in_children(self)

@@ -3,12 +3,12 @@
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from tapeless.arguments.names import argument_name, shown_attributes
+from tapeless.arguments.untraced import hide, reveal
 from tapeless.interpreters.residuals.budget import Budget, SurveyPolicy
 from tapeless.remat.checkpoint import checkpoint
-from tapeless.tracer import pytree
 from tapeless.tracer.types import is_arraylike
 
 
@@ -39,27 +39,11 @@ def within_budget(
         result = rest(*args)
         if not has_aux or not isinstance(result, tuple) or len(result) != 2:
             return result  # or an error, which `grad` tells of
-        return result[0], pytree.tree_map(lambda x: x if is_arraylike(x) else _Static(x), result[1])
+        return result[0], hide(result[1], lambda x: not is_arraylike(x))
 
     names: dict[str, None] = dict.fromkeys([argument_name(fun, i) for i in chosen])
     if all(map(str.isidentifier, names)):
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         run.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # type: ignore[attr-defined]
     bounded = checkpoint(run, policy=policy)
-    return lambda *args: pytree.tree_map(_value_of, bounded(*args), is_leaf=_is_static)
-
-
-@pytree.register_static
-class _Static:
-    """A value that is no array, in the result of a traced function."""
-
-    def __init__(self, value: Any) -> None:
-        self.value: Final = value
-
-
-def _is_static(x: Any) -> bool:
-    return isinstance(x, _Static)
-
-
-def _value_of(x: Any) -> Any:
-    return x.value if _is_static(x) else x
+    return lambda *args: reveal(bounded(*args))

@@ -24,7 +24,7 @@ class TracedGradient:
     """
 
     def __init__(self, who: str, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        closed, names = residuals.differentiable_program(who, fun, args, kwargs)
+        closed, names = residuals.differentiable_program_of_arrays(who, fun, args, kwargs)
         self.names: Final[tuple[str, ...]] = tuple(names)
         self._program, outer, _ = jvp_jaxpr(closed.jaxpr, residuals.flag_differentiated(closed))
         self.name: Final[str] = getattr(fun, "__name__", type(fun).__name__)

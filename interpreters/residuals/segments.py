@@ -179,6 +179,13 @@ class _CutPoint(NamedTuple):
         return self.totals[bisect_left(self.made, -position)]
 
 
+class Recomputation(NamedTuple):
+    """An equation of a linear half, and the bytes that its bodies compute again."""
+
+    eqn: Equation
+    nbytes: int
+
+
 # ---- what is read where --------------------------------------------------------------------------------------
 
 
@@ -353,16 +360,24 @@ class Flow:
         """Count at each position the bytes of the cotangents, and of what the bodies of an equation compute again."""
         at: dict[Atom, int] = {}
         last: dict[Atom, int] = {}
-        inner = [0] * (len(self.halves.primal.eqns) + 1)
         for eqn, k in self.place.items():
-            inner[k] = max(inner[k], max([recomputed_bytes(p) for p in subjaxprs(eqn.params)], default=0))
             at.update(dict.fromkeys(eqn.outvars, k))
             last.update({v: max(last.get(v, 0), k) for v in eqn.invars if v in at})
         steps = [0] * (len(self.halves.primal.eqns) + 2)
         for v, k in last.items():
             steps[at[v]] += v.aval.nbytes
             steps[k] -= v.aval.nbytes
-        return [a + b for a, b in zip(accumulate(steps), inner)]
+        inner = self.recomputing()
+        return [n + (inner[k].nbytes if k in inner else 0) for k, n in enumerate(list(accumulate(steps))[:-1])]
+
+    def recomputing(self) -> dict[int, "Recomputation"]:
+        """Find at each position the equation whose bodies compute the most bytes again, if any do."""
+        found: dict[int, Recomputation] = {}
+        for eqn, k in self.place.items():
+            nbytes = max([recomputed_bytes(p) for p in subjaxprs(eqn.params)], default=0)
+            if nbytes > (found[k].nbytes if k in found else 0):
+                found[k] = Recomputation(eqn, nbytes)
+        return found
 
 
 # ---- the halves ----------------------------------------------------------------------------------------------
