@@ -8,12 +8,12 @@ from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_cal
 from tapeless.differentiate import residuals
 from tapeless.differentiate.gradients import TracedGradient, analyze_memory
 from tapeless.differentiate.residuals import Residual
+from tapeless.explanation.live_bytes import COTANGENTS, LiveBytes
 from tapeless.interpreters.residuals.segments import Flow
 from tapeless.lowering.compile import MemoryAnalysis
 from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.source import Source
 
-COTANGENTS: Final = "cotangents"
 SHOWN: Final = 12  # rows of a table
 
 
@@ -44,16 +44,16 @@ class Memory:
       cotangents, and of what the body of a checkpoint or a loop computes again.
     lines, operations, transformations: a `MemoryPart` for each, the largest at the peak first. What comes from no
       transformation of the function's is a part without a name.
-    arguments: an `ArgumentMemory` for each, the largest first. compiled: XLA's figures, if they were asked for.
+    arguments: an `ArgumentMemory` for each, the largest first. live: the curve of live bytes over both passes.
+    compiled: XLA's figures, if they were asked for.
     """
 
     def __init__(self, gradient: TracedGradient, compiled: MemoryAnalysis | None) -> None:
-        flow = Flow(gradient.halves)
+        flow, n = Flow(gradient.halves), gradient.constants
         place = max(range(len(flow.peaks)), key=flow.peaks.__getitem__)
-        n = gradient.constants
         described = residuals.residuals_of(flow.halves, n, gradient.names)
         saved = list(_saved(flow, described))
-        live = {v for v, k in flow.first_reads().items() if k <= place}
+        live = {v for v, k in flow.first_reads.items() if k <= place}
         again = flow.recomputing().get(place)
         self.name: Final = gradient.name
         self.peak: Final = flow.peak
@@ -69,6 +69,7 @@ class Memory:
         self.operations: Final = _grouped(parts, lambda r: r.maker or "")
         self.transformations: Final = _grouped(parts, lambda r: _nested(r.transformations))
         self.arguments: Final = tuple(_arguments(gradient, described))
+        self.live: Final = LiveBytes(flow, described)
         self.compiled: Final = compiled
 
     def __str__(self) -> str:
@@ -93,6 +94,8 @@ class Memory:
         yield f"{self.name}: memory of value and gradient, in bytes, as predicted"
         for name, n, words in figures:
             yield f"{name:9}  {n:{width},}  {words}".rstrip()
+        if self.peak:
+            yield f"over time  {self.live}  the forward pass, and the backward pass"
 
 
 def memory(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kwargs: Any) -> Memory:

@@ -336,6 +336,7 @@ class Flow:
                 found[key] = max(found.get(key, 0), saved)
         return found
 
+    @cached_property
     def first_reads(self) -> dict[Atom, int]:
         """Find the first position where the linear half reads each value."""
         first: dict[Atom, int] = {}
@@ -352,7 +353,7 @@ class Flow:
     def residual_bytes(self) -> list[int]:
         """Count at each position the bytes of the residuals that the linear half reads first there."""
         found = [0] * (len(self.halves.primal.eqns) + 1)
-        for v, k in self.first_reads().items():
+        for v, k in self.first_reads.items():
             found[k] += v.aval.nbytes
         return found
 

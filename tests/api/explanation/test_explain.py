@@ -118,6 +118,7 @@ def test_text_of_the_running_example():
     file, line = place(running, "tnp.sin").split(" ")[0].split(":")
     line = line.rjust(4)
     expected = f"""running: work 9 and 36 bytes of residuals; then 12 for a tangent, 12 for a gradient
+live ▁▅██│██▁▁ forward, and backward; at most 24 bytes at {file}:{line.strip()}
 lines of {file}
 
     PRIMAL: work 9                        nonlinear  adds  muls  bytes  saved    line

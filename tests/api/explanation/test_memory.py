@@ -73,6 +73,7 @@ def test_text():
         "arguments  4,000\n"
         "residuals  9,600  kept for the backward pass, beyond arguments\n"
         f"peak       9,600  live at once, beyond arguments and results, where the backward pass is at {where}\n"
+        "over time  ▁▁▄▄▆▆███│█████▆▆▁▁  the forward pass, and the backward pass\n"
         "\n"
         "residuals  at the peak  line\n"
         f"    9,600        6,400  {where}\n"
