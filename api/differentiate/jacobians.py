@@ -205,7 +205,8 @@ def jacobian(
     The function is linearized. All columns take its linear program as often as arguments have elements, all rows the
     transposed program as often as results have: the fewer operations, counted as `tl.cost` does, decide. For equal
     numbers, as of square Jacobians, the mode is forward. Where only one mode is allowed, it is that one: forward for
-    complex results, integer results (whose blocks are float0 zeros) and `while_loop`, reverse for complex arguments. With `holomorphic` or `allow_int` it is reverse.
+    complex results, integer results (whose blocks are float0 zeros) and `while_loop`, reverse for complex arguments.
+    With `holomorphic` or `allow_int` it is reverse.
 
     Args: as `jacrev`.
     Returns: as `jacrev`. Loops of `fun` keep the residuals of all their steps; `jacfwd` does not.
