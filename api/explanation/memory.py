@@ -62,8 +62,11 @@ class Memory:
         self.residual_bytes: Final = sum([residual.nbytes for _, residual in saved])
         self.recomputed: Final = again.nbytes if again else 0
         self.cotangents: Final = flow.cotangent_bytes()[place] - self.recomputed
-        kept = [_Part(residual, residual.nbytes, residual.nbytes if v in live else 0) for v, residual in saved]
-        others = [_Part(None, 0, self.cotangents), *([_Part(_made_by(again.eqn), 0, again.nbytes)] if again else [])]
+        kept = [_MadeBytes(residual, residual.nbytes, residual.nbytes if v in live else 0) for v, residual in saved]
+        others = [
+            _MadeBytes(None, 0, self.cotangents),
+            *([_MadeBytes(_made_by(again.eqn), 0, again.nbytes)] if again else []),
+        ]
         parts = [part for part in (*kept, *others) if part.residuals or part.live]
         self.lines: Final = _grouped(parts, _line)
         self.operations: Final = _grouped(parts, lambda r: r.maker or "")
@@ -131,7 +134,7 @@ def _saved(flow: Flow, described: Sequence[Residual]) -> Iterator[tuple[Any, Res
             yield v, residual
 
 
-class _Part(NamedTuple):
+class _MadeBytes(NamedTuple):
     """Bytes of one residual, or of what else is live at the peak: made by what it stands for, or a cotangent."""
 
     made: Residual | None
@@ -145,7 +148,7 @@ def _made_by(eqn: Equation) -> Residual:
     return Residual(eqn.outvars[0].aval, None, str(eqn.primitive), None, eqn.source, transformations=found)
 
 
-def _grouped(parts: Sequence[_Part], key: Callable[[Residual], str]) -> tuple[MemoryPart, ...]:
+def _grouped(parts: Sequence[_MadeBytes], key: Callable[[Residual], str]) -> tuple[MemoryPart, ...]:
     """Sum the bytes by a key, all residuals and what is live; cotangents are a part of their own."""
     kept, alive = Counter[str](), Counter[str]()
     for part in parts:
