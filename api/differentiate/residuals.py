@@ -23,7 +23,7 @@ from tapeless.tracer.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Var, list_
 from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import move_p
 from tapeless.tracer.source import Source
-from tapeless.tracer.types import ShapedArray, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ def differentiable_program_of_arrays(
 ) -> tuple[ClosedJaxpr, list[str]]:
     """Trace a function that is to be differentiated, as gradients do: with arguments of any kind, arrays among them.
 
-    Python's numbers, and what is no array, are what they are. So are arrays that have no derivative, masks for example,
-    if the function needs their values.
+    Python's integers, and what is no array, are what they are. So are numbers, and arrays that have no derivative, as
+    masks, if the function needs their values.
     Returns, Raises: as `differentiable_program`.
     """
     closed, names = _program_of_arrays(who, fun, args, kwargs)
@@ -158,13 +158,15 @@ def differentiable_program_of_arrays(
 def _program_of_arrays(who: str, fun: Any, args: Any, kwargs: Any) -> tuple[ClosedJaxpr, list[str]]:
     check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
     leaves = pytree.leaves((args, kwargs))
-    if not any(_is_inexact_array(x) for x in leaves):  # numbers are differentiated, if anything is
+    if not any(map(_is_inexact, leaves)):
         return _traced_but(lambda x: not (is_arraylike(x) or _is_type(x)), who, fun, args, kwargs)
     try:
-        return _traced_but(lambda x: not _is_array(x), who, fun, args, kwargs)
+        return _traced_but(lambda x: not (_is_array(x) or _is_inexact(x)), who, fun, args, kwargs)
     except ConcretizationTypeError:
-        with contextlib.suppress(ConcretizationTypeError):  # the first error tells more
-            return _traced_but(lambda x: not (_is_inexact_array(x) or _is_type(x)), who, fun, args, kwargs)
+        if any(_is_array(x) and _is_inexact(x) for x in leaves):
+            with contextlib.suppress(ConcretizationTypeError):  # the first error tells more
+                known = lambda x: not (_is_type(x) or (_is_array(x) and _is_inexact(x)))  # noqa: E731
+                return _traced_but(known, who, fun, args, kwargs)
         raise
 
 
@@ -191,8 +193,8 @@ def _is_array(x: Any) -> bool:
     return _is_type(x) or (is_arraylike(x) and not number)
 
 
-def _is_inexact_array(x: Any) -> bool:
-    return _is_array(x) and dtypes.is_inexact(x.dtype)
+def _is_inexact(x: Any) -> bool:
+    return (_is_type(x) and dtypes.is_inexact(x.dtype)) or (is_arraylike(x) and dtypes.is_inexact(aval_of(x).dtype))
 
 
 def flag_differentiated(closed: ClosedJaxpr) -> tuple[bool, ...]:

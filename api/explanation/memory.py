@@ -109,8 +109,8 @@ def memory(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kwar
     Args:
       fun: a function to an array or a pytree of arrays.
       args, kwargs: arguments of `fun`, of any kind: pytrees of arrays or of their types (`tl.ShapeDtypeStruct`), and
-        numbers, texts, functions, None. It is differentiated in all arrays that are inexact (in numbers if there are
-        none); values are not used but of numbers, of what is no array, and of other arrays if `fun` needs them.
+        numbers, texts, functions, None. It is differentiated in all that are inexact. Values are not used, but of what
+        is no array, and, if `fun` needs them, of numbers and of arrays that are not inexact.
       compile: whether the program is compiled, for XLA's figures of arguments, results, temporaries and code.
     Returns: a `Memory`, which prints. `tl.frontier` tells how the peak may be lower.
     Raises: TypeError if `fun` cannot be called, a result is no array, or no argument is inexact; whatever tracing `fun`
