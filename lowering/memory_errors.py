@@ -35,14 +35,22 @@ class Exhausted(NamedTuple):
 
 
 class CompiledProgram(Protocol):
-    """A compiled program.
+    """A compiled program, as an error describes it."""
 
-    program: what it was compiled from. budget: says which budget of its gradients would fit. Both are weak references.
-    """
+    @property
+    def device(self) -> "Device":
+        """Where it runs."""
+        ...
 
-    device: "Device"
-    program: Callable[[], Jaxpr | None] | None
-    budget: Callable[[], Callable[[Exhausted], str] | None] | None
+    @property
+    def program(self) -> Callable[[], Jaxpr | None] | None:
+        """A weak reference to what it was compiled from."""
+        ...
+
+    @property
+    def budget(self) -> Callable[[], Callable[[Exhausted], str] | None] | None:
+        """A weak reference to what says which budget of its gradients would fit."""
+        ...
 
     def memory_analysis(self) -> Any:
         """Return the memory that a run takes."""
@@ -114,4 +122,4 @@ def _equations(jaxpr: Jaxpr) -> Iterator[Equation]:
 
 
 _ASKING: Final = "RESOURCE_EXHAUSTED: Out of memory allocating "
-programs: set["weakref.ref[CompiledProgram]"] = set()  # all that are alive
+programs: set["weakref.ref[Any]"] = set()  # all that are alive

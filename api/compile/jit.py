@@ -475,7 +475,7 @@ class Jitted(Generic[P, R]):
         own = Jitted[P, R](self._fun, self._static, Arguments((), ()), self._device, False, None, "memory", survey)
         own._trace(statics, [ShapeDtypeStruct.of(aval) for aval in avals], tree)
         budget = self._budget if isinstance(self._budget, budgets.Budget) else None
-        return fitting_budgets.describe_fitting(survey, budget, memory, self.__name__)
+        return fitting_budgets.describe_fitting(survey, budget, memory, core.function_name(self._fun))
 
     def _describes(self, statics: Any, tree: Any) -> Callable[[Sequence[int]], str]:
         """Make the function that describes arguments by the numbers of their leaves."""

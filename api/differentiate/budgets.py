@@ -27,8 +27,9 @@ def read_setting(limit: int | float | str | Budget | SurveyPolicy) -> Budget | S
     Raises: as `read_limit`.
     """
     found = read_limit(limit, "config")
-    is_part = isinstance(found, Budget) and not isinstance(limit, Budget) and isinstance(found.limit, float)
-    return dataclasses.replace(found, lenient=True) if is_part else found
+    if isinstance(limit, Budget | SurveyPolicy) or not isinstance(found, Budget) or not isinstance(found.limit, float):
+        return found
+    return dataclasses.replace(found, lenient=True)
 
 
 def within_budget(

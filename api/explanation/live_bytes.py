@@ -25,12 +25,12 @@ class LiveGroup(NamedTuple):
     """Live values of one kind: what they are, how many, their bytes together, and their line."""
 
     what: str
-    count: int
+    number: int
     nbytes: int
     source: Source | None
 
     def __str__(self) -> str:
-        many = f"{self.count:,} × " if self.count > 1 else ""
+        many = f"{self.number:,} × " if self.number > 1 else ""
         return f"{many}{self.what}{f'  {self.source.describe()}' if self.source else ''}"
 
 
@@ -96,7 +96,7 @@ class LiveBytes:
         found: dict[tuple[str, str], LiveGroup] = {}
         for what, source, nbytes in self._named(moment):
             known = found.get(key := (what, str(source)), LiveGroup(what, 0, 0, source))
-            found[key] = known._replace(count=known.count + 1, nbytes=known.nbytes + nbytes)
+            found[key] = known._replace(number=known.number + 1, nbytes=known.nbytes + nbytes)
         return sorted([group for group in found.values() if group.nbytes], key=lambda group: -group.nbytes)
 
     def _named(self, moment: int) -> Iterator[tuple[str, Source | None, int]]:

@@ -36,7 +36,7 @@ def _first(groups: Sequence[LiveGroup]) -> Iterator[LiveGroup]:
     yield from groups[:SHOWN]
     others = groups[SHOWN:]
     if others:
-        yield LiveGroup("other values", sum([g.count for g in others]), sum([g.nbytes for g in others]), None)
+        yield LiveGroup("other values", sum([g.number for g in others]), sum([g.nbytes for g in others]), None)
 
 
 def _chart(live: LiveBytes, keys: "_Keys") -> str:
