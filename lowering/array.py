@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, SupportsIndex
 
 import numpy as np
 
-from tapeless.lowering import devices, host, transfers
+from tapeless.lowering import devices, host, memory_errors, transfers
 from tapeless.lowering.devices import Device, OnOneDevice, SingleDeviceSharding
 from tapeless.lowering.xla_workarounds import compat, forking
 from tapeless.tracer import dtypes
@@ -259,6 +259,8 @@ class DeviceArray(ShardMethods, Array):
             return compat.export_dlpack(duplicate(self).buf if copy else self.live(), stream)
         except compat.xc.XlaRuntimeError as error:
             self.live()
+            if memory_errors.is_exhausted(error):  # of the program that computes it
+                raise memory_errors.explain_read(error) from None
             raise BufferError(f"__dlpack__: dlpack has no form for {self.aval}: {error}") from None
 
     def __dlpack_device__(self) -> tuple[int, int]:

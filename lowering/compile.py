@@ -139,6 +139,7 @@ class Executable:
         "_execute",
         "_handlers",
         "_raw_handlers",
+        "budget",
         "device",
         "in_avals",
         "loaded",
@@ -155,9 +156,11 @@ class Executable:
         self.out_avals: Final = tuple(out_avals)
         self.in_avals: Final = None if in_avals is None else tuple(in_avals)
         self.restored: bool = False
-        self.program: weakref.ref[Jaxpr] | None = None  # for messages
+        self.program: weakref.ref[Jaxpr] | None = None  # for messages; see memory_errors
+        self.budget: weakref.WeakMethod[Callable[[memory_errors.Exhausted], str]] | None = None
         self._execute = loaded.execute_sharded
         forking.refuse_in_children(self)
+        memory_errors.programs.add(weakref.ref(self, memory_errors.programs.discard))
         self._raw_handlers = [_raw_handler(aval, device) for aval in self.out_avals]
         pairs = zip(self._raw_handlers, self.out_avals, strict=True)
         self._handlers = [handler.wrap(DeviceArray) if is_plain(aval) else handler for handler, aval in pairs]
@@ -206,11 +209,8 @@ class Executable:
         check_live(bufs)
         if "donated" in str(error):
             check_distinct(bufs, range(len(bufs)))
-        raise type(error)(clean_message(str(error)) + self._largest_values(error)) from None
-
-    def _largest_values(self, error: Exception) -> str:
-        program = self.program and memory_errors.is_exhausted(error) and self.program()
-        return memory_errors.describe_memory(program) if program else ""
+        told = memory_errors.describe_memory(self) if memory_errors.is_exhausted(error) else ""
+        raise type(error)(clean_message(str(error)) + told) from None
 
     # ---- inspection
 

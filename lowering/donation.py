@@ -40,6 +40,11 @@ def match_donated(
     return Donation(taken, list(types))
 
 
+def has_equal_size(aval: ShapedArray, others: Sequence[ShapedArray]) -> bool:
+    """Tell whether another type has as many bytes."""
+    return physical(aval).nbytes in [physical(other).nbytes for other in others]
+
+
 def attribute(result: int | None) -> str:
     """Write the attribute of an input of `@main` whose memory a result takes."""
     return "{jax.buffer_donor = true}" if result is None else f"{{tf.aliasing_output = {result} : i32}}"

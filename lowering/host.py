@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.lowering import memory_errors
 from tapeless.lowering.xla_workarounds.compat import xc
 from tapeless.tracer.primitives.callback import Callback, call_host
 from tapeless.tracer.types import ShapedArray
@@ -47,13 +48,15 @@ def _keep(error: BaseException) -> str:
 def raising(run: Callable[..., Any], *args: Any) -> Any:
     """Run a program, or wait for its results; raise the exception of a callback as it was raised.
 
+    The error of a program that ran out of memory says of its values what the program itself would.
+
     jaxlib's own error is what a second reader of the same results gets: the exception is kept once.
     """
     try:
         return run(*args)
     except xc.XlaRuntimeError as error:
-        exception = _raised_by(error)
-        if exception is None:
+        exception = _raised_by(error) or memory_errors.explain_read(error)
+        if exception is error:
             raise
     raise exception
 

@@ -2,12 +2,12 @@
 
 A stack is a text, so that it is hashed once: entries between slashes. A transformation's ends in a mark and wraps what
 comes next: `vmap`, `jvp`, `layer` reads `vmap(jvp(layer))`. A mark alone is where a program begins, the body of a loop
-or what `jit` traces.
+or what `jit` traces. A rule of the user's is an entry with a mark of its own, which is not printed.
 """
 
 from functools import lru_cache
 
-_TRANSFORMS, _PROGRAM = "\0", "\1"
+_TRANSFORMS, _PROGRAM, _RULE = "\0", "\1", "\2"
 
 
 def within(outer: str, entry: str) -> str:
@@ -18,6 +18,16 @@ def within(outer: str, entry: str) -> str:
 def transformation(name: str) -> str:
     """Make the entry for a transformation."""
     return name + _TRANSFORMS
+
+
+def rule(name: str) -> str:
+    """Make the entry for what a rule of the user's computes."""
+    return name + _RULE
+
+
+def transformations(stack: str) -> list[str]:
+    """List the transformations of the part within the innermost program, and rules of the user's, outermost first."""
+    return [entry[:-1] for entry in inside(stack).split("/") if entry.endswith((_TRANSFORMS, _RULE))]
 
 
 def program(outer: str) -> str:
@@ -36,7 +46,7 @@ def transpose_stack(stack: str, outer: str) -> str:
 @lru_cache(maxsize=4096)
 def format_stack(stack: str) -> str:
     """Print a stack, through all programs: `encoder/vmap(attention)`; nothing if it has transformations only."""
-    named = any(entry and entry[-1] not in (_TRANSFORMS, _PROGRAM) for entry in stack.split("/"))
+    named = any(entry and entry[-1] not in (_TRANSFORMS, _PROGRAM, _RULE) for entry in stack.split("/"))
     return _text([entry for entry in stack.split("/") if entry != _PROGRAM]) if named else ""
 
 
@@ -48,8 +58,8 @@ def inside(stack: str) -> str:
 @lru_cache(maxsize=4096)
 def shown_inside(stack: str) -> str:
     """Print the part of a stack within the innermost program, with transformations that wrap no name."""
-    own = inside(stack)
-    return _text(own.split("/")) if own else ""
+    own = [entry for entry in inside(stack).split("/") if entry and not entry.endswith(_RULE)]
+    return _text(own) if own else ""
 
 
 def _text(entries: list[str]) -> str:
@@ -58,7 +68,7 @@ def _text(entries: list[str]) -> str:
     for entry in entries:
         if entry.endswith(_TRANSFORMS):
             pending.append(entry[:-1])
-        else:
+        elif not entry.endswith(_RULE):
             done.append(_wrapped(pending, entry))
             pending = []
     return "/".join([*done, _wrapped(pending, "")] if pending else done)

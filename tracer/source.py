@@ -143,6 +143,19 @@ def call_transformed(
     return call_in_scope(_scope, name_stacks.within(_scope.get(), name_stacks.transformation(name)), f, *args, **params)
 
 
+def call_by_rule(
+    kind: str, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs
+) -> Result:
+    """Call `f(*args, **params)`, a rule of the user's of a kind such as `custom_vjp`, with that on the name stack."""
+    entry, place = name_stacks.rule(kind), override.get()
+    if place is None:
+        return call_in_scope(_scope, name_stacks.within(_scope.get(), entry), f, *args, **params)
+    if type(place) is not Source:  # one that knows more than a place
+        return f(*args, **params)
+    inner = _source(place.code, place.instruction, name_stacks.within(place.stack, entry))
+    return call_in_scope(override, inner, f, *args, **params)
+
+
 def in_program(f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:
     """Call `f(*args, **params)`, which writes a program, with its beginning on the name stack."""
     return call_in_scope(_scope, name_stacks.program(_scope.get()), f, *args, **params)

@@ -7,6 +7,7 @@ combination is traced and compiled. The stages are there to be used one by one: 
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
@@ -34,6 +35,7 @@ from tapeless.lowering import devices, dispatch
 from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.call_code import argument_leaf, result_leaf
+from tapeless.lowering.memory_errors import Exhausted
 from tapeless.tracer import (
     core,
     dtypes,
@@ -54,9 +56,11 @@ from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of, incoming_number, is_arraylike
 
 if TYPE_CHECKING:
+    from tapeless.compile import fitting_budgets
     from tapeless.interpreters.residuals import budget as budgets
     from tapeless.tracer.keys import key_reuse
 else:
+    fitting_budgets = LateModule("tapeless.compile.fitting_budgets")
     budgets = LateModule("tapeless.interpreters.residuals.budget")
     key_reuse = LateModule("tapeless.tracer.keys.key_reuse")
 
@@ -212,7 +216,7 @@ class Jitted(Generic[P, R]):
         inline: bool,
         options: Any,
         who: str = "jit",
-        budget: "budgets.Budget | None" = None,
+        budget: "budgets.Budget | budgets.SurveyPolicy | None" = None,
     ) -> None:
         functools.update_wrapper(self, fun, updated=("__dict__",) if isinstance(fun, FunctionType) else ())
         self._who, self._budget = who, budget
@@ -263,7 +267,9 @@ class Jitted(Generic[P, R]):
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """Lower to the StableHLO module for arguments of these types."""
-        return self.trace(*args, **kwargs).lower()
+        lowered = self.trace(*args, **kwargs).lower()
+        lowered.function = self
+        return lowered
 
     def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute shapes and dtypes of the results for arguments of these types."""
@@ -455,7 +461,21 @@ class Jitted(Generic[P, R]):
         function = core.describe_function(self._fun)
         if refs is not None and not set(donated).isdisjoint(refs.given):
             raise ValueError(f"jit: a donated argument of {function} is a reference, which cannot be donated.")
-        return Traced(closed, tree.snapshot(), out[0].snapshot(), donated, self._options, function, names, refs)
+        found = Traced(closed, tree.snapshot(), out[0].snapshot(), donated, self._options, function, names, refs)
+        if self._who == "jit" and refs is None:
+            found.budget = functools.partial(_fitting_budget, weakref.ref(self), statics, avals, found.in_tree)
+        return found
+
+    def fitting_budget(self, statics: Any, avals: Sequence[ShapedArray], tree: Any, memory: Exhausted) -> str:
+        """Say which budget of the gradients in the function would fit: it is traced once more, to see what they need.
+
+        Raises: whatever tracing raises.
+        """
+        survey = budgets.SurveyPolicy()
+        own = Jitted[P, R](self._fun, self._static, Arguments((), ()), self._device, False, None, "memory", survey)
+        own._trace(statics, [ShapeDtypeStruct.of(aval) for aval in avals], tree)
+        budget = self._budget if isinstance(self._budget, budgets.Budget) else None
+        return fitting_budgets.describe_fitting(survey, budget, memory, core.function_name(self._fun))
 
     def _describes(self, statics: Any, tree: Any) -> Callable[[Sequence[int]], str]:
         """Make the function that describes arguments by the numbers of their leaves."""
@@ -479,6 +499,14 @@ class Jitted(Generic[P, R]):
                 name = naming(self._fun, self._static.positions(statics))
                 raise TypeError(_not_an_array(x, i, given, name, self._fun, self._who))
         return statics, leaves, tree
+
+
+def _fitting_budget(
+    jitted: "weakref.ref[Jitted[..., Any]]", statics: Any, avals: Sequence[ShapedArray], tree: Any, memory: Exhausted
+) -> str:
+    """Say which budget of the gradients in a function would fit, if it is still there."""
+    function = jitted()
+    return function.fitting_budget(statics, avals, tree, memory) if function else ""
 
 
 def _no_programs() -> Programs:

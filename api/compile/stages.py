@@ -2,6 +2,7 @@
 
 import functools
 import re
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -17,6 +18,7 @@ from tapeless.lowering.argument_errors import ArgumentError
 from tapeless.lowering.array import DeviceArray, duplicate, forget_view
 from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation, parse
 from tapeless.lowering.key_array import run_followed, wrap_buffer
+from tapeless.lowering.memory_errors import Exhausted
 from tapeless.lowering.xla_workarounds import compat
 from tapeless.tracer import dtypes, pytree, source
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal
@@ -55,7 +57,10 @@ class CompiledCall:
       consts: buffers on the executable's device.
       references: those that go in with the arguments and come out with the results, if there are any.
       jaxpr, options: what was compiled, and the compiler's options; None if that is not known.
+    budget: says which budget of the program's gradients would fit, when it runs out of memory.
     """
+
+    budget: Callable[[Exhausted], str] | None = None
 
     def __init__(
         self,
@@ -73,7 +78,11 @@ class CompiledCall:
         self.donated: Final = donated
         self._options = options
         self._jaxpr, self._device, self._tree = jaxpr, executable.device, signature.out_tree
-        self._call = self._call_donating if donated else executable.call
+        self._call, self._taken = executable.call, ()
+        if donated:
+            inputs = [i - len(consts) for i in donated]
+            taken = donation.match_donated(signature.in_avals, executable.out_avals, inputs).taken
+            self._call, self._taken = self._call_donating, tuple(taken)
         self.consts: Final = list(consts)
         self._followed: ClosedJaxpr | None = None  # the program as it was traced, if its keys are followed
         self.kinds: set[tuple[type, ...]] = set()  # classes of arguments that were given
@@ -91,7 +100,13 @@ class CompiledCall:
         bufs = [dispatch.buffer_on(c, device) for c in consts]
         call = cls(traced.type, executable, bufs, donated, jaxpr, traced.options, traced.references)
         call._followed = traced.jaxpr if config.debug_key_reuse else None
+        call.budget = traced.budget
+        executable.budget = weakref.WeakMethod(call.fitting_budget)  # of a call that is gone, nobody knows
         return call
+
+    def fitting_budget(self, memory: Exhausted) -> str:
+        """Say which budget of the gradients in the program would fit; "" if that is not known."""
+        return self.budget(memory) if self.budget else ""
 
     def saveable(self) -> Executable:
         """Return the executable, compiled once more if it was found in the cache on disk."""
@@ -108,9 +123,12 @@ class CompiledCall:
 
     def _run_buffers(self, bufs: list[Any]) -> Sequence[Any]:
         try:
-            if self.donated:
-                self._check_donated(bufs)
-            return self.executable.run(bufs)
+            if not self.donated:
+                return self.executable.run(bufs)
+            self._check_donated(bufs)
+            results = self.executable.run(bufs)
+            self._check_taken(bufs)
+            return results
         except ArgumentError as error:
             raise error.after(len(self.consts)) from None
 
@@ -147,7 +165,21 @@ class CompiledCall:
 
     def _call_donating(self, bufs: Sequence[Any]) -> Any:
         self._check_donated(bufs)
-        return self.executable.call(bufs)
+        results = self.executable.call(bufs)
+        self._check_taken(bufs)
+        return results
+
+    def _check_taken(self, bufs: Sequence[Any]) -> None:
+        """Warn of donated memory that the runtime did not take, as it does not if it is lent to somebody."""
+        n = len(self.consts)
+        kept = [i for i in self._taken if not bufs[n + i].is_deleted()]
+        if kept:
+            named = ", ".join([f"{self.signature.named_argument(i)}: {self.signature.in_avals[i]}" for i in kept])
+            source.warn(
+                f"Some donated buffers were not usable: {named}.\n"
+                "  Their memory is lent to a NumPy array (np.asarray), or to another library (dlpack), so they stay.\n"
+                "  Give up what shares it, or let it have a copy (np.array)."
+            )
 
     def _check_donated(self, bufs: Sequence[Any]) -> None:
         """Check donated buffers before jaxlib does, which would print to stderr before it raises."""
@@ -222,7 +254,12 @@ class _Stage:
 
 
 class Traced(_Stage):
-    """A function as a program. `.jaxpr`, `.out_info`, `.lower()`."""
+    """A function as a program. `.jaxpr`, `.out_info`, `.lower()`.
+
+    budget: says which budget of the gradients in it would fit, when it runs out of memory; None if nobody asked for it.
+    """
+
+    budget: Callable[[Exhausted], str] | None = None
 
     def __init__(
         self,
@@ -279,17 +316,22 @@ class Traced(_Stage):
 
 def _warn_of_unused(traced: Traced, donated: Sequence[int]) -> None:
     """Warn of donated arguments whose memory no result can take; `donated` counts the constants before them."""
-    program = traced.to_compile
-    unused = donation.match_donated(program.jaxpr.in_avals, program.jaxpr.out_avals, donated).unused
-    if unused:
-        names, n = traced.type.names, len(program.consts)
-        leaves = {i: name_of_leaf(names, traced.in_tree, i - n) for i in unused}
-        named = ", ".join(f"{leaves[i]}: {program.jaxpr.in_avals[i]}" for i in unused)
-        source.warn(
-            f"Some donated buffers were not usable: {named}.\n"
-            f"  No result of {traced.type.function} is left that has as many bytes, so they are not reused, and stay.\n"
-            "  Donate arguments that a result can take the place of."
-        )
+    program, function = traced.to_compile, traced.type.function
+    in_avals, out_avals = program.jaxpr.in_avals, program.jaxpr.out_avals
+    unused = donation.match_donated(in_avals, out_avals, donated).unused
+    if not unused:
+        return
+    names, n = traced.type.names, len(program.consts)
+    leaves = {i: name_of_leaf(names, traced.in_tree, i - n) for i in unused}
+    named = ", ".join(f"{leaves[i]}: {in_avals[i]}" for i in unused)
+    outdone = [i for i in unused if donation.has_equal_size(in_avals[i], out_avals)]
+    small = [leaves[i] for i in unused if i not in outdone]
+    reasons = [f"  No result of {function} has as many bytes as {', '.join(small)}."] if small else []
+    if outdone:
+        late = ", ".join([leaves[i] for i in outdone])
+        reasons.append(f"  The results of {function} with as many bytes as {late} take other donated memory.")
+    advice = "  They are not reused, and stay. Donate arguments that a result can take the place of."
+    source.warn("\n".join([f"Some donated buffers were not usable: {named}.", *reasons, advice]))
 
 
 def _platform(given: Sequence[str] | None) -> str:
@@ -306,7 +348,12 @@ _LOCATION = re.compile(r" loc\(#loc\d+\)$|\n#loc\d+ = .*$", re.MULTILINE)
 
 
 class Lowered(_Stage):
-    """A program as a StableHLO module for a platform. `.as_text()`, `.compile()`."""
+    """A program as a StableHLO module for a platform. `.as_text()`, `.compile()`.
+
+    function: the jitted one, which is kept for what errors say of it.
+    """
+
+    function: object = None
 
     def __init__(self, traced: Traced, platform: str) -> None:
         super().__init__(traced.type, traced.donated)
@@ -362,7 +409,8 @@ class Lowered(_Stage):
             self.type.names,
             traced.references,
         )
-        return Compiled(CompiledCall.compiled(again, device))
+        again.budget = traced.budget
+        return Compiled(CompiledCall.compiled(again, device), self.function)
 
 
 def _check_dialect(who: str, dialect: str) -> None:
@@ -371,9 +419,13 @@ def _check_dialect(who: str, dialect: str) -> None:
 
 
 class Compiled(_Stage):
-    """A compiled function: callable with arguments of exactly the types it was compiled for."""
+    """A compiled function: callable with arguments of exactly the types it was compiled for.
 
-    def __init__(self, program: CompiledCall) -> None:
+    function: the jitted one, as `Lowered` keeps it.
+    """
+
+    def __init__(self, program: CompiledCall, function: object = None) -> None:
+        self.function: Final = function
         super().__init__(program.signature, [i - len(program.consts) for i in program.donated])
         self._program, self._executable = program, program.executable
 

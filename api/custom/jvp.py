@@ -163,7 +163,7 @@ class _JVPCall(FlatCall):
         with returned_by(self.custom.jvp):
             what = self.nondiff.before("the primals and the tangents")
             check_takes(f"custom_jvp: {self.describe_rule()}", self.custom.jvp, len(args), what)
-        return self.custom.jvp(*args)
+        return source.call_by_rule("custom_jvp", self.custom.jvp, *args)
 
     def _tangent(self, y: Any, t: Any) -> Any:
         want = aval_of(y).tangent()

@@ -15,7 +15,7 @@ from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff
 from tapeless.custom.rule_checks import returned_by
 from tapeless.custom.symbolic_zeros import CustomVJPPrimal
 from tapeless.interpreters.zero import Zero, zeros_of
-from tapeless.tracer import dtypes, pytree
+from tapeless.tracer import dtypes, pytree, source
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import custom
 from tapeless.tracer.types import aval_of
@@ -160,7 +160,7 @@ class _VJPCall(FlatCall):
         with returned_by(self.custom.fwd):
             what = f"as {self.__name__}"
             check_takes(f"custom_vjp: {self.describe_rule()}", self.custom.fwd, len(args), what)
-        return self.custom.fwd(*args)
+        return source.call_by_rule("custom_vjp", self.custom.fwd, *args)
 
     def _check_residuals(self, residuals: Any) -> None:
         what = f"custom_vjp: the residual{{}} of {self.describe_rule()}"

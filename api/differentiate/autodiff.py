@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tapeless.differentiate import budgets
 else:
     budgets = LateModule("tapeless.differentiate.budgets")
-config.watch("memory_budget", lambda limit: budgets.read_limit(limit, "config"))
+config.watch("memory_budget", lambda limit: budgets.read_setting(limit))
 
 P = ParamSpec("P")
 A = TypeVar("A", bound=Any)  # the argument that is differentiated; bound, so that those of lambdas are taken as Any
@@ -219,7 +219,7 @@ def _value_and_grad(
             check_inputs(who, args[i], i, fun, holomorphic, allow_int)
         rest: Callable[..., Any] = functools.partial(with_arguments, fun, args, kwargs, chosen)
         if limit := budget or config.memory_budget:
-            rest = budgets.within_budget(rest, fun, chosen, limit, has_aux)
+            rest = budgets.within_budget(rest, fun, len(args), chosen, limit, has_aux)
         values, pull_back, aux = _vjp(who, rest, [args[i] for i in chosen], has_aux, fun)
         leaves, tree = pytree.flatten(values)
         check_scalar(who, leaves, tree, fun, holomorphic)

@@ -24,7 +24,7 @@ class TracedGradient:
     """
 
     def __init__(self, who: str, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        closed, names = residuals.differentiable_program(who, fun, args, kwargs)
+        closed, names = residuals.differentiable_program_of_arrays(who, fun, args, kwargs)
         self.names: Final[tuple[str, ...]] = tuple(names)
         self._program, outer, _ = jvp_jaxpr(closed.jaxpr, residuals.flag_differentiated(closed))
         self.name: Final[str] = getattr(fun, "__name__", type(fun).__name__)
@@ -40,7 +40,7 @@ class TracedGradient:
         """Plan it for budgets."""
         policy = SurveyPolicy()
         unzip_body(self._program, self._program.linear_in, policy)
-        return policy.plans
+        return policy.plans[0]
 
 
 def operations(halves: UnzippedJaxpr) -> int:

@@ -205,11 +205,12 @@ def jacobian(
     The function is linearized. All columns take its linear program as often as arguments have elements, all rows the
     transposed program as often as results have: the fewer operations, counted as `tl.cost` does, decide. For equal
     numbers, as of square Jacobians, the mode is forward. Where only one mode is allowed, it is that one: forward for
-    complex results and `while_loop`, reverse for complex arguments. With `holomorphic` or `allow_int` it is reverse.
+    complex results, integer results (whose blocks are float0 zeros) and `while_loop`, reverse for complex arguments.
+    With `holomorphic` or `allow_int` it is reverse.
 
     Args: as `jacrev`.
     Returns: as `jacrev`. Loops of `fun` keep the residuals of all their steps; `jacfwd` does not.
-    Raises: as `jacrev`, but results may be complex where arguments are real.
+    Raises: as `jacrev`, but results may be complex, or integers, where arguments are real.
 
     >>> import tapeless.numpy as tnp
     >>> jacobian(lambda x: x**2)(tnp.array([1.0, 2.0]))
@@ -255,9 +256,9 @@ def _reverse(
 
 def _is_forward(linear_map: LinearMap, ins: list[ShapedArray], outs: list[ShapedArray]) -> bool:
     """Tell whether forward mode is the one that is allowed, or else takes no more operations than reverse mode."""
-    if any(dtypes.is_complex(t.dtype) for t in ins) or any(t.dtype == dtypes.float0 for t in outs):
+    if any(dtypes.is_complex(t.dtype) for t in ins):
         return False
-    if any(dtypes.is_complex(t.dtype) for t in outs):
+    if any(dtypes.is_complex(t.dtype) or t.dtype == dtypes.float0 for t in outs):
         return True
     try:
         transposed = linear_map.T

@@ -1,21 +1,29 @@
 """Residuals of reverse mode: saved_residuals, and its printed form."""
 
+import contextlib
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import numpy as np
+
 from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
-from tapeless.arguments.names import leaf_names
+from tapeless.arguments.names import leaf_names, shown_attributes
+from tapeless.arguments.untraced import hide, reveal
 from tapeless.compile.jit import program_of
+from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, unzip_jaxpr
 from tapeless.interpreters.residuals.rematerialization import Policy, ProgramPolicy
 from tapeless.interpreters.simplifications.repeatable_equations import may_be_repeated
-from tapeless.tracer import core, dtypes
-from tapeless.tracer.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer import core, dtypes, name_stacks, pytree
+from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Var, list_inner_jaxprs, subjaxprs
+from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import move_p
 from tapeless.tracer.source import Source
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,8 @@ class Residual:
     primitive, name, source: the operation that made it, its name if it has one, and the user's line.
     policy: the policy that saved it; None outside of checkpoints, and for arguments.
     memory: the memory that it was moved to, if it was.
+    transformations: those that made it, outermost first: `vmap`, `jvp`, `transpose`, what carries the program that it
+      is made in (`scan`, `checkpoint`), rules of the user's (`custom_vjp`); not the derivative that saves it.
     """
 
     aval: ShapedArray
@@ -35,6 +45,7 @@ class Residual:
     source: Source | None = None
     policy: Policy | None = None
     memory: str | None = None
+    transformations: tuple[str, ...] = ()
 
     @property
     def maker(self) -> str | None:
@@ -112,10 +123,10 @@ def saved_residuals(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Re
     12
     """
     check_callable("saved_residuals", fun, expected=FUNCTION_AND_ARGUMENTS)
-    closed = program_of("saved_residuals", fun, args, kwargs)
+    closed, names = _program_of_arrays("saved_residuals", fun, args, kwargs)
     program, consts, _ = jvp_jaxpr(closed.jaxpr, flag_differentiated(closed))
     halves = unzip_jaxpr(program, program.linear_in)
-    return residuals_of(halves, len(consts) + len(closed.consts), argument_names(fun, args, kwargs))
+    return residuals_of(halves, len(consts) + len(closed.consts), names)
 
 
 def differentiable_program(
@@ -128,6 +139,62 @@ def differentiable_program(
     closed, names = program_of(who, fun, args, kwargs), argument_names(fun, args, kwargs)
     _check_differentiable(who, fun, closed, names)
     return closed, names
+
+
+def differentiable_program_of_arrays(
+    who: str, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[ClosedJaxpr, list[str]]:
+    """Trace a function that is to be differentiated, as gradients do: with arguments of any kind, arrays among them.
+
+    Python's integers, and what is no array, are what they are. So are numbers, and arrays that have no derivative, as
+    masks, if the function needs their values.
+    Returns, Raises: as `differentiable_program`.
+    """
+    closed, names = _program_of_arrays(who, fun, args, kwargs)
+    _check_differentiable(who, fun, closed, names)
+    return closed, names
+
+
+def _program_of_arrays(who: str, fun: Any, args: Any, kwargs: Any) -> tuple[ClosedJaxpr, list[str]]:
+    check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
+    leaves = pytree.leaves((args, kwargs))
+    if not any(map(_is_inexact, leaves)):
+        return _traced_but(lambda x: not (is_arraylike(x) or _is_type(x)), who, fun, args, kwargs)
+    try:
+        return _traced_but(lambda x: not (_is_array(x) or _is_inexact(x)), who, fun, args, kwargs)
+    except ConcretizationTypeError:
+        if any(_is_array(x) and _is_inexact(x) for x in leaves):
+            with contextlib.suppress(ConcretizationTypeError):  # the first error tells more
+                known = lambda x: not (_is_type(x) or (_is_array(x) and _is_inexact(x)))  # noqa: E731
+                return _traced_but(known, who, fun, args, kwargs)
+        raise
+
+
+def _traced_but(
+    is_hidden: Callable[[Any], bool], who: str, fun: Any, args: Any, kwargs: Any
+) -> tuple[ClosedJaxpr, list[str]]:
+    """Trace a function with some leaves of its arguments as they are, and name the others."""
+    args, kwargs = hide((args, kwargs), is_hidden)
+
+    @functools.wraps(fun, shown_attributes(fun))
+    def run(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = reveal((args, kwargs))
+        return fun(*args, **kwargs)
+
+    return program_of(who, run, args, kwargs), argument_names(fun, args, kwargs)
+
+
+def _is_type(x: Any) -> bool:
+    return isinstance(x, ShapeDtypeStruct)
+
+
+def _is_array(x: Any) -> bool:
+    number = isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic)
+    return _is_type(x) or (is_arraylike(x) and not number)
+
+
+def _is_inexact(x: Any) -> bool:
+    return (_is_type(x) and dtypes.is_inexact(x.dtype)) or (is_arraylike(x) and dtypes.is_inexact(aval_of(x).dtype))
 
 
 def flag_differentiated(closed: ClosedJaxpr) -> tuple[bool, ...]:
@@ -172,12 +239,16 @@ def print_saved_residuals(fun: Callable[..., Any], /, *args: Any, **kwargs: Any)
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a variable: an input of the program, or an equation in it or in a program that it calls."""
+    """The origin of a variable: an input of the program, or an equation in it or in a program that it calls.
+
+    around: the equations that carry the programs that it is in, outermost first.
+    """
 
     atom: Atom
     eqn: Equation | None = None
     policy: Policy | None = None
     memory: str | None = None
+    around: tuple[Equation, ...] = ()
 
 
 def _residual(known: Jaxpr, v: Any, names: dict[Any, str], policy: Policy | None) -> Residual:
@@ -187,7 +258,21 @@ def _residual(known: Jaxpr, v: Any, names: dict[Any, str], policy: Policy | None
         return Residual(v.aval, argument=names.get(origin.atom, "a constant"), memory=origin.memory)
     chosen = origin.policy is not None and _may_save(origin.policy, eqn)
     policy = origin.policy if chosen else None  # else it is a result of the checkpoint, which somebody else needs
-    return Residual(v.aval, None, str(eqn.primitive), eqn.own_params.get("name"), eqn.source, policy, origin.memory)
+    name, made = eqn.own_params.get("name"), transformations_of(eqn, origin.around)
+    return Residual(v.aval, None, str(eqn.primitive), name, eqn.source, policy, origin.memory, made)
+
+
+def transformations_of(eqn: Equation, around: Sequence[Equation] = ()) -> tuple[str, ...]:
+    """List the transformations and rules that an equation comes from, and what carries the programs `around` it."""
+    found: list[str] = []
+    for each in (*around, eqn):
+        found += name_stacks.transformations(each.source.stack) if each.source else ()
+        found += (
+            [str(each.primitive)]
+            if each.primitive is not jit_p and (each is not eqn or any(list_inner_jaxprs(eqn)))
+            else ()
+        )
+    return tuple(found)
 
 
 def _may_save(policy: Policy, eqn: Equation) -> bool:
@@ -209,7 +294,7 @@ def origin_of(jaxpr: Jaxpr, v: Atom, policy: Policy | None = None) -> Origin:
         return Origin(v, eqn, policy)
     inside = origin_of(inner, inner.outvars[eqn.outvars.index(v)], eqn.params.get("policy", policy))
     if inside.eqn is not None:
-        return inside
+        return replace(inside, around=(eqn, *inside.around))
     is_call = len(inner.invars) == len(eqn.invars) and v.aval == inside.atom.aval
     if is_call and isinstance(inside.atom, Var):
         return origin_of(jaxpr, eqn.invars[inner.invars.index(inside.atom)], policy)

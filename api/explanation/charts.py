@@ -1,22 +1,27 @@
-"""Charts as SVG: a curve over a range of numbers, whose points say on hover what they stand for."""
+"""Charts as SVG: a curve over a range of numbers, whose points say on hover what they stand for.
 
-from collections.abc import Iterator, Sequence
+A point of few is a dot. A point of many, as of a curve over time, is all that is above and below its step; a script may
+tell more of it, by the attributes that it has.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, floor, log10
 from typing import Final, NamedTuple
 
-from tapeless.explanation.documents import escape_html
+from tapeless.explanation.documents import compact_number, escape_html
 
 WIDTH, HEIGHT = 720, 300
-LEFT, RIGHT, TOP, BOTTOM = 64, 20, 14, 44  # margins, where the scales are written
+LEFT, RIGHT, TOP, BOTTOM = 78, 20, 14, 44  # margins, where the scales are written
 TICKS: Final = 5
 
 
 class Point(NamedTuple):
-    """A point of a curve, and what is shown when it is pointed at."""
+    """A point of a curve, and what is shown when it is pointed at; of one of many, the attributes of its element."""
 
     x: float
     y: float
     title: str
+    attributes: str = ""
 
 
 class Scale(NamedTuple):
@@ -50,7 +55,8 @@ def chart(x: Scale, y: Scale, points: Sequence[Point]) -> str:
             f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">',
             *_axes(x, y),
             f'<path class="curve" d="{_stairs([_place(x, y, p) for p in points])}"/>',
-            *[_dot(x, y, p) for p in points],
+            *([_step(x, y, *pair) for pair in _followed(x, points)] if points[0].attributes else []),
+            *[_dot(x, y, p) for p in points if not p.attributes],
             "</svg>",
         ]
     )
@@ -93,3 +99,32 @@ def _dot(x: Scale, y: Scale, point: Point) -> str:
     across, down = _place(x, y, point)
     title = f"<title>{escape_html(point.title)}</title>"
     return f'<circle tabindex="0" cx="{across:.1f}" cy="{down:.1f}" r="4">{title}</circle>'
+
+
+def _followed(x: Scale, points: Sequence[Point]) -> list[tuple[Point, float]]:
+    """Pair each point with the place where the next begins."""
+    return list(zip(points, [*[_across(x, p.x) for p in points[1:]], WIDTH - RIGHT]))
+
+
+def _step(x: Scale, y: Scale, point: Point, end: float) -> str:
+    across, down = _place(x, y, point)
+    title = escape_html(point.title)
+    return (
+        f'<g class="step" role="button" aria-label="{title}" {point.attributes}><title>{title}</title>'
+        f'<rect x="{across:.1f}" y="{TOP}" width="{max(end - across, 0.1):.1f}" height="{HEIGHT - TOP - BOTTOM}"/>'
+        f'<circle cx="{(across + end) / 2:.1f}" cy="{down:.1f}" r="4"/></g>'
+    )
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Render a table, of whose columns the last has words, the others numbers."""
+    yield f"<table>\n<tr>{''.join(f'<th>{escape_html(head)}</th>' for head in heads)}</tr>"
+    for row in rows:
+        yield f"<tr>{''.join(f'<td>{escape_html(cell)}</td>' for cell in row)}</tr>"
+    yield "</table>"
+
+
+def write_bytes(n: float) -> str:
+    """Write a size: `512 B`, `1.44 MB`."""
+    text = compact_number(round(n))
+    return f"{text}B" if text[-1].isalpha() else f"{text} B"

@@ -165,7 +165,7 @@ def explain(fun: Callable[..., Any], /, *args: Any, policy: Policy | None = None
     """
     check_callable("explain", fun, expected=FUNCTION_AND_ARGUMENTS)
     check_policy("explain", policy)
-    closed, names = residuals.differentiable_program("explain", fun, args, kwargs)
+    closed, names = residuals.differentiable_program_of_arrays("explain", fun, args, kwargs)
     differentiated = residuals.flag_differentiated(closed)
     unzipped = unzip_program(ClosedJaxpr(mark_equations(closed.jaxpr), closed.consts), names, policy)
     short = [name.removeprefix("the argument ") for name in names]

@@ -124,14 +124,14 @@ def frontier(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kw
     argument `memory_budget` of `tl.grad`, does for its number of bytes.
 
     Args:
-      fun: a function of pytrees of arrays, to an array or a pytree of arrays.
-      args, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); values are not used. It is
-        differentiated in all that are inexact; a gradient in fewer of them needs at most as many bytes.
+      fun: a function to an array or a pytree of arrays.
+      args, kwargs: arguments of `fun`, of any kind, as those of `tl.memory`. It is differentiated in all inexact
+        arrays; a gradient in fewer of them needs at most as many bytes.
       compile: whether each row is compiled, for the bytes of temporaries that XLA allots to it.
     Returns: a `Frontier`, with `.rows` and `.least`; prints, is a picture in a notebook, and is saved as a page by
       `.save("x.html")`. Bytes are predicted from the program, see `docs/memory.md` for how well.
-    Raises: TypeError if `fun` cannot be called, an argument or a result is no array, or no argument is inexact;
-      whatever tracing `fun` raises.
+    Raises: TypeError if `fun` cannot be called, a result is no array, or no argument is inexact; whatever tracing `fun`
+      raises.
     Source: Beaumont et al. 2019 for the cuts; Griewank & Walther 2008, section 12.2, for loops.
 
     >>> import tapeless.numpy as tnp

@@ -1,11 +1,11 @@
 """A frontier as HTML, an element for a notebook and a page on its own: the curve, and the table below it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import log10
 from typing import TYPE_CHECKING
 
-from tapeless.explanation.charts import Point, Scale, chart, round_marks
-from tapeless.explanation.documents import compact_number, document, escape_html, file_text
+from tapeless.explanation.charts import Point, Scale, chart, round_marks, table, write_bytes
+from tapeless.explanation.documents import document, escape_html, file_text
 
 if TYPE_CHECKING:
     from tapeless.explanation.frontier import Frontier, FrontierRow
@@ -31,14 +31,6 @@ def fragment(frontier: "Frontier") -> str:
     )
 
 
-def table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[str]:
-    """Render a table, of whose columns the last has words, the others numbers."""
-    yield f"<table>\n<tr>{''.join(f'<th>{escape_html(head)}</th>' for head in heads)}</tr>"
-    for row in rows:
-        yield f"<tr>{''.join(f'<td>{escape_html(cell)}</td>' for cell in row)}</tr>"
-    yield "</table>"
-
-
 def _picture(frontier: "Frontier") -> str:
     rows = frontier.rows
     most, dearest = rows[0].peak, max(1.05, *[row.operations for row in rows])
@@ -54,13 +46,13 @@ def _picture(frontier: "Frontier") -> str:
 
 def _linear(most: int) -> Scale:
     high = max(most, 1)
-    return Scale(_BUDGET, [(v, _bytes(v)) for v in round_marks(0, high)], 0, high)
+    return Scale(_BUDGET, [(v, write_bytes(v)) for v in round_marks(0, high)], 0, high)
 
 
 def _logarithmic(least: int, most: int) -> Scale:
     low, high = log10(least), log10(most)
     powers = [k * 10**power for power in range(int(low), int(high) + 1) for k in (1, 2, 5)]
-    marks = [(log10(v), _bytes(v)) for v in powers if low <= log10(v) <= high]
+    marks = [(log10(v), write_bytes(v)) for v in powers if low <= log10(v) <= high]
     return Scale(f"{_BUDGET}, logarithmic", marks, low, high)
 
 
@@ -69,14 +61,8 @@ _BUDGET = "budget: bytes live at once, beyond arguments and results"
 
 def _said(row: "FrontierRow") -> Iterator[str]:
     """Say what a point stands for."""
-    yield f"{_bytes(row.peak)}, {row.part:.2f} of the most"
+    yield f"{write_bytes(row.peak)}, {row.part:.2f} of the most"
     yield f"{row.operations:.2f} times the operations"
     if row.temporaries is not None:
-        yield f"{_bytes(row.temporaries)} of temporaries, compiled"
+        yield f"{write_bytes(row.temporaries)} of temporaries, compiled"
     yield f"computed again: {row.choice}"
-
-
-def _bytes(n: float) -> str:
-    """Write a size: `512 B`, `1.44 MB`."""
-    text = compact_number(round(n))
-    return f"{text}B" if text[-1].isalpha() else f"{text} B"

@@ -5,6 +5,7 @@ from itertools import chain
 
 from tapeless.explanation.tables import Line, Row, Saved, SourceLine, Tables, inverse
 from tapeless.explanation.terminal_text import keys_text, saved_as
+from tapeless.tracer.source import Source
 
 
 class Links:
@@ -32,6 +33,10 @@ class Links:
             return f"line {line.place.line}: {keys_text(sorted(self.to(key), key=_in_order))}"
         parts = [f"{verb} {keys_text(keys)}" for verb, keys in self._relations(key) if keys]
         return "; ".join([f"{key}: {', '.join(parts)}" if parts else key, *self._where(key)])
+
+    def line(self, source: Source | None) -> str | None:
+        """Return the key of a line, if it is shown."""
+        return source and self._at.get(SourceLine(source.file, source.line))
 
     def short(self, lines: Sequence[Line]) -> str:
         """Return the short name of the file of `lines`."""

@@ -8,11 +8,12 @@ from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_cal
 from tapeless.differentiate import residuals
 from tapeless.differentiate.gradients import TracedGradient, analyze_memory
 from tapeless.differentiate.residuals import Residual
+from tapeless.explanation.live_bytes import COTANGENTS, LiveBytes
 from tapeless.interpreters.residuals.segments import Flow
 from tapeless.lowering.compile import MemoryAnalysis
+from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.source import Source
 
-OTHERS: Final = "cotangents, and what bodies compute again"
 SHOWN: Final = 12  # rows of a table
 
 
@@ -39,32 +40,46 @@ class Memory:
       backward pass has reached then; None if nothing is live, or if it has no line.
     residuals: the arrays that are live between the two passes, arguments included, as `tl.saved_residuals` lists them,
       but without those that compilers do not store: sums and products of elements of others.
-    residual_bytes: of those that are no arguments. cotangents: bytes at the peak that are no residuals.
-    lines, operations: a `MemoryPart` for each line and for each operation, the largest at the peak first.
-    arguments: an `ArgumentMemory` for each, the largest first. compiled: XLA's figures, if they were asked for.
+    residual_bytes: of those that are no arguments. cotangents, recomputed: bytes at the peak that are no residuals: of
+      cotangents, and of what the body of a checkpoint or a loop computes again.
+    lines, operations, transformations: a `MemoryPart` for each, the largest at the peak first. What comes from no
+      transformation of the function's is a part without a name.
+    arguments: an `ArgumentMemory` for each, the largest first. live: the curve of live bytes over both passes.
+    compiled: XLA's figures, if they were asked for.
     """
 
     def __init__(self, gradient: TracedGradient, compiled: MemoryAnalysis | None) -> None:
-        flow = Flow(gradient.halves)
+        flow, n = Flow(gradient.halves), gradient.constants
         place = max(range(len(flow.peaks)), key=flow.peaks.__getitem__)
-        n = gradient.constants
         described = residuals.residuals_of(flow.halves, n, gradient.names)
         saved = list(_saved(flow, described))
-        first = flow.first_reads()
-        live = {v for v, k in first.items() if k <= place}
+        live = {v for v, k in flow.first_reads.items() if k <= place}
+        again = flow.recomputing().get(place)
         self.name: Final = gradient.name
         self.peak: Final = flow.peak
         self.at: Final[Source | None] = flow.halves.primal.eqns[place - 1].source if place else None
         self.residuals: Final = described
         self.residual_bytes: Final = sum([residual.nbytes for _, residual in saved])
-        self.cotangents: Final = flow.cotangent_bytes()[place]
-        self.lines: Final = _parts(saved, live, self.cotangents, _line)
-        self.operations: Final = _parts(saved, live, self.cotangents, lambda r: r.maker or "")
+        self.recomputed: Final = again.nbytes if again else 0
+        self.cotangents: Final = flow.cotangent_bytes()[place] - self.recomputed
+        kept = [_MadeBytes(residual, residual.nbytes, residual.nbytes if v in live else 0) for v, residual in saved]
+        others = [
+            _MadeBytes(None, 0, self.cotangents),
+            *([_MadeBytes(_made_by(again.eqn), 0, again.nbytes)] if again else []),
+        ]
+        parts = [part for part in (*kept, *others) if part.residuals or part.live]
+        self.lines: Final = _grouped(parts, _line)
+        self.operations: Final = _grouped(parts, lambda r: r.maker or "")
+        self.transformations: Final = _grouped(parts, lambda r: _nested(r.transformations))
         self.arguments: Final = tuple(_arguments(gradient, described))
+        self.live: Final = LiveBytes(flow, described)
         self.compiled: Final = compiled
 
     def __str__(self) -> str:
-        tables = [_table("line", self.lines), _table("operation", self.operations), _argument_table(self.arguments)]
+        tables = [_table("line", self.lines), _table("operation", self.operations)]
+        if any(part.name not in ("", COTANGENTS) for part in self.transformations):
+            tables.append(_table("transformation", self.transformations))
+        tables.append(_argument_table(self.arguments))
         blocks = ["\n".join(block) for block in (list(self._summary()), *tables) if block]
         return "\n\n".join([*blocks, *([str(self.compiled)] if self.compiled else [])])
 
@@ -82,21 +97,24 @@ class Memory:
         yield f"{self.name}: memory of value and gradient, in bytes, as predicted"
         for name, n, words in figures:
             yield f"{name:9}  {n:{width},}  {words}".rstrip()
+        if self.peak:
+            yield f"over time  {self.live}  the forward pass, and the backward pass"
 
 
 def memory(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kwargs: Any) -> Memory:
-    """Predict the memory of value and gradient, kept and live at the peak, by line, operation and argument.
+    """Predict the memory of value and gradient: by line, operation, transformation and argument.
 
-    Nothing is run; nothing is compiled unless you ask for it.
+    It is what is kept, and what is live at the peak. Nothing is run; nothing is compiled unless you ask for it.
 
     Args:
-      fun: a function of pytrees of arrays, to an array or a pytree of arrays.
-      args, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); values are not used. It is
-        differentiated in all that are inexact.
+      fun: a function to an array or a pytree of arrays.
+      args, kwargs: arguments of `fun`, of any kind: pytrees of arrays or of their types (`tl.ShapeDtypeStruct`), and
+        numbers, texts, functions, None. It is differentiated in all that are inexact. Values are not used, but of what
+        is no array, and, if `fun` needs them, of numbers and of arrays that are not inexact.
       compile: whether the program is compiled, for XLA's figures of arguments, results, temporaries and code.
     Returns: a `Memory`, which prints. `tl.frontier` tells how the peak may be lower.
-    Raises: TypeError if `fun` cannot be called, an argument or a result is no array, or no argument is inexact;
-      whatever tracing `fun` raises.
+    Raises: TypeError if `fun` cannot be called, a result is no array, or no argument is inexact; whatever tracing `fun`
+      raises.
 
     >>> import tapeless.numpy as tnp
     >>> found = memory(lambda x: tnp.sum(tnp.sin(x) * x), tnp.ones(1000))
@@ -116,16 +134,34 @@ def _saved(flow: Flow, described: Sequence[Residual]) -> Iterator[tuple[Any, Res
             yield v, residual
 
 
-def _parts(
-    saved: Sequence[tuple[Any, Residual]], live: set[Any], cotangents: int, key: Callable[[Residual], str]
-) -> tuple[MemoryPart, ...]:
-    """Sum the bytes of residuals by a key, all and those that are live; cotangents are a part of their own."""
-    kept, alive = Counter[str](), Counter[str]({OTHERS: cotangents})
-    for v, residual in saved:
-        kept[key(residual)] += residual.nbytes
-        alive[key(residual)] += residual.nbytes if v in live else 0
-    parts = [MemoryPart(name, kept[name], n) for name, n in alive.items() if n or kept[name]]
-    return tuple(sorted(parts, key=lambda part: (-part.live, -part.residuals)))
+class _MadeBytes(NamedTuple):
+    """Bytes of one residual, or of what else is live at the peak: made by what it stands for, or a cotangent."""
+
+    made: Residual | None
+    residuals: int
+    live: int
+
+
+def _made_by(eqn: Equation) -> Residual:
+    """Describe what the bodies of an equation compute again as what it makes."""
+    found = residuals.transformations_of(eqn)
+    return Residual(eqn.outvars[0].aval, None, str(eqn.primitive), None, eqn.source, transformations=found)
+
+
+def _grouped(parts: Sequence[_MadeBytes], key: Callable[[Residual], str]) -> tuple[MemoryPart, ...]:
+    """Sum the bytes by a key, all residuals and what is live; cotangents are a part of their own."""
+    kept, alive = Counter[str](), Counter[str]()
+    for part in parts:
+        name = COTANGENTS if part.made is None else key(part.made)
+        kept[name] += part.residuals
+        alive[name] += part.live
+    groups = [MemoryPart(name, kept[name], n) for name, n in alive.items()]
+    return tuple(sorted(groups, key=lambda group: (-group.live, -group.residuals)))
+
+
+def _nested(names: Sequence[str]) -> str:
+    """Write transformations as calls of each other: `vmap(scan)`."""
+    return f"{'('.join(names)}{')' * (len(names) - 1)}"
 
 
 def _line(residual: Residual) -> str:
@@ -149,7 +185,7 @@ def _arguments(gradient: TracedGradient, described: Sequence[Residual]) -> list[
 
 
 def _table(title: str, parts: Sequence[MemoryPart]) -> list[str]:
-    rows = [(_number(part.residuals), _number(part.live), part.name) for part in parts]
+    rows = [(_number(part.residuals), _number(part.live), part.name or "none") for part in parts]
     return _columns(("residuals", "at the peak", title), rows)
 
 

@@ -36,6 +36,7 @@ for (const root of document.querySelectorAll(".tapeless-explanation:not([data-li
   };
   const across = (item, step) => {
     const phases = "plt", at = phases.indexOf(item.dataset.key[0]);
+    if (item.dataset.key[0] === "b") return beside(item, step);  // over time
     return at < 0 ? undefined : linked(item).find((other) => seen(other) && other.dataset.key[0] === phases[at + step]);
   };
   const moves = {
@@ -52,7 +53,9 @@ for (const root of document.querySelectorAll(".tapeless-explanation:not([data-li
   root.addEventListener("keydown", (event) => {
     if (event.key === "Escape") { pinned = null; show(); }
     const item = itemOf(event), next = item && moves[event.key]?.(item);
-    if (item && event.key in moves) event.preventDefault();
+    const presses = item && item.tagName !== "BUTTON" && ["Enter", " "].includes(event.key);  // a button clicks itself
+    if (presses) pin(item);
+    if (presses || (item && event.key in moves)) event.preventDefault();
     if (next) next.focus();
   });
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from tapeless.explanation.documents import EXACT, compact_number, document, escape_html, file_text
 from tapeless.explanation.links import Links
+from tapeless.explanation.live_page import live_section
 from tapeless.explanation.tables import RESIDUALS, InnerProgram, Line, Phase, Row, Saved, Tables
 from tapeless.explanation.terminal_text import KINDS, body_title, saved_as
 from tapeless.interpreters.analysis.cost import Cost
@@ -34,6 +35,7 @@ def fragment(name: str, tables: Tables) -> str:
             *_source(tables.lines, links),
             *_residuals(tables.residuals, links),
             "</div>",
+            *live_section(tables, links),
             '<div class="phases">',
             *[line for phase in tables.phases for line in _phase(phase, links)],
             "</div>",

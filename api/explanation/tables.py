@@ -8,9 +8,12 @@ from typing import Any, Final, NamedTuple
 from tapeless.differentiate import residuals
 from tapeless.differentiate.residuals import Residual
 from tapeless.differentiate.unzip import Unzipped
+from tapeless.explanation.live_bytes import LiveBytes
 from tapeless.interpreters import transpose
 from tapeless.interpreters.analysis import cost as counting
 from tapeless.interpreters.analysis.cost import Cost
+from tapeless.interpreters.partial_eval import UnzippedJaxpr
+from tapeless.interpreters.residuals.segments import Flow
 from tapeless.tracer.bodies import bodies_of
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.contraction import dot_general_p
@@ -134,7 +137,7 @@ class Tables(NamedTuple):
     """All rows of an explanation.
 
     origins: for rows of the linear and the transposed program, those of the program before that they were made from.
-    by_line: keys of rows whose origins are only known to come from the same line.
+    by_line: keys of rows whose origins are only known to come from the same line. live: the curve of live bytes.
     """
 
     phases: tuple[Phase, Phase, Phase]
@@ -142,6 +145,7 @@ class Tables(NamedTuple):
     lines: tuple[Line, ...]
     origins: dict[str, tuple[str, ...]]
     by_line: frozenset[str]
+    live: LiveBytes
 
     @property
     def residual_bytes(self) -> int:
@@ -180,7 +184,15 @@ def tables(unzipped: Unzipped, names: Sequence[str], differentiated: Sequence[st
     phases = of_primal, of_linear, _transposed(backward, wanted, given)
     saved = tuple(_residuals(unzipped, phases, given))
     origins, by_line = _origins(phases)
-    return Tables(phases, saved, tuple(_lines(phases, saved)), origins, by_line)
+    return Tables(phases, saved, tuple(_lines(phases, saved)), origins, by_line, _live(unzipped, names))
+
+
+def _live(unzipped: Unzipped, names: Sequence[str]) -> LiveBytes:
+    """Follow the live bytes, of what the halves save and read."""
+    primal, linear = unzipped.primal.jaxpr, unzipped.linear
+    n = sum(not v.linear for v in linear.invars)
+    flow = Flow(UnzippedJaxpr(primal, linear, (True,) * len(primal.outvars), n))
+    return LiveBytes(flow, residuals.residuals_of(flow.halves, len(unzipped.primal.consts), names))
 
 
 # ---- programs -------------------------------------------------------------------------------------------------

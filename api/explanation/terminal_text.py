@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+from tapeless.explanation.live_bytes import LiveBytes
 from tapeless.explanation.tables import InnerProgram, Phase, Row, Saved, Tables
 from tapeless.interpreters.analysis.cost import Cost
 
@@ -31,7 +32,17 @@ def text(name: str, tables: Tables) -> str:
     file, blocks = _without_file(blocks)
     widths = _widths([line for block in blocks for line in block])
     drawn = ["\n".join(row for line in block for row in _drawn(line, widths)) for block in blocks]
-    return "\n\n".join([summary(name, tables) + (f"\nlines of {file}" if file else ""), *drawn])
+    head = [summary(name, tables), *_live(tables.live), *([f"lines of {file}"] if file else [])]
+    return "\n\n".join(["\n".join(head), *drawn])
+
+
+def _live(live: LiveBytes) -> Iterator[str]:
+    """Draw the live bytes over both passes."""
+    most = live.nbytes[live.peak]
+    if most:
+        eqn = live.equation(live.peak)
+        place = f" at {eqn.source}" if eqn and eqn.source else ""
+        yield f"live {live} forward, and backward; at most {most:,} bytes{place}"
 
 
 def _without_file(blocks: list[list[_TableLine]]) -> tuple[str, list[list[_TableLine]]]:

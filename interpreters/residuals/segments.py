@@ -52,8 +52,7 @@ def plan_segments(flow: "Flow", limit: int) -> SegmentPlan:
         return SegmentPlan(flow, (), flow.peak)
     cuts = _cuts(flow, limit)
     if cuts is None:
-        least = _least(flow)
-        cuts = () if limits.RECOMPUTED.is_passed(100 * least, unit=flow.peak) else _cuts(flow, least) or ()
+        cuts = _cuts(flow, flow.least) or ()
     return SegmentPlan(flow, cuts, flow.peak_of(cuts))
 
 
@@ -188,6 +187,13 @@ class _CutPoint(NamedTuple):
         return self.totals[bisect_left(self.made, -position)]
 
 
+class Recomputation(NamedTuple):
+    """An equation of a linear half, and the bytes that its bodies compute again."""
+
+    eqn: Equation
+    nbytes: int
+
+
 # ---- what is read where --------------------------------------------------------------------------------------
 
 
@@ -232,6 +238,11 @@ class Flow:
         self.peaks = [a + b for a, b in zip(residuals, self.cotangent_bytes(), strict=True)]
         self.peak = max(self.peaks)
         self._residuals = residuals
+
+    @cached_property
+    def least(self) -> int:
+        """The least limit that segments keep."""
+        return _least(self)
 
     @cached_property
     def cuts(self) -> list["_CutPoint"]:
@@ -338,6 +349,7 @@ class Flow:
                 found[key] = max(found.get(key, 0), saved)
         return found
 
+    @cached_property
     def first_reads(self) -> dict[Atom, int]:
         """Find the first position where the linear half reads each value."""
         first: dict[Atom, int] = {}
@@ -354,7 +366,7 @@ class Flow:
     def residual_bytes(self) -> list[int]:
         """Count at each position the bytes of the residuals that the linear half reads first there."""
         found = [0] * (len(self.halves.primal.eqns) + 1)
-        for v, k in self.first_reads().items():
+        for v, k in self.first_reads.items():
             found[k] += v.aval.nbytes
         return found
 
@@ -362,17 +374,25 @@ class Flow:
         """Count at each position the bytes of the cotangents, and of what the bodies of an equation compute again."""
         at: dict[Atom, int] = {}
         last: dict[Atom, int] = {}
-        inner = [0] * (len(self.halves.primal.eqns) + 1)
         for eqn, k in self.place.items():
-            own = max([recomputed_bytes(p) for p in subjaxprs(eqn.params)], default=0)
-            inner[k] = max(inner[k], own + _bytes_at_hand(eqn))
             at.update(dict.fromkeys(eqn.outvars, k))
             last.update({v: max(last.get(v, 0), k) for v in eqn.invars if v in at})
         steps = [0] * (len(self.halves.primal.eqns) + 2)
         for v, k in last.items():
             steps[at[v]] += v.aval.nbytes
             steps[k] -= v.aval.nbytes
-        return [a + b for a, b in zip(accumulate(steps), inner)]
+        inner = self.recomputing()
+        return [n + (inner[k].nbytes if k in inner else 0) for k, n in enumerate(list(accumulate(steps))[:-1])]
+
+    def recomputing(self) -> dict[int, "Recomputation"]:
+        """Find at each position the equation whose bodies compute the most bytes again, if any do."""
+        found: dict[int, Recomputation] = {}
+        for eqn, k in self.place.items():
+            again = max([recomputed_bytes(p) for p in subjaxprs(eqn.params)], default=0)
+            nbytes = again + _bytes_at_hand(eqn)
+            if nbytes > (found[k].nbytes if k in found else 0):
+                found[k] = Recomputation(eqn, nbytes)
+        return found
 
 
 # ---- the halves ----------------------------------------------------------------------------------------------

@@ -55,19 +55,62 @@ def test_keys_are_words():
     assert match_donated([aval_of(keys)], [aval_of(words)], [0]) == ({0: 0}, [])
 
 
-def test_warning():
-    """It names the arguments and their types, at the user's line, once for a compilation."""
-    step = tl.jit(lambda state, y: state["a"] + tnp.sum(y), donate_argnums=(0, 1))
+def warnings_of(run, times=2):
+    """The warnings of several calls, which are all at this file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for _ in range(2):
-            step({"a": tnp.ones(3), "b": tnp.ones(2)}, tnp.ones(6))
-    (warning,) = caught
-    start, reason, advice = str(warning.message).splitlines()
-    assert start == "Some donated buffers were not usable: state['b']: float32[2], y: float32[6]."
-    assert "  No result of <lambda> at " in reason and warning.filename == __file__
-    assert reason.endswith(" is left that has as many bytes, so they are not reused, and stay.")
-    assert advice == "  Donate arguments that a result can take the place of."
+        for _ in range(times):
+            run()
+    assert {warning.filename for warning in caught} <= {__file__}
+    return [str(warning.message) for warning in caught]
+
+
+def step(state, y, z=None):
+    return state["a"] + tnp.sum(y)
+
+
+ADVICE = "  They are not reused, and stay. Donate arguments that a result can take the place of."
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "reasons"),
+    [
+        (({"a": tnp.ones(3), "b": tnp.ones(2)}, tnp.ones(6)), "state['b']: float32[2], y: float32[6]", [0]),
+        (({"a": tnp.ones(3)}, tnp.ones(3, "float16")), "y: float16[3]", [0]),  # another dtype
+        (({"a": tnp.ones((1, 3))}, tnp.ones((2, 3))), "y: float32[2,3]", [0]),  # another shape
+        (({"a": tnp.ones(3)}, tnp.ones(3)), "y: float32[3]", [1]),  # used for an argument before it
+        (({"a": tnp.ones(3)}, tnp.ones(3), tnp.ones(4)), "y: float32[3], z: float32[4]", [0, 1]),
+    ],
+)
+def test_a_warning_names_arguments_and_reasons_once_for_a_compilation(args, named, reasons):
+    jitted = tl.jit(step, donate_argnums=(0, 1, 2))
+    (found,) = warnings_of(lambda: jitted(*tl.tree.map(tnp.copy, args)))
+    start, *why, advice = found.splitlines()
+    leaves = [part.partition(":")[0] for part in named.split(", ")]
+    size = leaves if reasons == [0] else leaves[1:]
+    texts = [
+        f"has as many bytes as {', '.join(size)}.",
+        f"with as many bytes as {leaves[0]} take other donated memory.",
+    ]
+    assert start == f"Some donated buffers were not usable: {named}." and advice == ADVICE
+    assert len(why) == len(reasons) and all(line.endswith(texts[k]) for line, k in zip(why, reasons))
+
+
+@pytest.mark.parametrize("f", [lambda x: x + 1, lambda x: (2 * x).reshape(2, 3)])
+@pytest.mark.parametrize("lend", [np.asarray, np.from_dlpack])
+def test_memory_that_is_lent_is_not_taken(f, lend):
+    x, jitted = tnp.ones(6), tl.jit(f, donate_argnums=0)
+    view, saved = lend(x), jitted.lower(x).compile()
+    for run in (jitted, saved, tl.stages.load(saved.serialize())):
+        found = warnings_of(lambda run=run: run(x), 4)  # more than it takes until calls are known
+        assert len(found) == 4
+        for text in found:
+            start, reason, _ = text.splitlines()
+            assert start.startswith("Some donated buffers were not usable: argument x of ")
+            assert start.endswith(": float32[6].") and "lent to a NumPy array" in reason
+    assert not x.is_deleted() and (view == 1).all()
+    del view
+    assert not warnings_of(lambda: jitted(x), 1) and x.is_deleted()
 
 
 def updates(params, x):

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+_FILE: Final = "<frozen tapeless>"  # like Python's own modules without files: for warnings no frame of the user's
+
 
 class TreeStructure(Protocol):
     """The part of a PyTreeDef's interface that generated code needs."""
@@ -56,7 +58,7 @@ class _Code:
 
     def function(self, header: str) -> Callable[..., Any]:
         text = "\n    ".join([f"def function({header}):", *self.lines])
-        exec(text, self.constants)
+        exec(compile(text, _FILE, "exec"), self.constants)
         return self.constants.pop("function")
 
 

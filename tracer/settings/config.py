@@ -133,7 +133,8 @@ class Config:
       numbers, are broadcast against one another.
     default_matmul_precision: the precision of products and convolutions without one of their own: None or a name.
     memory_budget: the limit on the live bytes of each gradient that has no `memory_budget` of its own, as `grad` takes
-      it; None for no limit. `jit(f, memory_budget=...)` sets it for the gradients in f.
+      it; None for no limit. Of a part, from 0.0 to 1.0, as nearly as each can; one that is given to a gradient, or to
+      `jit(f, memory_budget=...)`, which sets it for the gradients in f, is an error where it cannot be kept.
     disable_jit: whether jitted functions, branches and loops run as the Python that they are written in.
     platform_name: the platform to compute on, as "cpu" or "gpu"; "" for the best that there is.
     check_programs: whether every program that is built is type-checked; the tests do.

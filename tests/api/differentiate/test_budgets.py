@@ -98,6 +98,30 @@ def test_a_setting_limits_gradients_without_a_limit_of_their_own():
         tl.grad(layers)(WS, X)
 
 
+def test_a_part_that_is_set_for_all_gradients_is_kept_as_nearly_as_they_can():
+    def small(x: Any) -> Any:
+        return tnp.sum(tnp.tanh(tnp.tanh(tnp.tanh(x))))
+
+    with pytest.raises(ValueError, match=r"grad, memory_budget=0\.1: 153 bytes are too few"):
+        tl.grad(small, memory_budget=0.1)(X[:16])
+    with pytest.raises(ValueError, match=r"jit, memory_budget=0\.1: 153 bytes are too few"):
+        tl.jit(tl.grad(small), memory_budget=0.1)(X[:16])
+    with tl.config.scope(memory_budget=0.1):
+        nearly = tl.make_jaxpr(tl.grad(small))(X[:16])
+        with pytest.raises(ValueError, match=r"grad, memory_budget=0\.1"):
+            tl.grad(small, memory_budget=0.1)(X[:16])
+    assert str(nearly) == str(tl.make_jaxpr(tl.grad(small, memory_budget=0))(X[:16]))
+
+
+def test_messages_count_the_arguments_of_the_user():
+    def f(a: Any, x: Any, b: Any) -> Any:
+        return tnp.sum(x * b) if tnp.sum(x) > 0 else x
+
+    for argnums, which in ((1, "x, argument 1 of f"), ((2, 1), "x, argument 1 of f")):
+        with pytest.raises(tl.errors.TracerBoolConversionError, match=f"It depends on {which}"):
+            tl.grad(f, argnums, memory_budget=0)("text", X, X)
+
+
 def test_what_a_function_reads_is_what_it_is_at_the_call():
     """No trace is kept, as none is without a budget."""
 

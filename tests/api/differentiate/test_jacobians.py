@@ -438,5 +438,17 @@ def test_only_reverse_mode_is_allowed():
 
     close(tl.jacobian(squares)(Z), tl.jacrev(squares)(Z))
     assert tl.jacobian(lambda n: 2.0 * n, allow_int=True)(np.arange(3)).dtype == float0
-    with raises(TypeError, f"jacobian: the result of {place(positive)} is int32[3], and integers have no derivative."):
-        tl.jacobian(positive)(X)
+    message = f"jacobian: the result of {place(positive)} is int32[3], and integers have no derivative."
+    with raises(TypeError, message):  # reverse mode refuses them
+        tl.jacobian(positive, allow_int=True)(X)
+
+
+@pytest.mark.parametrize("options", [{}, {"chunk_size": 2}, {"memory_budget": 0}])
+def test_integer_results_have_zeros_of_no_dtype_as_in_forward_mode(options):
+    for f in (positive, lambda x: (tnp.sin(x), tnp.argsort(x), x > 0), lambda x: {"n": tnp.arange(2), "y": x.sum()}):
+        found, right = tl.jacobian(f, **options)(X), tl.jacfwd(f, **options)(X)
+        assert tl.tree.structure(found) == tl.tree.structure(right)
+        for x, y in zip(tl.tree.leaves(found), tl.tree.leaves(right), strict=True):
+            assert (x.dtype, x.shape) == (y.dtype, y.shape)
+            if x.dtype != float0:
+                np.testing.assert_array_equal(x, y)

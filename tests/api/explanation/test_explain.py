@@ -118,6 +118,7 @@ def test_text_of_the_running_example():
     file, line = place(running, "tnp.sin").split(" ")[0].split(":")
     line = line.rjust(4)
     expected = f"""running: work 9 and 36 bytes of residuals; then 12 for a tangent, 12 for a gradient
+live ▁▅██│██▁▁ forward, and backward; at most 24 bytes at {file}:{line.strip()}
 lines of {file}
 
     PRIMAL: work 9                        nonlinear  adds  muls  bytes  saved    line
@@ -360,8 +361,9 @@ def test_messages_name_who_traces(asked):
         f"{who}: argument m of {place(whole)} is 'a' of type str, which is not an array.\n"
         "  Close over it, or make it a field that is no child: meta_fields of tl.tree_util.register_dataclass."
     )
-    with raises(TypeError, message):
-        asked(whole, ONE, m="a")
+    if asked in (tl.unzip, tl.cost):  # the others take arguments of any kind
+        with raises(TypeError, message):
+            asked(whole, ONE, m="a")
     with raises(TypeError, f"{who}: the result of {place(text)} is 'text' of type str, which is not an array."):
         asked(text, ONE)
     with pytest.raises(tl.errors.TracerBoolConversionError, match=f"traced for {who}."):
