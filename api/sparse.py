@@ -14,7 +14,8 @@ import numpy as np
 
 from tapeless.arguments.argument_checks import check_callable
 from tapeless.arguments.names import argument_name, name_derived
-from tapeless.arguments.static import has_hash, unwrap_static_leaves, wrap_static_leaves
+from tapeless.arguments.static import has_hash
+from tapeless.arguments.untraced import hide, reveal
 from tapeless.compile.jit import jit
 from tapeless.compile.make_jaxpr import eval_shape
 from tapeless.compile.stages import ShapeDtypeStruct
@@ -127,7 +128,7 @@ class SparseDerivative:
         if key not in self._compiled:
             self._compiled[key] = jit(functools.wraps(self._fun)(_of_arrays(self._computed, tree, static)))
         found = self._compiled[key](*arrays)
-        return (found[0], unwrap_static_leaves(found[1])) if self._has_aux else found
+        return (found[0], reveal(found[1])) if self._has_aux else found
 
     def _key_of_object(self, x: Any) -> Any:
         if not has_hash(x):
@@ -160,7 +161,7 @@ class SparseDerivative:
             _, pull, *_ = vjp_of(self._who, rest, chosen, self._has_aux)
             backwards = compressed_products.products_backwards(pull, program, structure)
         blocks = compressed_products.entries(program, structure, forwards, backwards)
-        aux = [wrap_static_leaves(self._parts(rest, *chosen)[1])] if self._has_aux else []
+        aux = [hide(self._parts(rest, *chosen)[1])] if self._has_aux else []
         return assemble_blocks(blocks, program.values, chosen, self._argnums, aux)
 
     def _differentiated(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], Any]:

@@ -108,12 +108,6 @@ SEGMENTS: Final = Limit(
     "positions between equations at which a program may be cut in segments",
     "of several neighbours only the one is tried where the fewest bytes are live",
 )
-RECOMPUTED: Final = Limit(
-    90,
-    "RECOMPUTED",
-    "percent of the bytes of a program that are live at once if parts of it are computed again",
-    "nothing is computed again",
-)
 CHUNKS: Final = Limit(
     3,
     "CHUNKS",

@@ -240,7 +240,9 @@ def _remembered(
     loop: "Loop | None" = None,
 ) -> UnzippedJaxpr:
     if isinstance(policy, ProgramPolicy):
-        return policy.unzip(jaxpr, lambda program: _unzip(program, linear_in, linear_out, simplify, loop, policy))
+        return policy.unzip(
+            jaxpr, lambda program, saves=policy: _unzip(program, linear_in, linear_out, simplify, loop, saves)
+        )
     halves = _unzip(jaxpr, linear_in, linear_out, simplify, loop, policy)
     return halves if policy is save_all else _recomputing(halves, policy)
 

@@ -39,7 +39,7 @@ class CompiledProgram(Protocol):
 
     @property
     def device(self) -> "Device":
-        """Where it runs."""
+        """The device that it runs on."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Arguments of a function chosen by position or name: static ones and donated ones. Static leaves of results."""
+"""Arguments of a function chosen by position or name: static ones and donated ones."""
 
 import inspect
 import operator
@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from tapeless.arguments.argument_checks import describe_value
 from tapeless.arguments.names import argument_name
-from tapeless.tracer import core, pytree
+from tapeless.tracer import core
 from tapeless.tracer.array import Array
 from tapeless.tracer.caches import exact_key
 from tapeless.tracer.pytree.codegen import StaticCode
-from tapeless.tracer.types import is_arraylike
 
 
 class Arguments:
@@ -242,25 +241,3 @@ def _not_hashable(where: Any, value: Any, fun: Any, who: str) -> ValueError:
         "  Static arguments are compiled in. Pass a tuple instead of a list, "
         "or do not make it static if it is an array."
     )
-
-
-# ---- results that are no arrays -------------------------------------------------------------------------------
-
-
-@pytree.register_static
-class _StaticLeaf:
-    """A value that is no array, in the result of a traced function."""
-
-    def __init__(self, value: Any) -> None:
-        self.value: Final = value
-
-
-def wrap_static_leaves(tree: Any) -> Any:
-    """Make leaves that are no arrays part of the structure of a pytree, so that a traced function may return it."""
-    return pytree.tree_map(lambda x: x if is_arraylike(x) else _StaticLeaf(x), tree)
-
-
-def unwrap_static_leaves(tree: Any) -> Any:
-    """Put back what `wrap_static_leaves` wrapped."""
-    is_wrapped: Callable[[Any], bool] = lambda x: isinstance(x, _StaticLeaf)  # noqa: E731
-    return pytree.tree_map(lambda x: x.value if is_wrapped(x) else x, tree, is_leaf=is_wrapped)

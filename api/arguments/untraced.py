@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tapeless.tracer import pytree
+from tapeless.tracer.types import is_arraylike
 
 
 @pytree.register_static
@@ -14,8 +15,8 @@ class Untraced:
         self.value: Final = value
 
 
-def hide(tree: Any, is_hidden: Callable[[Any], bool]) -> Any:
-    """Replace leaves by nodes without leaves, which hold them."""
+def hide(tree: Any, is_hidden: Callable[[Any], bool] = lambda x: not is_arraylike(x)) -> Any:
+    """Replace leaves, by default those that are no arrays, by nodes without leaves, which hold them."""
     return pytree.tree_map(lambda x: Untraced(x) if is_hidden(x) else x, tree)
 
 

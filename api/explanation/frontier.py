@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from tapeless.arguments.argument_checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.differentiate.gradients import TracedGradient, analyze_memory, operations
 from tapeless.explanation import frontier_page as html
-from tapeless.interpreters.residuals.segments import SegmentPlan
+from tapeless.interpreters.residuals.budget import BudgetPlan
 from tapeless.tracer.source import Source, short_path
 
 STEP: Final = 0.85  # of the bytes of a row are the limit for the next
@@ -163,10 +163,10 @@ def frontier(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kw
     return Frontier(gradient.name, list(_least_work(rows)), plans[-1].flow.describe_largest())
 
 
-def _plans(gradient: TracedGradient) -> Iterator[SegmentPlan]:
+def _plans(gradient: TracedGradient) -> Iterator[BudgetPlan]:
     """Plan for smaller and smaller limits, until one cannot be kept: that gives the fewest bytes."""
     plans = gradient.plans
-    plan = plans.plan(plans.flow.peak)
+    plan = plans.everything
     yield plan
     while plan.peak:
         limit = min(int(STEP * plan.peak), plan.peak - 1)
@@ -177,7 +177,7 @@ def _plans(gradient: TracedGradient) -> Iterator[SegmentPlan]:
             return
 
 
-def _cuts(plan: SegmentPlan) -> tuple[Source | None, ...]:
+def _cuts(plan: BudgetPlan) -> tuple[Source | None, ...]:
     eqns = plan.flow.halves.primal.eqns
     return tuple([eqns[cut - 1].source for cut in plan.cuts])
 

@@ -15,6 +15,7 @@ Source: Bernstein et al. 2020, section 6.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
+from operator import add as plus
 from operator import or_
 from typing import Any
 
@@ -159,7 +160,7 @@ def _call(eqn: Equation, given: Sequence[SparsityFact]) -> tuple[Cost, list[Spar
     jaxpr = eqn.own_params.get("jaxpr")
     if isinstance(jaxpr, Jaxpr) and len(jaxpr.invars) == len(given):
         return run(jaxpr, given)
-    return dense.equation_cost(eqn), _anything(eqn)
+    return reduce(plus, map(dense.cost, subjaxprs(eqn.params)), Cost()), _anything(eqn)
 
 
 def _anything(eqn: Equation) -> list[SparsityFact]:

@@ -1,8 +1,8 @@
-"""Common subexpression elimination: merge equal equations of known values. Value numbering.
+"""Common subexpression elimination: merge equal equations. Value numbering.
 
-A residual that equal equations compute is then saved once. It is not a pass of the simplifier, for XLA does the same
-to compiled programs. Left out: linear equations, primitives without an index row (among them callbacks and those with
-bodies), and fences, which must stay separate.
+A residual that equal equations compute is then saved once, and of equal linear equations one is transposed, for the sum
+of their cotangents. It is not a pass of the simplifier, for XLA does the same to compiled programs. Left out:
+primitives without an index row (among them callbacks and those with bodies), and fences, which must stay separate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from tapeless.interpreters.index_rows import rows
 from tapeless.interpreters.writer import Writer
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, effects
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal
 from tapeless.tracer.primitives.checkpoint import materialize_p, move_p, name_p, optimization_barrier_p
 from tapeless.tracer.primitives.elementwise import add_p, mul_p
 from tapeless.tracer.primitives.random import random_unwrap_p
@@ -25,11 +25,13 @@ COMMUTATIVE = frozenset((add_p, mul_p))
 
 
 def without_common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
-    """Merge known equations of equal primitive, operands and params; the same object if there are none."""
+    """Merge equations of equal primitive, operands and params; the same object if there are none."""
     w, found = Writer(jaxpr), dict[Any, Equation]()
+    # While reuse of random keys is being checked, merging would hide a second use.
+    apart = FENCES | {random_unwrap_p} if config.debug_key_reuse else FENCES
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
-        if eqn.primitive in rows and not (eqn.linear or eqn.primitive in FENCES or effects(eqn) or _spends_a_key(eqn)):
+        if eqn.primitive in rows and not (eqn.primitive in apart or eqn.primitive.effect):
             first = found.setdefault(key_of(now.primitive, now.invars, now.params), now)
             if first is not now and w.replace(eqn, first.outvars):
                 continue
@@ -37,19 +39,14 @@ def without_common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
     return w.finish()
 
 
-def _spends_a_key(eqn: Equation) -> bool:
-    """Tell whether an equation uses a random key while reuse is being checked: merging would hide a second use."""
-    return eqn.primitive is random_unwrap_p and config.debug_key_reuse
-
-
 def key_of(primitive: Primitive, operands: Sequence[Atom], params: Mapping[str, Any]) -> Any:
     """Return a hashable key that is equal for equations of equal primitive, operands and params.
 
     The order of the operands of a sum or a product does not count.
     """
-    named = [(name, _bits(value)) for name, value in sorted(params.items())]
+    named = tuple([(name, _bits(value)) for name, value in sorted(params.items())]) if params else ()
     given = map(_operand, operands)
-    return primitive, tuple(named), tuple(sorted(given, key=hash) if primitive in COMMUTATIVE else given)
+    return primitive, named, tuple(sorted(given, key=hash) if primitive in COMMUTATIVE else given)
 
 
 def equal_but_for_names(a: Jaxpr, b: Jaxpr) -> bool:

@@ -48,7 +48,29 @@ def _dot(
         for matrices, vectors, dims in ((y, x, _swapped(dimension_numbers)), (x, y, dimension_numbers)):
             if _are_small_by_vectors(matrices.aval, vectors.aval, dims):
                 return (_by_vectors(f, matrices, vectors, dims, outs[0]),)
+    x, y, dimension_numbers = _with_one_contracted_axis(f, x, y, dimension_numbers)
     return (_in_bytes(f, "dot_general", x, y, outs[0], _dot_attributes(dimension_numbers, precision)),)
+
+
+def _with_one_contracted_axis(f: Function, x: Value, y: Value, dims: c.Dims) -> tuple[Value, Value, c.Dims]:
+    """Make contracted axes that are neighbours in both operands, in the same order, one axis.
+
+    XLA transposes the operands of a contraction over more axes, and keeps these copies from where operands are
+    computed; of one axis it tells the routine for products of matrices instead.
+    """
+    (cx, cy), (bx, by) = dims
+    if len(cx) < 2 or any(tuple(range(c[0], c[0] + len(c))) != tuple(c) for c in (cx, cy)):
+        return x, y, dims
+    joined = [_joined(f, v, c[0], len(c)) for v, c in ((x, cx), (y, cy))]
+    moved = [tuple([axis - (len(c) - 1) * (axis > c[0]) for axis in b]) for b, c in ((bx, cx), (by, cy))]
+    return joined[0], joined[1], (((cx[0],), (cy[0],)), (moved[0], moved[1]))
+
+
+def _joined(f: Function, x: Value, first: int, number: int) -> Value:
+    """Reshape so many axes to one."""
+    shape = x.aval.shape
+    together = (*shape[:first], math.prod(shape[first : first + number]), *shape[first + number :])
+    return f.op("reshape", [x], x.aval.update(shape=together))
 
 
 def _in_bytes(f: Function, name: str, x: Value, y: Value, out: ShapedArray, attributes: str) -> Value:

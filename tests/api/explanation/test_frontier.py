@@ -75,17 +75,13 @@ def test_a_row_is_what_its_budget_computes_again():
         assert row.temporaries == temporaries(tl.checkpoint(layers, policy=budget(row.peak)))
 
 
-# Temporaries over the prediction, at the worst row: what XLA allots besides is a few arrays of one step of a scan,
-# which counts where arrays are small, and copies of a convolution's operands on the CPU.
-WORST = {"recurrent": 1.4, "U-net": 3.4}
-
-
-@pytest.mark.parametrize("name", ["recurrent", "U-net"])
+@pytest.mark.parametrize("name", ["layers", "scan of blocks", "recurrent", "U-net"])
 def test_compiled_programs_need_what_is_predicted(name: str):
+    """Within 5 %, for what XLA allots besides: counters, alignment, arrays of some elements."""
     f, args = PROGRAMS[name]
     rows = tl.frontier(f, *args, compile=True).rows
-    for row in (rows[0], rows[-1]):
-        assert 0.85 <= row.temporaries / row.peak <= WORST[name]
+    for row in (rows[0], rows[len(rows) // 2], rows[-1]):
+        assert 0.95 <= row.temporaries / row.peak <= 1.05
 
 
 def test_arguments_of_all_kinds():
@@ -128,8 +124,8 @@ def test_text():
         "layers: bytes live at once, and operations of value and gradient\n"
         "budget  part  operations  computed again\n"
         " 8,192  1.00        1.00  nothing\n"
-        f" 6,144  0.75        1.12  1 segment, cut behind {line}\n"
-        f" 5,120  0.62        1.16  1 segment, cut behind {line}\n"
+        f" 6,144  0.75        1.08  1 segment, cut behind {line}\n"
+        f" 5,120  0.62        1.12  1 segment, cut behind {line}\n"
         "A budget of fewer than 5,120 bytes is refused. "
         f"The largest value is float32[32,8] from dot_general at {where}."
     )

@@ -9,6 +9,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.interpreters.residuals.budget import SurveyPolicy
 from tests.messages import place, raises
 from tests.stepping import in_steps
 
@@ -111,11 +112,24 @@ FIGURES = [
 
 @pytest.mark.parametrize(("name", "limit", "memory", "work"), FIGURES)
 def test_compiled_programs_keep_the_budget(name: str, limit: float, memory: float, work: float):
-    """Some percent above it: gradients of parameters, and arrays of one layer that the prediction leaves out."""
+    """Some percent above it: the unit is what no policy needs, and arrays of some elements are not predicted."""
     without, operations = measured(name)
     found, again = measured(name, limit)
     assert found <= memory * without
     assert again <= work * operations
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "dropout"])
+@pytest.mark.parametrize("limit", [1.0, 0.5, 0])
+def test_stated_bytes_are_those_of_the_compiled_program(name: str, limit: float):
+    """Within 6 %, where blocks are as small as here. Bits of random masks are predicted to be stored, and are not."""
+    f, args = PROGRAMS[name]
+    survey = SurveyPolicy()
+    tl.make_jaxpr(tl.grad(tl.checkpoint(f, policy=survey)))(*args)
+    plans = survey.plans[0]
+    plan = plans.plan(plans.bytes_of(limit))
+    found = measured(name, limit if plan.peak <= plans.bytes_of(limit) else 0)[0]
+    assert abs(found / plan.peak - 1) <= 0.06
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -153,7 +167,7 @@ def test_the_error_of_a_budget_that_cannot_be_met():
         return tnp.sum(tnp.tanh(tnp.tanh(x @ w)))
 
     message = (
-        "budget(100): 100 bytes are too few for this function and its backward pass, which need at least 256. The "
+        "budget(100): 100 bytes are too few for this function and its backward pass, which need at least 128. The "
         f"largest value that they share is float32[4,8] from dot_general at {place(f, 'return tnp.sum')}. Allow more, "
         "or compute this value in parts; budget(0) uses as few bytes as it can."
     )
