@@ -9,6 +9,7 @@ from tapeless.differentiate import residuals
 from tapeless.differentiate.gradients import TracedGradient, analyze_memory
 from tapeless.differentiate.residuals import Residual
 from tapeless.explanation.live_bytes import COTANGENTS, LiveBytes
+from tapeless.interpreters.residuals.budget import BudgetPlan
 from tapeless.interpreters.residuals.segments import Flow
 from tapeless.lowering.compile import MemoryAnalysis
 from tapeless.tracer.jaxpr import Equation
@@ -36,14 +37,15 @@ class ArgumentMemory(NamedTuple):
 class Memory:
     """The memory of value and gradient, as predicted; prints.
 
-    peak: the most bytes that are live at once, beyond arguments and results. at: the operation of the function that the
-      backward pass has reached then; None if nothing is live, or if it has no line.
+    peak: the most bytes of values that are live at once in the backward pass, beyond arguments and results. at: the
+      operation of the function that it has reached then; None if nothing is live, or if it has no line.
+    temporaries: the bytes of the compiled program beyond arguments and results, as budgets predict them of its kernels.
     residuals: the arrays that are live between the two passes, arguments included, as `tl.saved_residuals` lists them,
       but without those that compilers do not store: sums and products of elements of others.
     residual_bytes: of those that are no arguments. cotangents, recomputed: bytes at the peak that are no residuals: of
       cotangents, and of what the body of a checkpoint or a loop computes again.
-    lines, operations, transformations: a `MemoryPart` for each, the largest at the peak first. What comes from no
-      transformation of the function's is a part without a name.
+    lines, operations, transformations: a `MemoryPart` for each, the largest at the peak first; values are counted, not
+      buffers of kernels. What comes from no transformation of the function's is a part without a name.
     arguments: an `ArgumentMemory` for each, the largest first. live: the curve of live bytes over both passes.
     compiled: XLA's figures, if they were asked for.
     """
@@ -57,6 +59,7 @@ class Memory:
         again = flow.recomputing().get(place)
         self.name: Final = gradient.name
         self.peak: Final = flow.peak
+        self.temporaries: Final = BudgetPlan(flow, (), flow.halves).peak
         self.at: Final[Source | None] = flow.halves.primal.eqns[place - 1].source if place else None
         self.residuals: Final = described
         self.residual_bytes: Final = sum([residual.nbytes for _, residual in saved])
@@ -91,14 +94,15 @@ class Memory:
         figures = [
             ("arguments", arguments, ""),
             ("residuals", self.residual_bytes, "kept for the backward pass, beyond arguments"),
-            ("peak", self.peak, f"live at once, beyond arguments and results{place}"),
+            ("peak", self.peak, f"of values live at once, beyond arguments and results{place}"),
+            ("temporaries", self.temporaries, "of the compiled program, which budgets bound"),
         ]
         width = max([len(f"{n:,}") for _, n, _ in figures])
         yield f"{self.name}: memory of value and gradient, in bytes, as predicted"
         for name, n, words in figures:
-            yield f"{name:9}  {n:{width},}  {words}".rstrip()
+            yield f"{name:11}  {n:{width},}  {words}".rstrip()
         if self.peak:
-            yield f"over time  {self.live}  the forward pass, and the backward pass"
+            yield f"over time    {self.live}  the forward pass, and the backward pass"
 
 
 def memory(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kwargs: Any) -> Memory:
@@ -118,8 +122,8 @@ def memory(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kwar
 
     >>> import tapeless.numpy as tnp
     >>> found = memory(lambda x: tnp.sum(tnp.sin(x) * x), tnp.ones(1000))
-    >>> found.residual_bytes, found.peak
-    (8000, 8000)
+    >>> found.residual_bytes, found.peak, found.temporaries
+    (8000, 8000, 0)
     """
     check_callable("memory", fun, expected=FUNCTION_AND_ARGUMENTS)
     gradient = TracedGradient("memory", fun, args, kwargs)
