@@ -10,6 +10,7 @@ import doctest
 import io
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,12 +40,14 @@ _EAGER_ONLY = {
 }
 
 
-class _ByOracle(NamedTuple):
+@dataclass(repr=False)
+class _ByOracle:
     """In the place of an executable: the program, evaluated by NumPy."""
 
     jaxpr: Jaxpr
     device: Any
     restored: bool = False
+    budget: Any = None
 
     @property
     def out_avals(self) -> Sequence[Any]:

@@ -281,7 +281,7 @@ def work(program: Any) -> int:
     Raises: TypeError if it is not a program. Source: Radul et al. 2023, section 7.
 
     >>> work(unzip(lambda x: x * x, 1.0))
-    4
+    3
     """
     return sum(counting.work(p.jaxpr) for p in _programs("work", program))
 

@@ -123,7 +123,7 @@ def memory(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kwar
     >>> import tapeless.numpy as tnp
     >>> found = memory(lambda x: tnp.sum(tnp.sin(x) * x), tnp.ones(1000))
     >>> found.residual_bytes, found.peak, found.temporaries
-    (8000, 8000, 0)
+    (8000, 8000, 4000)
     """
     check_callable("memory", fun, expected=FUNCTION_AND_ARGUMENTS)
     gradient = TracedGradient("memory", fun, args, kwargs)

@@ -8,6 +8,7 @@ import numpy as np
 from tapeless import checkpoint_policies as policies
 from tapeless.custom.primitives import LibraryPrimitive
 from tapeless.interpreters.analysis import strict_form
+from tapeless.interpreters.residuals.state_limit import StateLimit
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
@@ -92,6 +93,7 @@ _MAKERS = (
     policies.save_anything_except_these_names,
     policies.save_from_both_policies,
     policies.offload_dot_with_no_batch_dims,
+    StateLimit,
 )
 
 

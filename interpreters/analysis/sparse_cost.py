@@ -160,7 +160,8 @@ def _call(eqn: Equation, given: Sequence[SparsityFact]) -> tuple[Cost, list[Spar
     jaxpr = eqn.own_params.get("jaxpr")
     if isinstance(jaxpr, Jaxpr) and len(jaxpr.invars) == len(given):
         return run(jaxpr, given)
-    return reduce(plus, map(dense.cost, subjaxprs(eqn.params)), Cost()), _anything(eqn)
+    once = reduce(plus, map(dense.cost, subjaxprs(eqn.params)), Cost())
+    return once.times(eqn.params.get("length", 1)), _anything(eqn)
 
 
 def _anything(eqn: Equation) -> list[SparsityFact]:

@@ -40,6 +40,9 @@ class StateLimit(ProgramPolicy):
 
     states: int
 
+    def __repr__(self) -> str:
+        return f"StateLimit({self.states})"
+
     def unzip(self, program: Jaxpr, unzip: Callable[[Jaxpr], UnzippedJaxpr]) -> UnzippedJaxpr:
         """Split a program in halves; in the linear one, loops go from the last step to the first from saved states."""
         eqns: list[Equation] = []

@@ -21,16 +21,18 @@ W, X = (
     np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8),
 )
 
+ROWS = np.linspace(-1, 1, 512, dtype=np.float32).reshape(64, 8)  # of which there are more than in a weight
+
 
 def layers(w, x):
-    for _ in range(4):
+    for _ in range(8):
         x = tnp.tanh(x @ w) + 0.1 * x
     return tnp.sum(x)
 
 
 def jitted_layers(w, x):
     layer = tl.jit(lambda w, x: tnp.tanh(x @ w) + 0.1 * x)
-    for _ in range(4):
+    for _ in range(8):
         x = layer(w, x)
     return tnp.sum(x)
 
@@ -52,12 +54,12 @@ FUNCTIONS = [layers, jitted_layers, scanned_layers, chosen_layers]
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_gradients_are_the_same(f, limit):
     wrapped = tl.checkpoint(f, policy=P.budget(limit))
-    close(tl.grad(wrapped, (0, 1))(W, X), with_everything_saved(f))
+    close(tl.grad(wrapped, (0, 1))(W, ROWS), with_everything_saved(f))
 
 
 @cache
 def with_everything_saved(f):
-    return tl.grad(tl.checkpoint(f, policy=P.save_all), (0, 1))(W, X)
+    return tl.grad(tl.checkpoint(f, policy=P.save_all), (0, 1))(W, ROWS)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +93,9 @@ DEEP = [0.1 * tnp.ones((32, 32))] * 32, tnp.ones((256, 32))
 
 @pytest.mark.parametrize("limit", [0, 0.9])
 def test_unzip_with_a_budget(limit):
-    halves = tl.unzip(layers, W, X, policy=P.budget(limit))
-    value, *residuals = by_steps(halves.primal.jaxpr, [*halves.primal.consts, W, X])
-    close((value, *by_steps(halves.linear, [*residuals, W, X])), tl.jvp(layers, (W, X), (W, X)))
+    halves = tl.unzip(layers, W, ROWS, policy=P.budget(limit))
+    value, *residuals = by_steps(halves.primal.jaxpr, [*halves.primal.consts, W, ROWS])
+    close((value, *by_steps(halves.linear, [*residuals, W, ROWS])), tl.jvp(layers, (W, ROWS), (W, ROWS)))
 
 
 def test_a_budget_is_asked_for_by_bytes_by_text_and_by_part():

@@ -85,6 +85,7 @@ def test_an_array_that_was_read_is_donated(how):
             np.asarray(xs[0])
 
 
+@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
 def test_a_view_that_is_held_keeps_its_elements():
     f = tl.jit(lambda x: x + 1, donate_argnums=0)
     for _ in range(4):

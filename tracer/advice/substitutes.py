@@ -185,7 +185,6 @@ _JAX: Final = {
     "xla_computation": "tl.jit(f).lower(x).as_text(), or tl.make_jaxpr(f)(x)",
     "host_callback id_tap id_print outside_call": "tl.debug.callback, tl.debug.print or tl.pure_callback",
     "clear_backends": "tl.clear_caches()",
-    "invertible": "tl.custom_vjp, with a backward rule that inverts",
     "stax linen nnx flax haiku equinox eqx Module_": _PARAMETERS,
     "optax optix": "tl.optimizers; optax itself runs inside of `with tl.as_jax():`",
     "jax": "tl, of `import tapeless as tl`; libraries for JAX run inside of `with tl.as_jax():`",

@@ -68,11 +68,12 @@ def test_arguments_of_all_kinds():
 
 def test_text():
     where = place(layers, "tnp.tanh")
+    at = f"where the backward pass is at {where}"
     assert str(tl.memory(layers, P, X)) == (
         "layers: memory of value and gradient, in bytes, as predicted\n"
         "arguments    4,000\n"
         "residuals    9,600  kept for the backward pass, beyond arguments\n"
-        f"peak         9,600  of values live at once, beyond arguments and results, where the backward pass is at {where}\n"
+        f"peak         9,600  of values live at once, beyond arguments and results, {at}\n"
         "temporaries  9,600  of the compiled program, which budgets bound\n"
         "over time    ▁▁▄▄▆▆███│█████▆▆▁▁  the forward pass, and the backward pass\n"
         "\n"
