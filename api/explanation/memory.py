@@ -36,7 +36,9 @@ class ArgumentMemory(NamedTuple):
 class Memory:
     """The memory of value and gradient, as predicted; prints.
 
-    peak: the most bytes that are live at once, beyond arguments and results. at: the operation of the function that the
+    peak: the most bytes that are live at once, beyond arguments and results, counted on the program before it is
+      compiled: residuals, until the backward pass has read them, and cotangents. The compiled program may fuse and copy
+      them; budgets and `tl.frontier` count what it is predicted to allot. at: the operation of the function that the
       backward pass has reached then; None if nothing is live, or if it has no line.
     residuals: the arrays that are live between the two passes, arguments included, as `tl.saved_residuals` lists them,
       but without those that compilers do not store: sums and products of elements of others.
@@ -107,7 +109,8 @@ def memory(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kwar
     It is what is kept, and what is live at the peak. Nothing is run; nothing is compiled unless you ask for it.
 
     Args:
-      fun: a function to an array or a pytree of arrays.
+      fun: a function to an array or a pytree of arrays, all of which are differentiated: wrap a function with aux,
+        `lambda *args: fun(*args)[0]`.
       args, kwargs: arguments of `fun`, of any kind: pytrees of arrays or of their types (`tl.ShapeDtypeStruct`), and
         numbers, texts, functions, None. It is differentiated in all that are inexact. Values are not used, but of what
         is no array, and, if `fun` needs them, of numbers and of arrays that are not inexact.
