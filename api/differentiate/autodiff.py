@@ -536,8 +536,10 @@ def check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorph
 def _explain_lists(who: str, error: TypeError, args: Sequence[Any]) -> None:
     """Add to Python's message about a list as operand what a list stands for as an argument."""
     told = str(error)
-    if "unsupported operand type" in told and "'list'" in told and any(isinstance(x, list) for x in args):
-        error.args = (f"{told}\n  {who}: a list is a pytree, whose elements are arguments each. Give an array.",)
+    hint = f"{who}: a list is a pytree, whose elements are arguments each. Give an array."
+    is_operand = "unsupported operand type" in told and "'list'" in told and any(isinstance(x, list) for x in args)
+    if is_operand and hint not in told:  # each derivative of a derivative comes here with the same error
+        error.args = (f"{told}\n  {hint}",)
 
 
 def split_aux(who: str, out: Any, name: str) -> tuple[Any, Any]:

@@ -12,6 +12,7 @@ from tapeless.interpreters.partial_eval import UnzippedJaxpr, unzip_body, unzip_
 from tapeless.interpreters.residuals.budget import BudgetPlans, SurveyPolicy
 from tapeless.lowering import dispatch
 from tapeless.lowering.compile import MemoryAnalysis
+from tapeless.tracer.core import function_name
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.staging import trace_closed
 
@@ -27,7 +28,7 @@ class TracedGradient:
         closed, names = residuals.differentiable_program_of_arrays(who, fun, args, kwargs)
         self.names: Final[tuple[str, ...]] = tuple(names)
         self._program, outer, _ = jvp_jaxpr(closed.jaxpr, residuals.flag_differentiated(closed))
-        self.name: Final[str] = getattr(fun, "__name__", type(fun).__name__)
+        self.name: Final[str] = function_name(fun)
         self.constants: Final = len(outer) + len(closed.consts)
 
     @cached_property

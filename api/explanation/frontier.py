@@ -31,6 +31,8 @@ class FrontierRow(NamedTuple):
     peak: bytes that are live at once, beyond arguments and results, as predicted. part: of those of the first row.
     operations: of value and gradient, over those of the first row.
     cuts: the sources of the last operations of the segments that are computed again. loops: those that run in chunks.
+    states: how many each loop of an unknown length saves at most; None if as many as it asks for. `operations` counts
+      one step of such a loop, so it does not tell what fewer states cost.
     temporaries: bytes that the compiled program needs besides arguments and results; None if it was not compiled.
     """
 
@@ -40,13 +42,16 @@ class FrontierRow(NamedTuple):
     cuts: tuple[Source | None, ...]
     loops: tuple[LoopInChunks, ...]
     temporaries: int | None
+    states: int | None = None
 
     @property
     def choice(self) -> str:
         """Say what is computed again."""
         n, places = len(self.cuts), _places([source for source in self.cuts if source])
         again = [f"{n} segment{'s' * (n != 1)}{f', cut behind {places}' if places else ''}"] if n else []
-        return "; ".join([*again, *map(str, self.loops)]) or "nothing"
+        states = self.states
+        fewer = [] if states is None else [f"steps of while loops, from {states} state{'s' * (states != 1)}"]
+        return "; ".join([*again, *map(str, self.loops), *fewer]) or "nothing"
 
 
 def _places(sources: Sequence[Source]) -> str:
@@ -104,7 +109,8 @@ class Frontier:
         """Say what holds up the last row."""
         if not self.least:
             return "Nothing is kept for the backward pass, beyond arguments and results."
-        return f"A budget of fewer than {self.least:,} bytes is refused. The largest value is {self.largest}."
+        loops = " Loops in chunks need less with checkpoint='log', or a number of states." * bool(self.rows[-1].loops)
+        return f"A budget of fewer than {self.least:,} bytes is refused. The largest value is {self.largest}.{loops}"
 
     def _repr_html_(self) -> str:
         return html.fragment(self)
@@ -157,6 +163,7 @@ def frontier(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kw
             _cuts(plan),
             () if plan.flow is gradient.plans.flow else _loops(gradient),
             nbytes,
+            gradient.plans.states(plan),
         )
         for plan, n, nbytes in zip(plans, work, temporaries, strict=True)
     ]

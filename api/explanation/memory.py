@@ -37,9 +37,11 @@ class ArgumentMemory(NamedTuple):
 class Memory:
     """The memory of value and gradient, as predicted; prints.
 
-    peak: the most bytes of values that are live at once in the backward pass, beyond arguments and results. at: the
-      operation of the function that it has reached then; None if nothing is live, or if it has no line.
-    temporaries: the bytes of the compiled program beyond arguments and results, as budgets predict them of its kernels.
+    peak: the most bytes of values that are live at once, beyond arguments and results, counted on the program before it
+      is compiled: residuals, until the backward pass has read them, and cotangents. at: the operation of the function
+      that the backward pass has reached then; None if nothing is live, or if it has no line.
+    temporaries: the bytes that the compiled program, which fuses and copies values, is predicted to allot beyond
+      arguments and results. Budgets and `tl.frontier` bound these.
     residuals: the arrays that are live between the two passes, arguments included, as `tl.saved_residuals` lists them,
       but without those that compilers do not store: sums and products of elements of others.
     residual_bytes: of those that are no arguments. cotangents, recomputed: bytes at the peak that are no residuals: of
@@ -111,7 +113,8 @@ def memory(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kwar
     It is what is kept, and what is live at the peak. Nothing is run; nothing is compiled unless you ask for it.
 
     Args:
-      fun: a function to an array or a pytree of arrays.
+      fun: a function to an array or a pytree of arrays, all of which are differentiated: wrap a function with aux,
+        `lambda *args: fun(*args)[0]`.
       args, kwargs: arguments of `fun`, of any kind: pytrees of arrays or of their types (`tl.ShapeDtypeStruct`), and
         numbers, texts, functions, None. It is differentiated in all that are inexact. Values are not used, but of what
         is no array, and, if `fun` needs them, of numbers and of arrays that are not inexact.

@@ -227,7 +227,10 @@ class SparseArray(Entries):
     def to_scipy(self) -> Any:
         """Make a `scipy.sparse.coo_array`. Raises: ImportError without SciPy; ValueError unless it has two axes."""
         if self.ndim != 2:
-            raise ValueError(f"to_scipy: {self!r} has {self.ndim} axes, and matrices of SciPy have 2.")
+            raise ValueError(
+                f"to_scipy: {self!r} has {self.ndim} axes, and matrices of SciPy have 2.\n"
+                "  A derivative has 2 if the function takes an array of one axis and returns one: reshape inside of it."
+            )
         coords = [np.asarray(c) for c in self.coords]
         return importlib.import_module("scipy.sparse").coo_array((np.asarray(self.values), coords), self.shape)
 

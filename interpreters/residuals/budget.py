@@ -9,7 +9,7 @@ Left out: parts of branches, and of checkpoints inside of the program, are not c
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,21 +62,21 @@ class Budget(ProgramPolicy):
         limit = plans.bytes_of(self.limit)
         plan = plans.plan(limit)
         if plan.peak > limit > 0 and not self.lenient:
-            raise ValueError(self._cannot_be_met(limit, plan))
+            raise ValueError(self._cannot_be_met(limit, plan, plans.loops if plan.flow is not plans.flow else ()))
         return plan.halves()
 
     def of_halves(self) -> "Budget":
         """Return the policy for derivatives of the halves, the fewest bytes: the limit is that of one backward pass."""
         return Budget(0)
 
-    def _cannot_be_met(self, limit: int, plan: "BudgetPlan") -> str:
+    def _cannot_be_met(self, limit: int, plan: "BudgetPlan", chunked: Sequence[ChunkedLoop]) -> str:
         asked, least = repr(self), "budget(0)"
         if self.who != least.partition("(")[0]:
             asked, least = f"{self.who}={self.limit!r}", "a budget of 0"
         return (
             f"{asked}: {limit} bytes are too few for this function and its backward pass, which need at least "
             f"{plan.peak}. The largest value that they share is {plan.flow.describe_largest()}. Allow more, "
-            f"or compute this value in parts; {least} uses as few bytes as it can."
+            f"or compute this value in parts; {least} uses as few bytes as it can.{_hint_of_loops(chunked)}"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -131,6 +131,7 @@ class BudgetPlans:
         self.flow: Final = Flow(unzip(self._program))
         self.everything: Final = BudgetPlan(self.flow, (), unzip(program, save_all))
         self._known: dict[tuple[Flow, tuple[int, ...]], BudgetPlan] = {}
+        self._states: dict[Flow, int] = {}
 
     def bytes_of(self, limit: int | float) -> int:
         """Return the bytes of a limit, which may be a part of those that are live if everything is saved."""
@@ -202,7 +203,12 @@ class BudgetPlans:
 
     def _with_states(self, states: int, limit: int) -> BudgetPlan:
         flow = Flow(self._unzip(limit_states(self._chunked, states)))
+        self._states[flow] = states
         return self._first_within(flow, limit) or self._at(flow, flow.least)
+
+    def states(self, plan: BudgetPlan) -> int | None:
+        """Return how many states loops of an unknown length save in a plan; None if as many as they ask for."""
+        return self._states.get(plan.flow)
 
     @property
     def loops(self) -> tuple[ChunkedLoop, ...]:
@@ -220,6 +226,18 @@ class BudgetPlans:
     @cached_property
     def _bytes_of_loops(self) -> dict[Any, int]:
         return self.flow.bytes_of_loops()
+
+
+def _hint_of_loops(chunked: Sequence[ChunkedLoop]) -> str:
+    """Say how the longest of the loops that run in chunks needs fewer bytes; "" if there is none."""
+    if not chunked:
+        return ""
+    eqn = max([loop.eqn for loop in chunked], key=lambda eqn: eqn.params["length"])
+    place = f" at {eqn.source}" if eqn.source else ""
+    return (
+        f"\n  The loop of {eqn.params['length']} steps{place} runs in chunks. With checkpoint='log', or a number of "
+        "states, it needs less."
+    )
 
 
 def _limits(flow: Flow) -> Iterator[int]:

@@ -123,6 +123,12 @@ def test_layouts():
     s = ix.sparse((ROWS, COLUMNS), VALUES, (N, N))
     np.testing.assert_allclose(s.todense(), DENSE, rtol=1e-6)
     np.testing.assert_allclose(s.to_scipy().toarray(), DENSE, rtol=1e-6)
+    with raises(
+        ValueError,
+        f"to_scipy: SparseArray(float32[1], shape=(1, 1, {N})) has 3 axes, and matrices of SciPy have 2.\n"
+        "  A derivative has 2 if the function takes an array of one axis and returns one: reshape inside of it.",
+    ):
+        ix.sparse(([0], [0], [0]), VALUES[:1], (1, 1, N)).to_scipy()
     again = ix.SparseArray.from_scipy(scipy.sparse.csr_array(DENSE))
     np.testing.assert_allclose(again.todense(), DENSE, rtol=1e-6)
     bcoo = SimpleNamespace(data=s.values, indices=s.bcoo_indices(), shape=s.shape)

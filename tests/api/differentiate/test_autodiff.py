@@ -59,6 +59,8 @@ def test_lists_are_pytrees_and_no_operands():
         tl.grad(lambda x: tnp.sum(x**2))([1.0, 2.0])
     with raises(TypeError, told.format("vjp")):
         tl.vjp(lambda x: x**2, [1.0, 2.0])
+    with raises(TypeError, told.format("hessian")):
+        tl.hessian(lambda x: tnp.sum(x**2))([1.0, 2.0])
     with raises(TypeError, "unsupported operand type(s) for ** or pow(): 'list' and 'int'"):
         tl.grad(lambda x: x + [1.0] ** 2)(1.0)
 

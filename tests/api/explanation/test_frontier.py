@@ -112,6 +112,16 @@ def test_loops_in_chunks():
     assert (again.length, again.steps) == (100, 10)
     where = place(loop, "fori_loop").partition(" (")[0]
     assert frontier.rows[-1].choice == f"the loop of 100 steps at {where} in chunks of 10"
+    assert frontier.note.endswith(". Loops in chunks need less with checkpoint='log', or a number of states.")
+
+
+def test_while_loops_save_fewer_states():
+    def f(x: Any) -> Any:
+        return tnp.sum(lax.while_loop(lambda x: x[0, 0] > 0.5, tnp.sin, x))
+
+    first, *_, last = tl.frontier(f, X).rows
+    assert (first.states, first.choice) == (None, "nothing")
+    assert (last.states, last.choice) == (1, "steps of while loops, from 1 state")
 
 
 # ---- text and page

@@ -1,5 +1,6 @@
 """Budgets of bytes, compiled: the temporaries and operations of gradients, over those without a policy."""
 
+import re
 from functools import cache
 from typing import Any
 
@@ -173,3 +174,14 @@ def test_the_error_of_a_budget_that_cannot_be_met():
     )
     with raises(ValueError, message):
         tl.make_jaxpr(tl.grad(with_budget(f, 100)))(array(8, 8), array(4, 8))
+
+
+def test_the_error_names_a_loop_that_needs_less_with_states_of_its_own():
+    def f(x: Any, checkpoint: Any = None) -> Any:
+        return tnp.sum(lax.fori_loop(0, 100, lambda _, x: tnp.sin(tnp.sin(x)), x, checkpoint=checkpoint))
+
+    x, where = array(1000), place(f, "fori_loop").partition(" (")[0]
+    message = f"The loop of 100 steps at {where} runs in chunks. With checkpoint='log', or a number of states, it needs"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tl.make_jaxpr(tl.grad(f, memory_budget=60_000))(x)
+    tl.make_jaxpr(tl.grad(lambda x: f(x, "log"), memory_budget=60_000))(x)
