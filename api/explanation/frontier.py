@@ -132,7 +132,7 @@ def frontier(fun: Callable[..., Any], /, *args: Any, compile: bool = False, **kw
     Args:
       fun: a function to an array or a pytree of arrays.
       args, kwargs: arguments of `fun`, of any kind, as those of `tl.memory`. It is differentiated in all inexact
-        arrays; a gradient in fewer of them needs at most as many bytes.
+        arrays; a gradient in fewer of them has fewer results, whose buffers hold other values before.
       compile: whether each row is compiled, for the bytes of temporaries that XLA allots to it.
     Returns: a `Frontier`, with `.rows` and `.least`; prints, is a picture in a notebook, and is saved as a page by
       `.save("x.html")`. Bytes are predicted from the program, see `docs/memory.md` for how well.
@@ -178,6 +178,8 @@ def _plans(gradient: TracedGradient) -> Iterator[BudgetPlan]:
     while plan.peak:
         limit = min(int(STEP * plan.peak), plan.peak - 1)
         plan, before = plans.plan(limit), plan
+        if plan.peak < plans.least.peak and not plans.states(plan):
+            plan = plans.least  # of fewer bytes the search for a greater limit may know, which one for these does not find
         if plan.peak < before.peak:
             yield plan
         if plan.peak > limit:
