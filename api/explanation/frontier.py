@@ -104,7 +104,8 @@ class Frontier:
         """Say what holds up the last row."""
         if not self.least:
             return "Nothing is kept for the backward pass, beyond arguments and results."
-        return f"A budget of fewer than {self.least:,} bytes is refused. The largest value is {self.largest}."
+        largest = f" The largest value is {self.largest}." if self.largest else ""
+        return f"A budget of fewer than {self.least:,} bytes is refused.{largest}"
 
     def _repr_html_(self) -> str:
         return html.fragment(self)
