@@ -109,8 +109,9 @@ class Frontier:
         """Say what holds up the last row."""
         if not self.least:
             return "Nothing is kept for the backward pass, beyond arguments and results."
+        largest = f" The largest value is {self.largest}." if self.largest else ""
         loops = " Loops in chunks need less with checkpoint='log', or a number of states." * bool(self.rows[-1].loops)
-        return f"A budget of fewer than {self.least:,} bytes is refused. The largest value is {self.largest}.{loops}"
+        return f"A budget of fewer than {self.least:,} bytes is refused.{largest}{loops}"
 
     def _repr_html_(self) -> str:
         return html.fragment(self)
@@ -179,7 +180,9 @@ def _plans(gradient: TracedGradient) -> Iterator[BudgetPlan]:
         limit = min(int(STEP * plan.peak), plan.peak - 1)
         plan, before = plans.plan(limit), plan
         if plan.peak < plans.least.peak and not plans.states(plan):
-            plan = plans.least  # of fewer bytes the search for a greater limit may know, which one for these does not find
+            plan = (
+                plans.least
+            )  # of fewer bytes the search for a greater limit may know, which one for these does not find
         if plan.peak < before.peak:
             yield plan
         if plan.peak > limit:

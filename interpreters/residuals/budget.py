@@ -70,13 +70,14 @@ class Budget(ProgramPolicy):
         return Budget(0)
 
     def _cannot_be_met(self, limit: int, plan: "BudgetPlan", chunked: Sequence[ChunkedLoop]) -> str:
-        asked, least = repr(self), "budget(0)"
+        asked, least, largest = repr(self), "budget(0)", plan.flow.describe_largest()
         if self.who != least.partition("(")[0]:
             asked, least = f"{self.who}={self.limit!r}", "a budget of 0"
         return (
             f"{asked}: {limit} bytes are too few for this function and its backward pass, which need at least "
-            f"{plan.peak}. The largest value that they share is {plan.flow.describe_largest()}. Allow more, "
-            f"or compute this value in parts; {least} uses as few bytes as it can.{_hint_of_loops(chunked)}"
+            f"{plan.peak}. {f'The largest value that they share is {largest}. ' if largest else ''}Allow more"
+            f"{', or compute this value in parts' if largest else ''}; {least} uses as few bytes as it can."
+            f"{_hint_of_loops(chunked)}"
         )
 
     def __eq__(self, other: object) -> bool:

@@ -180,6 +180,7 @@ def _undone(eqn: Equation, known: Collection[Atom]) -> Equation | None:
     if eqn.primitive is add_p and dtypes.is_integer(eqn.outvars[0].aval.dtype):
         x, y = eqn.invars
         x, y = (y, x) if x in known or not isinstance(x, Var) else (x, y)
-        if isinstance(x, Var) and x is not y and x not in known:
+        is_repeated = x.aval != eqn.outvars[0].aval  # a number that was added to an array
+        if isinstance(x, Var) and x is not y and x not in known and not is_repeated:
             return eqn.replace(primitive=sub_p, invars=[eqn.outvars[0], y], outvars=[x])
     return None

@@ -141,6 +141,11 @@ def test_text():
     )
 
 
+def test_text_without_a_largest_value():
+    found = tl.frontier(lambda x: 1.0 + 0.0 * tnp.sum(lax.stop_gradient(x)), array(3))
+    assert str(found).endswith("\nA budget of fewer than 4 bytes is refused.")
+
+
 def test_places_name_their_file_once():
     def f(x: Any) -> Any:
         for _ in range(4):

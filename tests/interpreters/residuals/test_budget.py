@@ -185,3 +185,12 @@ def test_the_error_names_a_loop_that_needs_less_with_states_of_its_own():
     with pytest.raises(ValueError, match=re.escape(message)):
         tl.make_jaxpr(tl.grad(f, memory_budget=60_000))(x)
     tl.make_jaxpr(tl.grad(lambda x: f(x, "log"), memory_budget=60_000))(x)
+
+
+def test_the_error_of_a_budget_names_no_value_where_none_is_shared():
+    message = (
+        "budget(1): 1 bytes are too few for this function and its backward pass, which need at least 4. Allow more; "
+        "budget(0) uses as few bytes as it can."
+    )
+    with raises(ValueError, message):
+        tl.make_jaxpr(tl.grad(with_budget(lambda x: 1.0 + 0.0 * tnp.sum(tl.lax.stop_gradient(x)), 1)))(array(3))
