@@ -58,8 +58,9 @@ def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any], policy: Any) -> tu
 
 
 def _checkpoint_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
-    outs = c.checkpoint(vmap.batch_jaxpr(jaxpr, size, tuple(dims)), *args, **how)
-    return outs, [0] * len(outs)
+    """Batch a checkpoint. What is the same for all examples stays so, as the number of the step at hand does."""
+    program, mapped = vmap.batch_where_needed(jaxpr, size, tuple(dims), (False,) * len(jaxpr.outvars))
+    return c.checkpoint(program, *args, **how), [0 if some else None for some in mapped]
 
 
 jvp.rules[c.checkpoint_p] = partial(call_jvp, c.checkpoint_p)

@@ -273,3 +273,14 @@ def test_traced_bounds():
         tl.jit(f, static_argnums=0)(0, np.int32(3))
     with raises(ValueError, f"{why}lower is float32[], traced, and upper is 3.0.{advice}"):
         tl.jit(f, static_argnums=1)(np.float32(0), 3.0)
+
+
+@pytest.mark.parametrize("how", [{"checkpoint": "log"}, {"checkpoint": 2}, {"checkpoint": "sqrt"}])
+def test_examples_go_back_together(how: dict[str, Any]):
+    """The numbers of steps are the same for all examples, so no slot is read or written for each of them."""
+
+    def f(x: Any, w: Any) -> Any:
+        return tnp.sum(lax.fori_loop(0, 6, lambda i, c: tnp.sin(c) * (i * w), x, **how))
+
+    program = str(tl.make_jaxpr(tl.vmap(tl.grad(f), (0, None)))(np.ones((2, 2)), 0.3))
+    assert "gather" not in program and "scatter" not in program and "reduce_or" not in program
