@@ -45,7 +45,9 @@ def key_of(primitive: Primitive, operands: Sequence[Atom], params: Mapping[str, 
     The order of the operands of a sum or a product does not count.
     """
     named = tuple([(name, _bits(value)) for name, value in sorted(params.items())]) if params else ()
-    given = map(_operand, operands)
+    given: list[Any] = []
+    for x in operands:  # most are variables: a call for each takes long
+        given.append(_operand(x) if type(x) is Literal else x)
     return primitive, named, tuple(sorted(given, key=hash) if primitive in COMMUTATIVE else given)
 
 
